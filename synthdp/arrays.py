@@ -1,0 +1,47 @@
+"""Names for every array that crosses a module border, and the one rule about them: they are read-only."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Units: TypeAlias = NDArray[np.unsignedinteger[Any]]
+"""(n,) codes of one column on its finest public grid."""
+
+Codes: TypeAlias = NDArray[np.integer[Any]]
+"""(n, d) cell codes; column j lies in range(shape[j]); Fortran order is fastest."""
+
+Features: TypeAlias = NDArray[np.int64]
+"""(n, k) integer features phi(x) of n records."""
+
+Totals: TypeAlias = NDArray[np.int64]
+"""(k,) exact integer sums of features over the rows of a table."""
+
+Answers: TypeAlias = NDArray[np.float64]
+"""(k,) answers to k queries, noisy or exact."""
+
+Weights: TypeAlias = NDArray[np.float64]
+"""(m,) non-negative weights of m support points."""
+
+Table: TypeAlias = NDArray[np.float64]
+"""A contingency table, shaped by its columns or flat in C order."""
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]
+
+A = TypeVar("A", bound=AnyArray)
+
+
+def frozen(array: A) -> A:
+    """Return ``array`` made read-only in place."""
+    array.setflags(write=False)
+    return array
+
+
+def narrow(codes: NDArray[np.integer[Any]], size: int) -> Units:
+    """Return ``codes`` in the smallest unsigned type that holds ``range(size)``."""
+    return codes.astype(np.min_scalar_type(max(size - 1, 0)), copy=False)

@@ -1,0 +1,1 @@
+"""Distributions over a domain: explicit support, product, junction tree."""

@@ -1,0 +1,1 @@
+"""The finite world: axes, domains, and the map between values and codes."""

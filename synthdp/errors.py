@@ -1,0 +1,97 @@
+"""Every error that synthdp raises on purpose: one sentence that a user can act on.
+
+Messages name columns, parameters and rules; they never quote a value or a count of private rows.
+
+SynthDPError
+├── SchemaError(ValueError)      what was declared contradicts itself
+├── DataError(ValueError)        the table's structure does not match the schema
+├── ParameterError(ValueError)   a setting is outside its range
+├── FormatError(ValueError)      a file is not what it should be
+├── PrivacyError
+│   ├── BudgetExceededError      the spend is not covered by what is left
+│   ├── LedgerError              the ledger cannot be used
+│   ├── RoomClosedError          the curator has finished its plan
+│   └── SensitivityError         a query has no bound that fits in an integer sum
+├── FitError
+│   ├── SolverUnavailableError   no solver of that name
+│   └── SolverFailedError        carries a status
+├── MechanismFailure             a mechanism's own FAILURE outcome, with what to change
+└── InternalError                a bug in synthdp
+"""
+
+from __future__ import annotations
+
+
+class SynthDPError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class SchemaError(SynthDPError, ValueError):
+    """The declared schema contradicts itself."""
+
+
+class DataError(SynthDPError, ValueError):
+    """The structure of a table does not match the schema."""
+
+
+class ParameterError(SynthDPError, ValueError):
+    """A setting is outside its range."""
+
+
+class FormatError(SynthDPError, ValueError):
+    """A file is not what it should be."""
+
+
+class PrivacyError(SynthDPError):
+    """The guarantee would not hold."""
+
+
+class BudgetExceededError(PrivacyError):
+    """The spend is not covered by what is left of the budget."""
+
+
+class LedgerError(PrivacyError):
+    """The ledger cannot be read, written or locked."""
+
+
+class RoomClosedError(PrivacyError):
+    """The curator has finished its plan and reads no more."""
+
+
+class SensitivityError(PrivacyError):
+    """A query's sensitivity is unbounded or does not fit in an integer sum."""
+
+
+class FitError(SynthDPError):
+    """A distribution could not be fitted."""
+
+
+class SolverUnavailableError(FitError, ValueError):
+    """No solver of that name is installed."""
+
+
+class SolverFailedError(FitError):
+    """A solver ended without a usable answer.
+
+    Parameters
+    ----------
+    message
+        What to tell the user.
+    status
+        The solver's own sentence.
+    """
+
+    def __init__(self, message: str, *, status: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class MechanismFailure(SynthDPError):  # noqa: N818 - the papers call the outcome FAILURE
+    """A mechanism ended in the FAILURE outcome of its paper; the message says what to change."""
+
+
+class InternalError(SynthDPError):
+    """A bug in synthdp."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"{detail}: this is a bug in synthdp, please report it")

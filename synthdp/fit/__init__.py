@@ -1,0 +1,1 @@
+"""From noisy answers to a distribution; knows nothing of private rows."""

@@ -1,0 +1,1 @@
+"""The room: the only place that touches private rows."""

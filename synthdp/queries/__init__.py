@@ -1,0 +1,1 @@
+"""Families of linear queries, each one record map with exact bounds."""

@@ -1,0 +1,1 @@
+"""Public knowledge: columns, schema, and its JSON form."""

@@ -1,0 +1,1 @@
+"""Where rows come from: any dataframe, files in chunks, clusters."""
