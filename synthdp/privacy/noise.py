@@ -1,0 +1,426 @@
+"""Exact noise on integers, drawn from the operating system's entropy: the only module that talks to OpenDP.
+
+The curator calls it with exact integer sums and hands out what it returns.  It knows neither tables nor
+budgets, and nothing here can be seeded, so that no caller can repeat a draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import IntArray
+from synthdp.errors import InternalError, ParameterError
+
+LARGEST_VALUE = 2**53
+"""Values beyond ±2⁵³ are clipped before noise: 1-Lipschitz in each coordinate, so every sensitivity holds."""
+
+LARGEST_SCALE = 2.0**53
+"""A draw passes int64's range with probability below e⁻¹⁰⁰⁰; OpenDP then saturates, which is post-processing."""
+
+_Cost: TypeAlias = Callable[[float], float]
+
+
+def discrete_laplace(values: IntArray, *, scale: float) -> IntArray:
+    """Add independent discrete Laplace noise, P(z) ∝ exp(−|z|/scale), to each integer.
+
+    Costs ε = Δ₁/scale (`laplace_epsilon`) for neighbours whose values differ by at most Δ₁ in L1.
+
+    Parameters
+    ----------
+    values
+        (k,) int64.  Magnitudes above 2⁵³ are clipped; a static bound on the sums keeps them below.
+    scale
+        0 < scale ≤ 2⁵³, in units of ``values``.
+
+    Raises
+    ------
+    ParameterError
+        If ``scale`` is out of range.
+    InternalError
+        If ``values`` is not a vector of int64.
+
+    Notes
+    -----
+    The sampler is exact (Canonne, Kamath, Steinke 2020, Algorithm 2, in OpenDP's rational arithmetic).
+    """
+    dp = _opendp()
+    _check_scale(scale)
+    measurement = dp.make_laplace(dp.int_vector, dp.l1, scale=float(scale))
+    return _noised(measurement, values, unit=1)
+
+
+def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
+    """Add independent discrete Gaussian noise, P(z) ∝ exp(−z²/2·scale²), to each integer.
+
+    Costs ρ = Δ₂²/(2·scale²) of zCDP (`gaussian_rho`) for neighbours whose values differ by at most Δ₂ in L2.
+
+    Parameters
+    ----------
+    values
+        (k,) int64.  Magnitudes above 2⁵³ are clipped; a static bound on the sums keeps them below.
+    scale
+        σ of the law, 0 < scale ≤ 2⁵³, in units of ``values``.
+
+    Raises
+    ------
+    ParameterError
+        If ``scale`` is out of range.
+    InternalError
+        If ``values`` is not a vector of int64.
+
+    Notes
+    -----
+    The sampler is exact (Canonne, Kamath, Steinke 2020, Algorithm 3, in OpenDP's rational arithmetic).
+    """
+    dp = _opendp()
+    _check_scale(scale)
+    measurement = dp.make_gaussian(dp.int_vector, dp.l2, scale=float(scale))
+    return _noised(measurement, values, unit=1.0)
+
+
+def noisy_max(scores: IntArray, *, scale: float) -> int:
+    """Choose the position of a high score by permute-and-flip.
+
+    Costs ε = 2Δ∞/scale, or Δ∞/scale for monotonic scores (`noisy_max_epsilon`), for neighbours whose scores
+    differ by at most Δ∞ each.
+
+    Parameters
+    ----------
+    scores
+        (m,) int64 scores, m ≥ 1; higher is better.
+    scale
+        0 < scale ≤ 2⁵³.
+
+    Returns
+    -------
+    int
+        A position in ``range(m)``.
+
+    Notes
+    -----
+    OpenDP's noisy max under max-divergence is permute-and-flip (McKenna, Sheldon 2020): visit the candidates in
+    random order and take the first that passes a coin of probability exp((score − max)/scale).  It is the law
+    of the maximum of scores with exponential noise, and never worse than the exponential mechanism.
+    """
+    dp = _opendp()
+    _check_scale(scale)
+    return _chosen(dp.make_noisy_max(dp.int_vector, dp.linf, dp.max_divergence, scale=float(scale)), scores)
+
+
+def exponential_mechanism(scores: IntArray, *, scale: float) -> int:
+    """Choose position i with probability ∝ exp(scores[i]/scale).
+
+    Costs ρ = (2Δ∞/scale)²/8 of zCDP, or (Δ∞/scale)²/8 for monotonic scores (`exponential_mechanism_rho`): its
+    range is bounded, so it costs a quarter of what `noisy_max` of the same scale costs under zCDP.
+
+    Parameters
+    ----------
+    scores
+        (m,) int64 scores, m ≥ 1; higher is better.
+    scale
+        0 < scale ≤ 2⁵³.
+
+    Notes
+    -----
+    OpenDP's noisy max under zCDP: the maximum of scores with Gumbel noise.  ε²/8: Cesar, Rogers 2020.
+    """
+    dp = _opendp()
+    _check_scale(scale)
+    return _chosen(dp.make_noisy_max(dp.int_vector, dp.linf, dp.zcdp, scale=float(scale)), scores)
+
+
+def laplace_threshold(counts: Mapping[str, int], *, scale: float, threshold: int) -> dict[str, int]:
+    """Return the keys whose noisy count reaches ``threshold``, with that count (the stability histogram).
+
+    Costs (ε, δ) as `laplace_threshold_cost` says, for neighbours whose counts differ in at most l0 keys, by linf
+    each and l1 in all; an absent key counts zero.
+
+    Parameters
+    ----------
+    counts
+        Exact counts of the keys that occur.  Zero counts are the same as absence.
+    scale
+        0 < scale ≤ 2⁵³.
+    threshold
+        1 ≤ threshold ≤ 2⁵³.
+
+    Returns
+    -------
+    dict
+        Sorted by key, so that the order tells nothing about the rows.
+
+    Notes
+    -----
+    OpenDP sees the keys' positions instead of the keys.  The mechanism treats keys alike, so a renaming leaves
+    its law unchanged; and no character of a key has to survive a C string.
+    """
+    _check_scale(scale)
+    _check_threshold(threshold)
+    keys = sorted(key for key, count in counts.items() if count != 0)
+    kept = _threshold(scale, threshold)(
+        {
+            position: max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE))
+            for position, key in enumerate(keys)
+        }
+    )
+    return {keys[position]: int(kept[position]) for position in sorted(kept)}
+
+
+def laplace_epsilon(l1_sensitivity: int, *, scale: float) -> float:
+    """Return the ε of `discrete_laplace`, from OpenDP's own map.
+
+    Costs nothing: reads no private value.
+    """
+    dp = _opendp()
+    _check_scale(scale)
+    _check_sensitivity(l1_sensitivity, name="l1_sensitivity")
+    return _finite(dp.make_laplace(dp.int_vector, dp.l1, scale=float(scale)).map(int(l1_sensitivity)))
+
+
+def gaussian_rho(l2_squared: int, *, scale: float) -> float:
+    """Return the zCDP ρ of `discrete_gaussian` for a squared L2 sensitivity, from OpenDP's own map.
+
+    Costs nothing: reads no private value.
+    """
+    dp = _opendp()
+    _check_scale(scale)
+    _check_sensitivity(l2_squared, name="l2_squared")
+    distance = _root_up(int(l2_squared))
+    return _finite(dp.make_gaussian(dp.int_vector, dp.l2, scale=float(scale)).map(distance))
+
+
+def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
+    """Return the ε of `noisy_max`, from OpenDP's own map.
+
+    ``monotonic``: one row more moves all scores the same way (counts under add-or-remove-one).
+
+    Costs nothing: reads no private value.
+    """
+    dp = _opendp()
+    return _noisy_max_cost(dp.max_divergence, linf_sensitivity, scale=scale, monotonic=monotonic)
+
+
+def exponential_mechanism_rho(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
+    """Return the zCDP ρ of `exponential_mechanism`, from OpenDP's own map.
+
+    Costs nothing: reads no private value.
+    """
+    dp = _opendp()
+    return _noisy_max_cost(dp.zcdp, linf_sensitivity, scale=scale, monotonic=monotonic)
+
+
+def laplace_threshold_cost(
+    l0: int, l1: int, linf: int, *, scale: float, threshold: int
+) -> tuple[float, float]:
+    """Return the (ε, δ) of `laplace_threshold`, from OpenDP's own map.
+
+    Parameters
+    ----------
+    l0, l1, linf
+        At most l0 keys change, by at most linf each, by at most l1 in all.
+    scale
+        0 < scale ≤ 2⁵³.
+    threshold
+        linf < threshold ≤ 2⁵³.
+
+    Costs nothing: reads no private value.
+    """
+    _check_scale(scale)
+    _check_threshold(threshold)
+    for name, value in (("l0", l0), ("l1", l1), ("linf", linf)):
+        _check_sensitivity(value, name=name)
+    if threshold <= linf:
+        raise ParameterError(f"threshold ({threshold}) must be above linf ({linf})")
+    epsilon, delta = _threshold(scale, threshold).map((int(l0), int(l1), int(linf)))
+    return _finite(epsilon), _finite(delta)
+
+
+def laplace_scale(l1_sensitivity: int, *, epsilon: float) -> float:
+    """Return the smallest float scale at which `laplace_epsilon` is at most ``epsilon``.
+
+    Costs nothing: reads no private value.
+    """
+    _check_target(epsilon, name="epsilon")
+    _check_sensitivity(l1_sensitivity, name="l1_sensitivity", least=1)
+    return _smallest_scale(
+        l1_sensitivity / epsilon, lambda scale: laplace_epsilon(l1_sensitivity, scale=scale), target=epsilon
+    )
+
+
+def gaussian_scale(l2_squared: int, *, rho: float) -> float:
+    """Return the smallest float scale at which `gaussian_rho` is at most ``rho``.
+
+    Costs nothing: reads no private value.
+    """
+    _check_target(rho, name="rho")
+    _check_sensitivity(l2_squared, name="l2_squared", least=1)
+    return _smallest_scale(
+        math.sqrt(l2_squared / (2 * rho)), lambda scale: gaussian_rho(l2_squared, scale=scale), target=rho
+    )
+
+
+def noisy_max_scale(linf_sensitivity: int, *, epsilon: float, monotonic: bool) -> float:
+    """Return the smallest float scale at which `noisy_max_epsilon` is at most ``epsilon``.
+
+    Costs nothing: reads no private value.
+    """
+    _check_target(epsilon, name="epsilon")
+    _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
+    return _smallest_scale(
+        (1 if monotonic else 2) * linf_sensitivity / epsilon,
+        lambda scale: noisy_max_epsilon(linf_sensitivity, scale=scale, monotonic=monotonic),
+        target=epsilon,
+    )
+
+
+def exponential_mechanism_scale(linf_sensitivity: int, *, rho: float, monotonic: bool) -> float:
+    """Return the smallest float scale at which `exponential_mechanism_rho` is at most ``rho``.
+
+    Costs nothing: reads no private value.
+    """
+    _check_target(rho, name="rho")
+    _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
+    return _smallest_scale(
+        (1 if monotonic else 2) * linf_sensitivity / math.sqrt(8 * rho),
+        lambda scale: exponential_mechanism_rho(linf_sensitivity, scale=scale, monotonic=monotonic),
+        target=rho,
+    )
+
+
+def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta: float) -> tuple[float, int]:
+    """Return the smallest scale, and then the smallest threshold, at which `laplace_threshold` costs (ε, δ).
+
+    Costs nothing: reads no private value.
+
+    Raises
+    ------
+    ParameterError
+        If ``delta`` is below what OpenDP's map can certify (about 1e-16 a key).
+    """
+    _check_target(delta, name="delta")
+    scale = laplace_scale(l1, epsilon=epsilon)
+    low, high = int(linf), LARGEST_VALUE
+    if laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=high)[1] > delta:
+        raise ParameterError(f"delta ({delta}) must be larger: no threshold can be certified for it")
+    while high - low > 1:  # the cost at `high` is within delta; `low` is unknown or too low
+        middle = (low + high) // 2
+        if laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=middle)[1] <= delta:
+            high = middle
+        else:
+            low = middle
+    return scale, high
+
+
+@cache
+def _opendp() -> SimpleNamespace:
+    """Import OpenDP on first use, from its submodules: the prelude takes ten times as long."""
+    from opendp.domains import atom_domain, map_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace, make_laplace_threshold, make_noisy_max
+    from opendp.measures import max_divergence, zero_concentrated_divergence
+    from opendp.metrics import absolute_distance, l01inf_distance, l1_distance, l2_distance, linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return SimpleNamespace(
+        make_gaussian=make_gaussian,
+        make_laplace=make_laplace,
+        make_laplace_threshold=make_laplace_threshold,
+        make_noisy_max=make_noisy_max,
+        max_divergence=max_divergence(),
+        zcdp=zero_concentrated_divergence(),
+        int_vector=vector_domain(atom_domain(T="i64")),
+        int_map=map_domain(atom_domain(T="i64"), atom_domain(T="i64")),
+        l1=l1_distance(T="i64"),
+        l2=l2_distance(T="f64"),
+        linf=linf_distance(T="i64", monotonic=False),
+        linf_monotonic=linf_distance(T="i64", monotonic=True),
+        l01inf=l01inf_distance(absolute_distance(T="i64")),
+    )
+
+
+def _noised(measurement: Any, values: IntArray, *, unit: float) -> IntArray:
+    _check_vector(values)
+    _finite(measurement.map(unit))
+    clipped = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
+    return np.asarray(measurement(clipped), dtype=np.int64)
+
+
+def _chosen(measurement: Any, scores: IntArray) -> int:
+    _check_vector(scores)
+    if scores.size == 0:
+        raise ParameterError("scores must hold at least one candidate")
+    _finite(measurement.map(1))
+    clipped = np.clip(scores, -LARGEST_VALUE, LARGEST_VALUE)
+    return int(measurement(clipped))
+
+
+def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
+    dp = _opendp()
+    _check_scale(scale)
+    _check_sensitivity(linf_sensitivity, name="linf_sensitivity")
+    metric = dp.linf_monotonic if monotonic else dp.linf
+    return _finite(
+        dp.make_noisy_max(dp.int_vector, metric, measure, scale=float(scale)).map(int(linf_sensitivity))
+    )
+
+
+def _threshold(scale: float, threshold: int) -> Any:
+    dp = _opendp()
+    return dp.make_laplace_threshold(dp.int_map, dp.l01inf, scale=float(scale), threshold=int(threshold))
+
+
+def _smallest_scale(guess: float, cost: _Cost, *, target: float) -> float:
+    """Walk from a closed form, right to a few units in the last place, to the edge of ``cost <= target``."""
+    scale = guess
+    while cost(scale) > target:
+        scale = math.nextafter(scale, math.inf)
+    while cost(below := math.nextafter(scale, 0.0)) <= target:
+        scale = below
+    return scale
+
+
+def _root_up(square: int) -> float:
+    """Return the least float whose exact square is at least ``square``."""
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def _finite(cost: float) -> float:
+    """Refuse OpenDP's answer "infinite loss", which it gives instead of an error when the scale is 0."""
+    if not math.isfinite(cost):
+        raise ParameterError("scale must be large enough for a finite privacy loss")
+    return float(cost)
+
+
+def _check_scale(scale: float) -> None:
+    if not 0 < scale <= LARGEST_SCALE:
+        raise ParameterError(f"scale ({scale}) must be positive and at most 2**53")
+
+
+def _check_target(value: float, *, name: str) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise ParameterError(f"{name} ({value}) must be positive and finite")
+
+
+def _check_threshold(threshold: int) -> None:
+    if int(threshold) != threshold or not 1 <= threshold <= LARGEST_VALUE:
+        raise ParameterError(f"threshold ({threshold}) must be an integer between 1 and 2**53")
+
+
+def _check_sensitivity(value: int, *, name: str, least: int = 0) -> None:
+    if int(value) != value or not least <= value < 2**63:
+        raise ParameterError(f"{name} ({value}) must be an integer of at least {least} and below 2**63")
+
+
+def _check_vector(values: IntArray) -> None:
+    if values.dtype != np.int64 or values.ndim != 1:
+        raise InternalError(f"noise needs a vector of int64, not {values.ndim} axes of {values.dtype}")
