@@ -1,0 +1,110 @@
+"""One axis of a domain: a public partition of a column's units into cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units, frozen, narrow
+from synthdp.domain.grid import Grid, grid_of
+from synthdp.errors import InternalError
+from synthdp.randomness import Generator
+from synthdp.schema.columns import Column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """A partition of one column's units into cells, as runs of neighbouring units.
+
+    Parameters
+    ----------
+    name, column
+        The column and its declaration.
+    starts
+        (r,) first unit of each run, increasing from 0.
+    cells
+        (r,) cell of each run; every cell from 0 to the largest occurs.
+    """
+
+    name: str
+    column: Column
+    starts: IntArray
+    cells: IntArray
+
+    def __post_init__(self) -> None:
+        starts, cells = np.array(self.starts, np.int64), np.array(self.cells, np.int64)
+        if not (len(starts) == len(cells) > 0 and starts[0] == 0 and (np.diff(starts) > 0).all()):
+            raise InternalError("the runs of an axis must start at 0 and increase")
+        if starts[-1] >= self.grid.size or len(np.unique(cells)) != cells.max() + 1 or cells.min() < 0:
+            raise InternalError("the cells of an axis must be numbered from 0 without gaps")
+        object.__setattr__(self, "starts", frozen(starts))
+        object.__setattr__(self, "cells", frozen(cells))
+
+    def __repr__(self) -> str:
+        return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
+
+    @property
+    def grid(self) -> Grid:
+        """The column's units."""
+        return grid_of(self.column)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(self.cells.max()) + 1
+
+    def cells_of(self, units: Units) -> Units:
+        """Return the cell of every unit, (n,) in the narrowest unsigned type."""
+        if len(units) < self.grid.size // 8:
+            return narrow(self.cells, self.size)[np.searchsorted(self.starts, units, side="right") - 1]
+        return np.repeat(narrow(self.cells, self.size), self._lengths(self.grid.size)).take(units)
+
+    @property
+    def emitted(self) -> BoolArray:
+        """(size,) whether a released row may lie in the cell."""
+        return np.asarray(self.width > 0)
+
+    @property
+    def width(self) -> IntArray:
+        """(size,) number of units of each cell that a released row may have."""
+        return np.bincount(self.cells, weights=self._lengths(self.grid.visible), minlength=self.size).astype(np.int64)
+
+    @property
+    def points(self) -> FloatArray:
+        """(size,) middle of each cell's regular units in [-1, 1]; NaN where the cell holds none or the axis has no order.
+
+        The middle of units a <= u < b among R regular ones is (a + b) / R - 1.
+        """
+        grid = self.grid
+        if not grid.ordered:
+            return np.full(self.size, np.nan)
+        stops = np.minimum(np.append(self.starts[1:], grid.size), grid.regular)
+        length = np.maximum(stops - self.starts, 0)
+        middle = (self.starts + stops) / grid.regular - 1
+        mass = np.bincount(self.cells, weights=length, minlength=self.size)
+        total = np.bincount(self.cells, weights=length * middle, minlength=self.size)
+        return np.divide(total, mass, out=np.full(self.size, np.nan), where=mass > 0)
+
+    def units_in(self, cells: AnyArray, rng: Generator) -> Units:
+        """Draw a unit for every cell, uniformly among those that a released row may have; (n,).
+
+        Raises
+        ------
+        InternalError
+            If a cell may not be released.
+        """
+        order = np.argsort(self.cells, kind="stable")
+        length = self._lengths(self.grid.visible)[order]
+        before = np.cumsum(length) - length
+        width = self.width
+        if len(cells) and not width[np.unique(cells)].all():
+            raise InternalError(f"a row was drawn in a cell of column {self.name!r} that is never released")
+        first = np.cumsum(width) - width
+        place = first[cells] + np.floor(rng.random(len(cells)) * width[cells]).astype(np.int64)
+        run = np.searchsorted(before, place, side="right") - 1
+        run = np.where(length[run] == 0, np.searchsorted(np.cumsum(length), place, side="right"), run)
+        return narrow(self.starts[order][run] + place - before[run], self.grid.size)
+
+    def _lengths(self, stop: int) -> IntArray:
+        return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

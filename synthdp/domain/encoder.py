@@ -1,0 +1,218 @@
+"""Values of one column <-> units of its grid.
+
+Encoding is total: it never raises on a value and drops no row.  Numbers beyond the bounds are clipped, unforeseen values
+go to "other", missing ones to the null unit.  Decoding is deterministic: the value of a unit is the roundest one it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units, narrow
+from synthdp.domain.grid import Grid, edges_of, grid_of, has_labels, labels_of
+from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Identifier, Integer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """A column of numbers; datetimes are microseconds since 1970 UTC, durations microseconds.
+
+    Parameters
+    ----------
+    values
+        (n,) float64 (NaN is missing) or int64.
+    missing
+        (n,) where the value is missing, or ``None`` for nowhere else.
+    """
+
+    values: FloatArray | IntArray
+    missing: BoolArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """A column of labels.
+
+    Parameters
+    ----------
+    levels
+        The different values, in any order.
+    codes
+        (n,) index of each row's value in ``levels``; -1 is missing.
+    """
+
+    levels: list[Any]
+    codes: IntArray
+
+
+RawColumn: TypeAlias = Numbers | Labels
+
+
+def encode(column: Column, raw: RawColumn) -> Units:
+    """Return the unit of every value, (n,) in the narrowest unsigned type."""
+    grid = grid_of(column)
+    if isinstance(column, Identifier):
+        n = len(raw.codes) if isinstance(raw, Labels) else len(raw.values)
+        return np.zeros(n, np.uint8)
+    if has_labels(column):
+        units = _encode_labels(column, grid, raw if isinstance(raw, Labels) else _labels(raw))
+    else:
+        units = _encode_numbers(column, grid, raw if isinstance(raw, Numbers) else _numbers(raw))
+    return narrow(units, grid.size)
+
+
+def decode(column: Column, units: Units) -> RawColumn:
+    """Return the value of every unit; the inverse of `encode` on the units that may be released."""
+    grid = grid_of(column)
+    codes = units.astype(np.int64)
+    if isinstance(column, Identifier):
+        return _fresh_labels(column, len(codes))
+    if has_labels(column):
+        return Labels(list(labels_of(column)), np.where(codes < grid.regular, codes, -1))
+    missing = codes >= grid.regular + len(grid.special)
+    regular = np.minimum(codes, grid.regular - 1)
+    match column:
+        case Continuous():
+            values: AnyArray = _decimal_values(column, grid, regular)
+        case Integer(lower):
+            values = _whole_values(regular, int(lower or 0), int(column.upper or 0), grid.width)
+        case Datetime() | Duration():
+            values = (column.steps[0] + regular * grid.width) * RESOLUTIONS[column.resolution]
+        case _:  # pragma: no cover - the cases above are all columns without labels
+            raise TypeError(type(column).__name__)
+    for i, special in enumerate(grid.special):
+        values = np.where(codes == grid.regular + i, np.asarray(special, dtype=values.dtype), values)
+    return Numbers(values, missing if missing.any() else None)
+
+
+def _encode_labels(column: Column, grid: Grid, raw: Labels) -> IntArray:
+    position = {level: i for i, level in enumerate(labels_of(column))}
+    null = grid.other if grid.null is None else grid.null
+    of_level = np.array([_position(position, level, grid.other, null) for level in raw.levels] + [null], np.int64)
+    return of_level[raw.codes]
+
+
+def _position(position: dict[Any, int], level: object, other: int, null: int) -> int:
+    try:
+        if level is None or (isinstance(level, float) and math.isnan(level)):
+            return null
+        found = position.get(level)
+    except (TypeError, ValueError):  # not hashable, or a missing value that refuses comparison
+        return other
+    return other if found is None else found
+
+
+def _encode_numbers(column: Column, grid: Grid, raw: Numbers) -> IntArray:
+    values = raw.values
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
+    if raw.missing is not None:
+        missing |= raw.missing
+    match column:
+        case Continuous(lower, upper):
+            x = np.clip(np.where(missing, lower, values).astype(np.float64), lower, upper)
+            units = _cell_of(column, x, grid.regular)
+        case Integer(lower, upper):
+            units = (_whole(np.where(missing, lower, values), int(lower or 0), int(upper or 0))) // grid.width
+        case Datetime() | Duration():
+            first, last = column.steps
+            step = RESOLUTIONS[column.resolution]
+            x = np.where(missing, first * step, values)
+            whole = np.floor(x / step) if x.dtype.kind == "f" else x // step
+            units = _whole(whole, first, last) // grid.width
+        case _:  # pragma: no cover - the cases above are all columns without labels
+            raise TypeError(type(column).__name__)
+    for i, special in enumerate(grid.special):
+        units = np.where(values == special, grid.regular + i, units)
+    return np.where(missing, grid.other if grid.null is None else grid.null, units)
+
+
+def _cell_of(column: Continuous, x: FloatArray, regular: int) -> IntArray:
+    lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
+    units = np.clip(np.floor((x - lower) * (regular / (upper - lower))), 0, regular - 1).astype(np.int64)
+    units -= (x < edges_of(column, units)) & (units > 0)  # rounding above may miss by one
+    units += (x >= edges_of(column, units + 1)) & (units < regular - 1)
+    return units
+
+
+def _whole(values: AnyArray, first: int, last: int) -> IntArray:
+    """Steps above ``first`` of numbers rounded to whole ones and clipped to first <= x <= last."""
+    if values.dtype.kind == "f":
+        values = np.clip(np.rint(values), -(2.0**62), 2.0**62)
+    return np.clip(values.astype(np.int64), first, last) - first
+
+
+def _labels(raw: Numbers) -> Labels:
+    missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)
+    if raw.missing is not None:
+        missing |= raw.missing
+    levels, codes = np.unique(np.where(missing, 0, raw.values), return_inverse=True)
+    return Labels(levels.tolist(), np.where(missing, -1, codes))
+
+
+def _numbers(raw: Labels) -> Numbers:
+    of_level = np.array([*(_number(level) for level in raw.levels), math.nan])
+    return Numbers(of_level[raw.codes])
+
+
+def _number(level: object) -> float:
+    try:
+        return float(level)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _decimal_values(column: Continuous, grid: Grid, units: IntArray) -> FloatArray:
+    """Value of each regular unit: the bounds themselves at the ends, else the decimal with the fewest digits."""
+    different, inverse = np.unique(units, return_inverse=True)
+    values = shortest_decimals(edges_of(column, different), edges_of(column, different + 1))
+    values[different == 0] = column.lower
+    values[different == grid.regular - 1] = column.upper
+    return values[inverse]
+
+
+def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return for each interval low <= x < high the decimal with the fewest digits; the lower end if there is none.
+
+    Parameters
+    ----------
+    low, high
+        (n,) ends of the intervals.
+    """
+    values, open_ = low.copy(), np.ones(len(low), np.bool_)
+    widest = float(np.max(high - low, initial=0.0))
+    first = -math.floor(math.log10(widest)) - 1 if widest > 0 else 0
+    for digits in range(first, first + 18):
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.ceil(low * 10.0**digits) if digits >= 0 else np.ceil(low / 10.0**-digits)
+            rounded = scaled / 10.0**digits if digits >= 0 else scaled * 10.0**-digits
+        fits = open_ & (low <= rounded) & (rounded < high)
+        values[fits] = rounded[fits]
+        open_ &= ~fits
+    return values
+
+
+def _whole_values(units: IntArray, lower: int, upper: int, width: int) -> IntArray:
+    """Value of each unit: the whole number with the most trailing zeros; the bounds themselves at the ends."""
+    low = lower + units * width
+    if width == 1:
+        return low
+    high = np.minimum(low + width, upper + 1)
+    values, open_ = low.copy(), np.ones(len(low), np.bool_)
+    for power in range(len(str(width)), -1, -1):
+        rounded = -(-low // 10**power) * 10**power
+        fits = open_ & (rounded < high)
+        values[fits] = rounded[fits]
+        open_ &= ~fits
+    values[units == 0] = lower
+    values[high == upper + 1] = upper
+    return values
+
+
+def _fresh_labels(column: Identifier, rows: int) -> RawColumn:
+    if column.prefix is None:
+        return Numbers(np.arange(1, rows + 1, dtype=np.int64))
+    return Labels([f"{column.prefix}{i}" for i in range(1, rows + 1)], np.arange(rows))

@@ -1,0 +1,64 @@
+"""Distances between a table's marginals and public expectations: what the screening of a plan asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Codes, IntArray, Totals, frozen
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import Norms, RecordBounds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginalDistances:
+    """For each clique the L1 distance, in rows, between its table and an expected one.
+
+    By the triangle inequality a record changes each distance by at most 1 when added and 2 when replaced.  Not linear:
+    the tables are summed over rows first, the distances taken at the end.
+
+    Parameters
+    ----------
+    marginals
+        The tables.
+    expected
+        (marginals.k,) expected counts as whole multiples of 1 / ``unit``.
+    unit
+        The whole number that stands for one row.
+    """
+
+    marginals: Marginals
+    expected: IntArray
+    unit: int
+
+    def __post_init__(self) -> None:
+        if len(self.expected) != self.marginals.k or self.unit < 1:
+            raise ParameterError("expected must have one whole number per cell, and unit must be at least 1")
+        object.__setattr__(self, "expected", frozen(np.array(self.expected, np.int64)))
+
+    @property
+    def domain(self) -> Domain:
+        """The axes of the tables."""
+        return self.marginals.domain
+
+    @property
+    def k(self) -> int:
+        """Number of distances."""
+        return len(self.marginals.cliques)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Every distance moves by at most one row, or two when a record is replaced."""
+        k, unit = self.k, self.unit
+        return RecordBounds.of(Norms(k * unit, k * unit * unit, unit))
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the counts of all tables."""
+        return self.marginals.sums(codes)
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the distances, (k,), in multiples of 1 / ``unit``."""
+        return np.add.reduceat(np.abs(sums * self.unit - self.expected), self.marginals.offsets[:-1])

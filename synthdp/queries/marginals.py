@@ -1,0 +1,111 @@
+"""Marginals: how many rows fall in each cell of the tables of some columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, Codes, Features, IntArray, Totals, frozen
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.protocol import Norms, RecordBounds
+
+Clique: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginals:
+    """The contingency tables of several cliques of columns, one after the other, each flat in C order.
+
+    One record lies in one cell of each table, so adding it changes c tables by one count: l1 = l2^2 = c.
+
+    Parameters
+    ----------
+    domain
+        The axes.
+    cliques
+        Positions of the columns of each table.
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cliques", tuple(tuple(int(j) for j in clique) for clique in self.cliques))
+        for clique in self.cliques:
+            if not clique or len(set(clique)) < len(clique) or not all(0 <= j < len(self.domain) for j in clique):
+                raise ParameterError(f"a clique ({clique}) must be different positions below {len(self.domain)}")
+        if not self.cliques:
+            raise ParameterError("a set of marginals needs at least one clique")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of cells of each table."""
+        return tuple(int(np.prod([self.domain.shape[j] for j in clique])) for clique in self.cliques)
+
+    @property
+    def k(self) -> int:
+        """Number of cells in all."""
+        return sum(self.sizes)
+
+    @property
+    def unit(self) -> int:
+        """Counts are whole: 1."""
+        return 1
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """One cell of each table changes by 1; a replaced record leaves one cell and enters another."""
+        c = len(self.cliques)
+        return RecordBounds(Norms(c, c, 1), Norms(2 * c, 2 * c, 1))
+
+    @property
+    def offsets(self) -> IntArray:
+        """(c + 1,) where each table begins and ends."""
+        return frozen(np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64))
+
+    def cells(self, codes: Codes) -> IntArray:
+        """Return each row's cell in every table, (n, c), counted through all tables."""
+        flat = [self.domain.ravel(codes, clique) for clique in self.cliques]
+        return np.column_stack(flat) + self.offsets[:-1]
+
+    def features(self, codes: Codes) -> Features:
+        """Return the indicator of each row's cells, (n, k)."""
+        features = np.zeros((len(codes), self.k), np.int64)
+        np.put_along_axis(features, self.cells(codes), 1, axis=1)
+        return features
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the counts, (k,)."""
+        counts = [
+            np.bincount(self.domain.ravel(codes, clique), minlength=size)
+            for clique, size in zip(self.cliques, self.sizes, strict=True)
+        ]
+        return np.concatenate(counts).astype(np.int64)
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the counts as they are."""
+        return sums
+
+    def split(self, answers: AnyArray) -> list[AnyArray]:
+        """Cut a vector of all answers into one flat table per clique."""
+        return np.split(answers, self.offsets[1:-1])
+
+
+def all_cliques(domain: Domain, order: int) -> tuple[Clique, ...]:
+    """Return all sets of ``order`` columns."""
+    return tuple(itertools.combinations(range(len(domain)), order))
+
+
+def one_ways(domain: Domain) -> Marginals:
+    """Return the table of every single column."""
+    return Marginals(domain, all_cliques(domain, 1))
+
+
+def marginals(domain: Domain, cliques: Iterable[Sequence[str]]) -> Marginals:
+    """Return the tables of cliques given by column names."""
+    return Marginals(domain, tuple(domain.index(*clique) for clique in cliques))

@@ -1,0 +1,68 @@
+"""Several families of queries over one domain, asked together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Codes, Features, Totals
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.protocol import LinearQueries, Norms, RecordBounds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """The answers of several families, one after the other.
+
+    Parameters
+    ----------
+    parts
+        Families over the same domain; all are brought to the largest unit, which must be a multiple of each.
+    """
+
+    parts: tuple[LinearQueries, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts or any(part.domain is not self.parts[0].domain for part in self.parts):
+            raise ParameterError("a stack needs one or more families over the same domain")
+        if any(self.unit % part.unit for part in self.parts):
+            raise ParameterError("the largest unit of a stack must be a multiple of every other")
+
+    @property
+    def domain(self) -> Domain:
+        """The common axes."""
+        return self.parts[0].domain
+
+    @property
+    def k(self) -> int:
+        """Number of queries in all."""
+        return sum(part.k for part in self.parts)
+
+    @property
+    def unit(self) -> int:
+        """The largest unit."""
+        return max(part.unit for part in self.parts)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """The parts' bounds added, each brought to the common unit."""
+        total = RecordBounds(Norms(0, 0, 0), Norms(0, 0, 0))
+        for part in self.parts:
+            factor = self.unit // part.unit
+            total = total.plus(RecordBounds(part.bounds.one.times(factor), part.bounds.swap.times(factor)))
+        return total
+
+    def features(self, codes: Codes) -> Features:
+        """Return the parts' features side by side, (n, k)."""
+        return np.hstack([part.features(codes) * (self.unit // part.unit) for part in self.parts])
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the parts' sums one after the other."""
+        return np.concatenate([part.finish(part.sums(codes)) * (self.unit // part.unit) for part in self.parts])
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the sums as they are."""
+        return sums

@@ -1,0 +1,297 @@
+"""What a column may hold: the public knowledge about one column, as frozen data.
+
+A column is only declared here; `synthdp.domain.grid` says which finite set of units its values become.  Bounds or levels
+left out (``None``) are unknown: they must be discovered under part of the privacy budget before a grid exists.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.errors import SchemaError
+
+Level: TypeAlias = str | int | float | bool
+Moment: TypeAlias = str | dt.datetime | dt.date | np.datetime64
+
+RESOLUTIONS = {"D": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+"""Microseconds of each resolution that a Datetime or Duration may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuous:
+    """A real number with lower <= x <= upper; values beyond are clipped.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds, lower < upper; ``None`` if they must be discovered.
+    nullable
+        Whether a missing value is a value of its own.
+    special
+        Numbers with a meaning of their own, inside the bounds or not (-1 = "refused"): kept as point masses.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    nullable: bool = False
+    special: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "special", tuple(self.special))
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A whole number with lower <= x <= upper; values beyond are clipped.  Parameters as in `Continuous`."""
+
+    lower: int | None = None
+    upper: int | None = None
+    nullable: bool = False
+    special: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "special", tuple(self.special))
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """One of a list of levels without order.
+
+    Parameters
+    ----------
+    levels
+        The public list of values; ``None`` if it must be discovered.
+    nullable
+        Whether a missing value is a value of its own.
+    other
+        A label for every value outside ``levels``, itself part of the output.  Without one, such values are counted
+        in a cell that is never released.
+    """
+
+    levels: Sequence[Level] | None = None
+    nullable: bool = False
+    other: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal:
+    """One of a list of levels in their order.
+
+    Parameters
+    ----------
+    levels
+        The public list of values, lowest first.
+    nullable
+        Whether a missing value is a value of its own.
+    """
+
+    levels: Sequence[Level]
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """True or false.
+
+    Parameters
+    ----------
+    nullable
+        Whether a missing value is a value of its own.
+    """
+
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Datetime:
+    """A moment with lower <= t <= upper, in whole steps of a resolution; zone-aware tables are compared in UTC.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds: ISO 8601 text, ``date``, ``datetime`` or ``datetime64``; without a zone they are UTC.
+    nullable
+        Whether a missing value is a value of its own.
+    resolution
+        One of ``"D"``, ``"h"``, ``"min"``, ``"s"``, ``"ms"``, ``"us"``; values are rounded down to it.
+    """
+
+    lower: Moment | None = None
+    upper: Moment | None = None
+    nullable: bool = False
+    resolution: str = "s"
+
+    def __post_init__(self) -> None:
+        for bound in ("lower", "upper"):
+            moment = getattr(self, bound)
+            if moment is not None:
+                object.__setattr__(self, bound, str(_moment(moment)))
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """First and last step since 1970-01-01 UTC, in units of the resolution."""
+        step = RESOLUTIONS[self.resolution]
+        lower, upper = (int(_moment(b).astype(np.int64)) for b in (self.lower, self.upper) if b is not None)
+        return lower // step, upper // step
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time with lower <= t <= upper, in whole steps of a resolution.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds as ``timedelta`` or a number of steps of ``resolution``.
+    nullable
+        Whether a missing value is a value of its own.
+    resolution
+        As for `Datetime`.
+    """
+
+    lower: dt.timedelta | int | None = None
+    upper: dt.timedelta | int | None = None
+    nullable: bool = False
+    resolution: str = "s"
+
+    def __post_init__(self) -> None:
+        for bound in ("lower", "upper"):
+            length = getattr(self, bound)
+            if isinstance(length, dt.timedelta) and self.resolution in RESOLUTIONS:
+                step = dt.timedelta(microseconds=RESOLUTIONS[self.resolution])
+                object.__setattr__(self, bound, length // step)
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """First and last step, in units of the resolution."""
+        if not isinstance(self.lower, int) or not isinstance(self.upper, int):
+            raise SchemaError("a Duration without bounds has no steps")
+        return self.lower, self.upper
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A value that names a row or a person: never read for the output, released as fresh, meaningless labels.
+
+    Parameters
+    ----------
+    prefix
+        Text before the running number of a synthetic label; with ``None`` the labels are whole numbers.
+    """
+
+    prefix: str | None = None
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.nullable:
+            raise SchemaError("an Identifier is never missing in the output: leave nullable out")
+
+
+Column: TypeAlias = Continuous | Integer | Categorical | Ordinal | Boolean | Datetime | Duration | Identifier
+COLUMN_TYPES: tuple[type[Column], ...] = (
+    Continuous, Integer, Categorical, Ordinal, Boolean, Datetime, Duration, Identifier,
+)  # fmt: skip
+
+
+def is_complete(column: Column) -> bool:
+    """Say whether the column's bounds or levels are all declared."""
+    match column:
+        case Continuous() | Integer() | Datetime() | Duration():
+            return column.lower is not None and column.upper is not None
+        case Categorical():
+            return column.levels is not None
+        case _:
+            return True
+
+
+def check_column(name: str, column: object) -> None:
+    """Check one declared column.
+
+    Raises
+    ------
+    SchemaError
+        With one sentence that names the column and the rule it breaks.
+    """
+    where = f"for column {name!r}"
+    match column:
+        case Continuous() | Integer():
+            _check_numbers(column, where)
+        case Datetime() | Duration():
+            if column.resolution not in RESOLUTIONS:
+                raise SchemaError(
+                    f"resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)} {where}"
+                )
+            _check_pair(column.lower, column.upper, where)
+            if is_complete(column) and not column.steps[0] < column.steps[1]:
+                raise SchemaError(f"lower ({column.lower}) must be below upper ({column.upper}) {where}")
+        case Categorical() | Ordinal():
+            if column.levels is not None:
+                _check_levels(column.levels, where)
+            if isinstance(column, Categorical) and column.other is not None and not isinstance(column.other, str):
+                raise SchemaError(f"other must be a text label {where}")
+        case Boolean() | Identifier():
+            pass
+        case _:
+            known = ", ".join(kind.__name__ for kind in COLUMN_TYPES)
+            hint = " (did you mean to call it?)" if isinstance(column, type) else ""
+            raise SchemaError(f"a column must be one of {known}{hint} {where}")
+
+
+def _check_numbers(column: Continuous | Integer, where: str) -> None:
+    lower, upper = column.lower, column.upper
+    _check_pair(lower, upper, where)
+    for bound in (lower, upper, *column.special):
+        if bound is None:
+            continue
+        if isinstance(bound, bool) or not isinstance(bound, (int, float, np.integer, np.floating)):
+            raise SchemaError(f"bounds and special values must be numbers {where}")
+        if not math.isfinite(bound):
+            raise SchemaError(f"bounds and special values must be finite {where}")
+        if isinstance(column, Integer) and bound != int(bound):
+            raise SchemaError(f"bounds and special values of an Integer must be whole numbers {where}")
+    if isinstance(column, Integer) and any(b is not None and abs(b) > 2**62 for b in (lower, upper)):
+        raise SchemaError(f"bounds must lie within ±2**62 {where}")
+    if lower is not None and upper is not None and not lower < upper:
+        raise SchemaError(f"lower ({lower}) must be below upper ({upper}) {where}")
+    if len(set(column.special)) < len(column.special):
+        raise SchemaError(f"special values must differ from each other {where}")
+
+
+def _check_pair(lower: object, upper: object, where: str) -> None:
+    if (lower is None) != (upper is None):
+        raise SchemaError(f"lower and upper must be given together {where}")
+
+
+def _check_levels(levels: Sequence[Level], where: str) -> None:
+    if not levels:
+        raise SchemaError(f"levels must not be empty {where}")
+    if not all(isinstance(level, (str, int, float, bool, np.integer, np.floating, np.bool_)) for level in levels):
+        raise SchemaError(f"levels must be texts, numbers or booleans, not missing values or lists {where}")
+    if any(isinstance(level, float) and not math.isfinite(level) for level in levels):
+        raise SchemaError(f"levels must be finite; declare missing values by nullable=True {where}")
+    if len(set(levels)) < len(levels):
+        raise SchemaError(f"levels must differ from each other {where}")
+
+
+def _moment(moment: Moment) -> np.datetime64:
+    if isinstance(moment, str):
+        try:
+            moment = dt.datetime.fromisoformat(moment)
+        except ValueError:
+            raise SchemaError(f"{moment!r} is not a date or time in ISO 8601, such as 2026-01-31T12:00") from None
+    if isinstance(moment, dt.datetime) and moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return np.datetime64(moment, "us")

@@ -1,0 +1,142 @@
+"""A schema: all that is publicly known about a table before anybody looks at it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+from synthdp.errors import FormatError, SchemaError
+from synthdp.schema.columns import Column, check_column, is_complete
+from synthdp.schema.constraints import Constraint, check_constraint
+from synthdp.schema.schema_json import from_document, to_document
+
+
+class Schema(Mapping[str, Column]):
+    """The columns of a table in their order, and what must hold between them.
+
+    Parameters
+    ----------
+    columns
+        Column names and what each may hold.
+    constraints
+        Rules between columns that every released row obeys exactly.
+
+    Raises
+    ------
+    SchemaError
+        If there is no column, a name is not text, or a column or a rule contradicts itself.
+
+    Examples
+    --------
+    >>> from synthdp import Categorical, Integer, Schema
+    >>> schema = Schema({"age": Integer(17, 90), "income": Categorical(["<=50K", ">50K"])})
+    >>> list(schema)
+    ['age', 'income']
+    """
+
+    __slots__ = ("_columns", "constraints")
+
+    def __init__(self, columns: Mapping[str, Column], *, constraints: Sequence[Constraint] = ()) -> None:
+        if not columns:
+            raise SchemaError("a schema needs at least one column")
+        for name, column in columns.items():
+            if not isinstance(name, str):
+                raise SchemaError(f"column names must be texts, not {type(name).__name__}")
+            check_column(name, column)
+        self._columns = dict(columns)
+        self.constraints = tuple(constraints)
+        for constraint in self.constraints:
+            check_constraint(constraint, self._columns)
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Schema)
+            and list(self.items()) == list(other.items())
+            and self.constraints == other.constraints
+        )
+
+    def __hash__(self) -> int:
+        return hash((tuple(self._columns), len(self.constraints)))
+
+    def __repr__(self) -> str:
+        inside = ",\n    ".join(f"{name!r}: {column!r}" for name, column in self.items())
+        rules = f", constraints={list(self.constraints)!r}" if self.constraints else ""
+        return f"Schema({{\n    {inside},\n}}{rules})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(self._columns)
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """Names of the columns whose bounds or levels are still unknown."""
+        return tuple(name for name, column in self.items() if not is_complete(column))
+
+    def replace(self, columns: Mapping[str, Column]) -> Schema:
+        """Return a schema with some columns declared anew, in the same order."""
+        return Schema({**self._columns, **columns}, constraints=self.constraints)
+
+    def to_json(self) -> str:
+        """Return the schema as JSON text with a version."""
+        return json.dumps(to_document(self._columns, self.constraints), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "the schema") -> Schema:
+        """Read a schema from JSON text.
+
+        Parameters
+        ----------
+        text
+            What `to_json` returned, perhaps edited.
+        source
+            What error messages call it.
+
+        Raises
+        ------
+        FormatError
+            If the text is not a schema of a known version.
+        SchemaError
+            If a column contradicts itself, or is marked as not reviewed.
+        """
+        try:
+            document = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            line = getattr(error, "lineno", "?")
+            raise FormatError(f"{source} is not valid JSON (line {line})") from None
+        columns, constraints = from_document(document, source=source)
+        return cls(columns, constraints=constraints)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the schema to a JSON file."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Schema:
+        """Read a schema from a JSON file.
+
+        Raises
+        ------
+        FormatError
+            If the file cannot be read or is not a schema.
+        SchemaError
+            If a column contradicts itself, or is marked as not reviewed.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise FormatError(f"schema file '{path}' is not UTF-8 text") from None
+        except OSError as error:
+            raise FormatError(f"schema file '{path}' cannot be read: {error.strerror}") from None
+        return cls.from_json(text, source=f"schema file '{path}'")

@@ -1,0 +1,114 @@
+"""Schema columns and rules to and from plain JSON documents, with a version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+import numpy as np
+
+from synthdp.errors import FormatError, SchemaError
+from synthdp.schema.columns import COLUMN_TYPES, Column
+from synthdp.schema.constraints import Constraint, Forbidden, Implies, LessEqual
+
+VERSION = 1
+_KINDS: dict[str, type[Column]] = {kind.__name__.lower(): kind for kind in COLUMN_TYPES}
+_RULES: dict[str, type[Constraint]] = {"less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies}
+_NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed": false refuses the schema
+
+
+def to_document(columns: Mapping[str, Column], constraints: Sequence[Constraint]) -> dict[str, Any]:
+    """Return the JSON document of a schema."""
+    document: dict[str, Any] = {"synthdp_schema": VERSION, "columns": [_column(n, c) for n, c in columns.items()]}
+    if constraints:
+        names = {rule: name for name, rule in _RULES.items()}
+        document["constraints"] = [
+            {"rule": names[type(c)], **{f.name: getattr(c, f.name) for f in fields(c)}} for c in constraints
+        ]
+    return document
+
+
+def from_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint]]:
+    """Read columns and rules from a JSON document.
+
+    Raises
+    ------
+    FormatError
+        If the document has another shape or version.
+    SchemaError
+        If a column is marked as not reviewed, named twice, or of an unknown type.
+    """
+    if not isinstance(document, dict) or "synthdp_schema" not in document:
+        raise FormatError(f"{source} is not a synthdp schema: it has no 'synthdp_schema' version")
+    if document["synthdp_schema"] != VERSION:
+        raise FormatError(f"{source} has schema version {document['synthdp_schema']!r}; this synthdp reads {VERSION}")
+    entries = document.get("columns")
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise FormatError(f"{source} must list its columns under 'columns'")
+    columns: dict[str, Column] = {}
+    for entry in entries:
+        name = entry.get("name")
+        if not isinstance(name, str):
+            raise FormatError(f"{source} has a column without a 'name'")
+        if name in columns:
+            raise SchemaError(f"{source} declares column {name!r} twice")
+        columns[name] = _read_column(name, entry, source=source)
+    rules = document.get("constraints", [])
+    if not isinstance(rules, list):
+        raise FormatError(f"{source} must list its rules under 'constraints'")
+    return columns, [_read_rule(rule, source=source) for rule in rules]
+
+
+def _column(name: str, column: Column) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "type": type(column).__name__.lower()}
+    for field in fields(column):
+        value = getattr(column, field.name)
+        if value != field.default:
+            entry[field.name] = _plain(value)
+    return entry
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
+    kind = _KINDS.get(str(entry.get("type")).lower())
+    if kind is None:
+        raise SchemaError(f"column {name!r} of {source} must have a type among {', '.join(_KINDS)}")
+    if entry.get("reviewed") is False:
+        raise SchemaError(
+            f"column {name!r} of {source} is a draft taken from the table: check it against public knowledge, "
+            "then set \"reviewed\" to true"
+        )
+    known = {field.name: field for field in fields(kind)}
+    given = {key: value for key, value in entry.items() if key not in {"name", "type", *_NOTES}}
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise SchemaError(f"column {name!r} of {source} has an unknown setting {unknown[0]!r}")
+    missing = [f for f in known.values() if f.default is MISSING and f.name not in given]
+    if missing:
+        raise SchemaError(f"column {name!r} of {source} needs {missing[0].name!r}")
+    if not isinstance(given.get("nullable", False), bool):
+        raise SchemaError(f"nullable must be true or false for column {name!r} of {source}")
+    for key in ("levels", "special"):
+        if key in given and not (isinstance(given[key], list) or (given[key] is None and key == "levels")):
+            raise SchemaError(f"{key} must be a list for column {name!r} of {source}")
+    try:
+        return kind(**given)
+    except (TypeError, ValueError, OverflowError) as error:
+        detail = str(error) if isinstance(error, SchemaError) else "a setting has the wrong type"
+        raise SchemaError(f"column {name!r} of {source}: {detail}") from None
+
+
+def _read_rule(rule: object, *, source: str) -> Constraint:
+    kind = _RULES.get(str(rule.get("rule"))) if isinstance(rule, dict) else None
+    if kind is None or not isinstance(rule, dict):
+        raise SchemaError(f"a rule of {source} must be one of {', '.join(_RULES)}")
+    try:
+        return kind(**{key: value for key, value in rule.items() if key not in {"rule", *_NOTES}})
+    except (TypeError, AttributeError):
+        raise SchemaError(f"a {rule['rule']} rule of {source} has the wrong settings") from None
