@@ -1,0 +1,386 @@
+"""Conversions between privacy losses, pure functions of numbers: the only module that talks to dp-accounting.
+
+Every answer is rounded to the safe side: a loss that is *claimed* is never too small, one that may be *spent* is
+never too large.  Knows neither tables nor noise; the proofs are in ``docs/proofs/gaussian-filter.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from scipy.special import erfcx, ndtr, ndtri
+
+from synthdp.errors import ParameterError
+from synthdp.privacy.boundary import last_holding
+
+SMALLEST_PLD_DELTA = 1e-10
+"""Below it the rounding of the fast Fourier transform inside dp-accounting is not small against δ."""
+
+LARGEST_PLD_SIGMA = 2000.0
+"""Up to here the discrete Gaussian is tabulated; above, it is the normal law and its distance to it is charged."""
+
+_SLACK = 1e-11
+"""Relative; covers the rounding of exp, erfcx and sums in double precision many times over."""
+
+_LARGEST_EPSILON = 700.0  # e^ε stays a float
+
+
+def zcdp_to_delta(rho: float, epsilon: float) -> float:
+    """Return δ such that ρ-zCDP implies (ε, δ)-DP.
+
+    Costs nothing: arithmetic.
+
+    Notes
+    -----
+    Canonne, Kamath, Steinke 2020, Proposition 12: the minimum over α > 1 of
+    exp((α−1)(αρ−ε))·(1−1/α)^α/(α−1); any α is valid, so the search for it needs no care.
+    """
+    _check_positive(rho, name="rho")
+    _check_epsilon(epsilon)
+
+    def rising(alpha: float) -> bool:
+        return (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha) >= 0
+
+    alpha = last_holding(rising, inside=(epsilon + 1) / (2 * rho) + 2, outside=1.0)
+    if alpha <= 1 + 1e-9:
+        return 1.0
+    terms = (
+        (alpha - 1) * alpha * rho,
+        -(alpha - 1) * epsilon,
+        -math.log(alpha - 1),
+        alpha * math.log1p(-1 / alpha),
+    )
+    exponent = math.fsum(terms) + _SLACK + 1e-15 * sum(abs(term) for term in terms)
+    return min(1.0, math.exp(min(exponent, 0.0)))
+
+
+def zcdp_to_epsilon(rho: float, delta: float) -> float:
+    """Return the least ε such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`; infinite above 700.
+
+    Costs nothing: arithmetic.
+    """
+    _check_positive(rho, name="rho")
+    _check_delta(delta)
+    return _least_epsilon(lambda epsilon: zcdp_to_delta(rho, epsilon) <= delta)
+
+
+def zcdp_from_approx(epsilon: float, delta: float) -> float:
+    """Return the largest ρ such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`.
+
+    Costs nothing: arithmetic.
+    """
+    _check_positive(epsilon, name="epsilon")
+    _check_delta(delta)
+    return last_holding(lambda rho: zcdp_to_delta(rho, epsilon) <= delta, inside=1e-300, outside=epsilon + 2000)
+
+
+def gdp_to_delta(mu: float, epsilon: float) -> float:
+    """Return δ such that μ-Gaussian DP is (ε, δ)-DP, exact up to an upward rounding of about 1e-11.
+
+    Costs nothing: arithmetic.
+
+    Notes
+    -----
+    δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (Balle, Wang 2018, Theorem 8; Dong, Roth, Su 2022, Corollary 2.13).
+    With y = ε/μ − μ/2 and Mills' ratio m(y) = Φ(−y)/φ(y) it is φ(y)·(m(y) − m(y + μ)): nothing overflows.
+    """
+    _check_positive(mu, name="mu")
+    _check_epsilon(epsilon)
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
+    first = density * _mills(near) if near > 0 else float(ndtr(-near))
+    second = density * _mills(far)
+    return min(1.0, first * (1 + _SLACK) - second * (1 - _SLACK) + 5e-324)
+
+
+def gdp_to_epsilon(mu: float, delta: float) -> float:
+    """Return the least ε such that μ-Gaussian DP implies (ε, δ)-DP; infinite above 700.
+
+    Costs nothing: arithmetic.
+    """
+    _check_positive(mu, name="mu")
+    _check_delta(delta)
+    return _least_epsilon(lambda epsilon: gdp_to_delta(mu, epsilon) <= delta)
+
+
+def gdp_from_approx(epsilon: float, delta: float) -> float:
+    """Return the largest μ such that μ-Gaussian DP implies (ε, δ)-DP.
+
+    Costs nothing: arithmetic.
+    """
+    _check_epsilon(epsilon)
+    _check_delta(delta)
+    inside = delta if epsilon == 0 else min(delta, epsilon / 40)
+    return last_holding(lambda mu: gdp_to_delta(mu, epsilon) <= delta, inside=inside, outside=2 * epsilon + 100)
+
+
+def gdp_from_pure(epsilon: float) -> float:
+    """Return μ such that every ε-DP mechanism is μ-Gaussian DP: 2Φ⁻¹(1/(1+e^−ε)), about 1.253ε.
+
+    Costs nothing: arithmetic.
+    """
+    return gdp_from_bounded_range(2 * epsilon)
+
+
+def gdp_from_bounded_range(loss_range: float) -> float:
+    """Return μ such that a mechanism whose privacy losses lie in an interval of this length is μ-Gaussian DP.
+
+    It is 2Φ⁻¹(1/(1+e^(−range/2))), about 0.627·range, rounded up.  The exponential mechanism at ``scale`` has
+    range 2Δ∞/scale, or Δ∞/scale for monotonic scores.
+
+    Costs nothing: arithmetic.
+    """
+    _check_positive(loss_range, name="loss_range")
+    _check_epsilon(loss_range / 2)
+    return float(-2 * ndtri(1 / (1 + math.exp(loss_range / 2)))) * (1 + _SLACK) + 1e-14
+
+
+def rounded_gaussian_gap(sigma: float) -> float:
+    """Bound the total variation between N_Z(0, σ²) and the rounded normal law of variance σ² − 1/12.
+
+    Costs nothing: arithmetic.
+
+    Parameters
+    ----------
+    sigma
+        Scale of the discrete Gaussian in lattice steps, σ ≥ 1.
+
+    Notes
+    -----
+    Lemma 1 of ``docs/proofs/gaussian-filter.md``: with τ² = σ² − 1/12,
+    ½·[(√24/τ⁴ + √30/τ⁵)/720 + 2.001·e^(−2π²σ²)], about 0.0034/σ⁴.
+    """
+    if not sigma >= 1:
+        raise ParameterError(f"sigma ({sigma}) must be at least 1")
+    tau = math.sqrt(sigma * sigma - 1 / 12)
+    smooth = (math.sqrt(24) / tau**4 + math.sqrt(30) / tau**5) / 720
+    return (smooth + 2.001 * math.exp(-2 * math.pi**2 * sigma * sigma)) / 2 * (1 + _SLACK)
+
+
+def gaussian_filter_delta(epsilon: float, *, coordinates: int, min_lattice_sigma: float) -> float:
+    """Return the part of δ that pays for the lattice: (1 + e^ε)·coordinates·`rounded_gaussian_gap`.
+
+    Costs nothing: arithmetic.
+    """
+    _check_epsilon(epsilon)
+    if coordinates < 1:
+        raise ParameterError(f"coordinates ({coordinates}) must be at least 1")
+    return (1 + math.exp(epsilon)) * coordinates * rounded_gaussian_gap(min_lattice_sigma) * (1 + _SLACK)
+
+
+def gaussian_filter_budget(epsilon: float, delta: float, *, coordinates: int, min_lattice_sigma: float) -> float:
+    """Return the μ that adaptively chosen discrete Gaussian noise may spend inside (ε, δ).
+
+    Spending: Σ Δᵢ²/σᵢ² ≤ μ² in every course of events, with Δᵢ the L2 sensitivity and σᵢ the scale of the i-th
+    vector, both in lattice steps.  The steps' queries, scales and number may depend on earlier noisy answers;
+    steps of other kinds count with their own μᵢ² (`gdp_from_pure`, `gdp_from_bounded_range`).
+
+    Costs nothing: arithmetic.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The promise.
+    coordinates
+        Most integers that are noised in all.
+    min_lattice_sigma
+        Least σᵢ.
+
+    Raises
+    ------
+    ParameterError
+        If the lattice would use up δ.
+
+    Notes
+    -----
+    Theorem 3 of ``docs/proofs/gaussian-filter.md``.
+    """
+    _check_delta(delta)
+    lattice = gaussian_filter_delta(epsilon, coordinates=coordinates, min_lattice_sigma=min_lattice_sigma)
+    if lattice >= delta:
+        needed = min_lattice_sigma * (2 * lattice / delta) ** 0.25
+        raise ParameterError(
+            f"min_lattice_sigma ({min_lattice_sigma}) must be at least about {needed:.0f} for epsilon={epsilon},"
+            f" delta={delta} and {coordinates} coordinates: multiply the integers by a larger resolution"
+        )
+    nominal = math.sqrt(1 - 1 / (12 * min_lattice_sigma**2))
+    return gdp_from_approx(epsilon, (delta - lattice) * (1 - _SLACK)) * nominal * (1 - _SLACK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseEvent:
+    """One kind of noise in a plan that is fixed before data is read; the queries themselves may be adaptive.
+
+    Costs nothing: a statement, not a release.
+
+    Parameters
+    ----------
+    kind
+        ``"laplace"`` or ``"gaussian"``, discrete, independent in each coordinate.
+    scale
+        b or σ, in lattice steps.
+    sensitivity
+        In lattice steps: the L1 sensitivity of a Laplace vector, the *square* of the L2 one of a Gaussian vector.
+    count
+        How many such vectors are released.
+    coordinates
+        Length of the vector; matters for a Gaussian only.
+    unit_shifts
+        Whether one row changes every coordinate by at most 1 (counts).
+    """
+
+    kind: Literal["laplace", "gaussian"]
+    scale: float
+    sensitivity: int
+    count: int = 1
+    coordinates: int = 1
+    unit_shifts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("laplace", "gaussian"):
+            raise ParameterError(f"kind ({self.kind!r}) must be 'laplace' or 'gaussian'")
+        _check_positive(self.scale, name="scale")
+        for name in ("sensitivity", "count", "coordinates"):
+            value = getattr(self, name)
+            if int(value) != value or value < 1:
+                raise ParameterError(f"{name} ({value}) must be an integer of at least 1")
+        if self.kind == "gaussian" and not self.tabulated and self.scale < 1:
+            raise ParameterError(f"scale ({self.scale}) must be at least 1: multiply by a larger resolution")
+
+    @property
+    def tabulated(self) -> bool:
+        """Whether the exact discrete law is composed, rather than the normal law plus its distance."""
+        single = self.sensitivity == 1 or self.unit_shifts
+        return self.kind == "laplace" or (single and self.scale <= LARGEST_PLD_SIGMA)
+
+
+def pld_epsilon(events: Sequence[NoiseEvent], delta: float) -> float:
+    """Return ε such that all events together are (ε, δ)-DP, from their privacy loss distributions.
+
+    Costs nothing: arithmetic.  Infinite if no ε suffices.
+
+    Raises
+    ------
+    ParameterError
+        If ``delta`` is below 1e-10, or there is no event.
+
+    Notes
+    -----
+    Pessimistic estimates of dp-accounting.  Which pair of laws dominates a vector: section 5 of
+    ``docs/proofs/gaussian-filter.md``.
+    """
+    _check_delta(delta)
+    if delta < SMALLEST_PLD_DELTA:
+        raise ParameterError(f"delta ({delta}) must be at least {SMALLEST_PLD_DELTA} for privacy loss distributions")
+    if not events:
+        raise ParameterError("events must hold at least one event")
+    composed = _composed(events)
+    gap = sum(e.count * e.coordinates * rounded_gaussian_gap(e.scale) for e in events if not e.tabulated)
+    epsilon = 0.0
+    while True:
+        left = delta - (1 + math.exp(min(epsilon, _LARGEST_EPSILON))) * gap
+        if left < SMALLEST_PLD_DELTA / 10:
+            return math.inf
+        found = float(composed.get_epsilon_for_delta(left))
+        if found <= epsilon:
+            return epsilon
+        epsilon = found * (1 + 1e-9) if gap > 0 else found
+
+
+def pld_gaussian_scale(
+    epsilon: float,
+    delta: float,
+    *,
+    sensitivity: int = 1,
+    count: int = 1,
+    coordinates: int = 1,
+    unit_shifts: bool = False,
+) -> float:
+    """Return the least σ, to 1e-5 and rounded up, at which ``count`` Gaussian vectors cost at most (ε, δ).
+
+    Costs nothing: arithmetic.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The promise; δ ≥ 1e-10.
+    sensitivity
+        *Square* of the L2 sensitivity of one vector, in lattice steps.
+    count, coordinates, unit_shifts
+        As in `NoiseEvent`.
+    """
+    _check_positive(epsilon, name="epsilon")
+
+    def holds(sigma: float) -> bool:
+        event = NoiseEvent(
+            kind="gaussian",
+            scale=sigma,
+            sensitivity=sensitivity,
+            count=count,
+            coordinates=coordinates,
+            unit_shifts=unit_shifts,
+        )
+        return pld_epsilon([event], delta) <= epsilon
+
+    continuous = math.sqrt(sensitivity * count) / gdp_from_approx(epsilon, delta)
+    floor = 1.0 if sensitivity > 1 else 0.1
+    high = max(continuous, floor)
+    while not holds(high):
+        high *= 1.25
+    low = max(high / 2, floor)
+    while low > floor and holds(low):
+        low = max(low / 2, floor)
+    return last_holding(holds, inside=high, outside=low, relative=1e-5)
+
+
+def _composed(events: Sequence[NoiseEvent]) -> Any:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    parts: list[Any] = []
+    normal = 0.0  # sum of squared distances of the events that are charged as normal laws
+    for event in events:
+        if event.kind == "laplace":
+            part = pld.from_discrete_laplace_mechanism(1 / event.scale, event.sensitivity, use_connect_dots=True)
+            parts.append(part.self_compose(event.count))
+        elif event.tabulated:
+            part = pld.from_discrete_gaussian_mechanism(event.scale, 1, use_connect_dots=True)
+            parts.append(part.self_compose(event.count * event.sensitivity))
+        else:
+            normal += event.count * event.sensitivity / (event.scale**2 - 1 / 12)
+    if normal > 0:
+        parts.append(pld.from_gaussian_mechanism(1 / math.sqrt(normal), 1))
+    composed = parts[0]
+    for part in parts[1:]:
+        composed = composed.compose(part)
+    return composed
+
+
+def _mills(y: float) -> float:
+    return math.sqrt(math.pi / 2) * float(erfcx(y / math.sqrt(2)))
+
+
+def _least_epsilon(holds: Callable[[float], bool]) -> float:
+    high = 1.0
+    while not holds(high):
+        high *= 2
+        if high > _LARGEST_EPSILON:
+            return math.inf
+    return 0.0 if holds(0.0) else last_holding(holds, inside=high, outside=0.0)
+
+
+def _check_positive(value: float, *, name: str) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise ParameterError(f"{name} ({value}) must be positive and finite")
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not 0 <= epsilon <= _LARGEST_EPSILON:
+        raise ParameterError(f"epsilon ({epsilon}) must be at least 0 and at most 700")
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise ParameterError(f"delta ({delta}) must be between 0 and 1")

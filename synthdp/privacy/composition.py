@@ -1,0 +1,179 @@
+"""What k queries cost together, by each rule of the literature, and how much of a budget each of k may have.
+
+Pure functions of numbers.  Every rule holds for adaptively chosen queries, since each query's own cost is fixed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import MappingProxyType
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
+
+from synthdp.errors import ParameterError
+from synthdp.privacy import accounting
+from synthdp.privacy.boundary import last_holding
+
+LATTICE = 1024
+"""Lattice steps to one unit of sensitivity in `pld`; the discrete Laplace law is then the continuous one to 1e-6."""
+
+_SLACK = 1e-11
+
+
+def basic(epsilon: float, k: int, *, delta: float = 0.0) -> float:  # noqa: ARG001 - the rules' common signature
+    """Return the ε of k mechanisms that are each ε-DP: kε, without any δ.
+
+    Costs nothing: arithmetic.  Dwork, McSherry, Nissim, Smith 2006.
+    """
+    _check(epsilon, k)
+    return k * epsilon
+
+
+def lecture(epsilon: float, k: int, *, delta: float) -> float:
+    """Return ε√(8k ln(1/δ)), the short form of advanced composition, or infinity where it is not proved.
+
+    Costs nothing: arithmetic.
+
+    Notes
+    -----
+    Roth, lecture 5; Dwork, Roth 2014, Corollary 3.21, there for a total ε ≤ 1.  It follows from `drv` exactly where
+    `drv` is no larger.
+    """
+    short = epsilon * math.sqrt(8 * k * _log_inverse(delta))
+    return short if drv(epsilon, k, delta=delta) <= short else math.inf
+
+
+def drv(epsilon: float, k: int, *, delta: float) -> float:
+    """Return ε√(2k ln(1/δ)) + kε(e^ε − 1), for k mechanisms that are each ε-DP.
+
+    Costs nothing: arithmetic.  Dwork, Rothblum, Vadhan 2010, Theorem III.3.
+    """
+    _check(epsilon, k)
+    return epsilon * math.sqrt(2 * k * _log_inverse(delta)) + k * epsilon * math.expm1(epsilon)
+
+
+def optimal(epsilon: float, k: int, *, delta: float) -> float:
+    """Return the least ε that holds for every choice of k mechanisms that are each ε-DP.
+
+    Costs nothing: arithmetic.
+
+    Notes
+    -----
+    Kairouz, Oh, Viswanath 2015, Theorem 3.3: the worst case is k-fold randomised response, whose loss is
+    (k − 2i)ε with i binomial.
+    """
+    _check(epsilon, k)
+    _log_inverse(delta)
+    flips = np.arange(k + 1)
+    losses = (k - 2 * flips) * epsilon
+    stay, flip = -math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(epsilon))
+    log_choices = gammaln(k + 1) - gammaln(flips + 1) - gammaln(k - flips + 1)
+    chances = np.exp(log_choices + (k - flips) * stay + flips * flip)
+
+    def holds(total: float) -> bool:
+        above = losses > total
+        return float(np.sum(chances[above] * -np.expm1(total - losses[above]))) * (1 + _SLACK * k) <= delta
+
+    return 0.0 if holds(0.0) else last_holding(holds, inside=k * epsilon, outside=0.0)
+
+
+def zcdp(epsilon: float, k: int, *, delta: float) -> float:
+    """Return the ε of k mechanisms that are each ε-DP, through ρ = kε²/2.
+
+    Costs nothing: arithmetic.  Bun, Steinke 2016, Proposition 1.4; conversion as in `accounting.zcdp_to_epsilon`.
+    """
+    _check(epsilon, k)
+    return accounting.zcdp_to_epsilon(k * epsilon**2 / 2, delta)
+
+
+def rdp(epsilon: float, k: int, *, delta: float) -> float:
+    """Return the ε of k queries with Laplace noise (the continuous law) that cost ε each, by Rényi orders.
+
+    Costs nothing: arithmetic.
+
+    Notes
+    -----
+    Mironov 2017, Proposition 6; conversion of Canonne, Kamath, Steinke 2020, valid at every order α > 1.
+    """
+    _check(epsilon, k)
+    log_delta = -_log_inverse(delta)
+
+    def total(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        alpha = 1 + excess
+        up = math.log(alpha / (2 * alpha - 1)) + excess * epsilon
+        down = math.log(excess / (2 * alpha - 1)) - alpha * epsilon
+        renyi = float(np.logaddexp(up, down)) / excess
+        return k * renyi - (log_delta + math.log(alpha)) / excess + math.log1p(-1 / alpha)
+
+    found = minimize_scalar(total, bounds=(math.log(1e-3), math.log(1e7)), method="bounded")
+    return max(0.0, float(found.fun)) * (1 + _SLACK)
+
+
+def pld(epsilon: float, k: int, *, delta: float) -> float:
+    """Return the ε of k queries with discrete Laplace noise that cost ε each, by their privacy loss distribution.
+
+    Costs nothing: arithmetic.  One unit of sensitivity is 1024 lattice steps; for other lattices use
+    `accounting.pld_epsilon`.
+    """
+    _check(epsilon, k)
+    event = accounting.NoiseEvent(kind="laplace", scale=LATTICE / epsilon, sensitivity=LATTICE, count=k)
+    return min(basic(epsilon, k), accounting.pld_epsilon([event], delta))
+
+
+RULES: MappingProxyType[str, Callable[..., float]] = MappingProxyType(
+    {"basic": basic, "lecture": lecture, "drv": drv, "optimal": optimal, "zcdp": zcdp, "rdp": rdp, "pld": pld}
+)
+"""By name.  `rdp` and `pld` are for Laplace noise, the others for any pure mechanism."""
+
+
+def split(epsilon: float, k: int, *, delta: float, rule: str = "optimal") -> float:
+    """Return the largest ε₀ such that k mechanisms of ε₀ each cost at most (ε, δ) together.
+
+    Costs nothing: arithmetic.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The whole.
+    k
+        Number of equal parts.
+    rule
+        A name in `RULES`.  The default holds for any pure mechanisms and no smaller bound does.
+
+    Raises
+    ------
+    ParameterError
+        If the rule is unknown or a number is out of range.
+
+    Examples
+    --------
+    >>> round(split(1.0, 100, delta=1e-6), 4)
+    0.0239
+    """
+    _check(epsilon, k)
+    if rule not in RULES:
+        raise ParameterError(f"rule ({rule!r}) must be one of {', '.join(RULES)}")
+    total = RULES[rule]
+    inside = epsilon / k * (1 - 1e-12)
+    if rule in ("lecture", "drv", "zcdp"):
+        inside /= 1e4 * math.sqrt(_log_inverse(delta))  # these rules may cost more than basic composition
+    return last_holding(
+        lambda each: total(each, k, delta=delta) <= epsilon, inside=inside, outside=2 * epsilon, relative=1e-6
+    )
+
+
+def _check(epsilon: float, k: int) -> None:
+    if not (epsilon > 0 and math.isfinite(epsilon)):
+        raise ParameterError(f"epsilon ({epsilon}) must be positive and finite")
+    if int(k) != k or k < 1:
+        raise ParameterError(f"k ({k}) must be an integer of at least 1")
+
+
+def _log_inverse(delta: float) -> float:
+    if not 0 < delta < 1:
+        raise ParameterError(f"delta ({delta}) must be between 0 and 1")
+    return -math.log(delta)
