@@ -72,7 +72,7 @@ class Axis:
 
     @property
     def points(self) -> FloatArray:
-        """(size,) middle of each cell's regular units in [-1, 1]; NaN where the cell holds none or the axis has no order.
+        """(size,) middle of each cell's regular units in [-1, 1]; NaN where there is none or the axis has no order.
 
         The middle of units a <= u < b among R regular ones is (a + b) / R - 1.
         """
@@ -84,7 +84,7 @@ class Axis:
         middle = (self.starts + stops) / grid.regular - 1
         mass = np.bincount(self.cells, weights=length, minlength=self.size)
         total = np.bincount(self.cells, weights=length * middle, minlength=self.size)
-        return np.divide(total, mass, out=np.full(self.size, np.nan), where=mass > 0)
+        return np.asarray(np.divide(total, mass, out=np.full(self.size, np.nan), where=mass > 0), np.float64)
 
     def units_in(self, cells: AnyArray, rng: Generator) -> Units:
         """Draw a unit for every cell, uniformly among those that a released row may have; (n,).

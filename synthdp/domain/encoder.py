@@ -1,7 +1,8 @@
 """Values of one column <-> units of its grid.
 
-Encoding is total: it never raises on a value and drops no row.  Numbers beyond the bounds are clipped, unforeseen values
-go to "other", missing ones to the null unit.  Decoding is deterministic: the value of a unit is the roundest one it holds.
+Encoding is total: it never raises on a value and drops no row.  Numbers beyond the bounds are clipped, unforeseen
+values go to "other", missing ones to the null unit.  Decoding is deterministic: the value of a unit is the roundest one
+it holds.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ def encode(column: Column, raw: RawColumn) -> Units:
         n = len(raw.codes) if isinstance(raw, Labels) else len(raw.values)
         return np.zeros(n, np.uint8)
     if has_labels(column):
-        units = _encode_labels(column, grid, raw if isinstance(raw, Labels) else _labels(raw))
+        units = _encode_labels(column, grid, raw if isinstance(raw, Labels) else labels_of_numbers(raw))
     else:
-        units = _encode_numbers(column, grid, raw if isinstance(raw, Numbers) else _numbers(raw))
+        units = _encode_numbers(column, grid, raw if isinstance(raw, Numbers) else numbers_of_labels(raw))
     return narrow(units, grid.size)
 
 
@@ -113,10 +114,10 @@ def _encode_numbers(column: Column, grid: Grid, raw: Numbers) -> IntArray:
         missing |= raw.missing
     match column:
         case Continuous(lower, upper):
-            x = np.clip(np.where(missing, lower, values).astype(np.float64), lower, upper)
+            x = np.clip(np.where(missing, float(lower or 0.0), values).astype(np.float64), lower, upper)
             units = _cell_of(column, x, grid.regular)
         case Integer(lower, upper):
-            units = (_whole(np.where(missing, lower, values), int(lower or 0), int(upper or 0))) // grid.width
+            units = (_whole(np.where(missing, int(lower or 0), values), int(lower or 0), int(upper or 0))) // grid.width
         case Datetime() | Duration():
             first, last = column.steps
             step = RESOLUTIONS[column.resolution]
@@ -139,13 +140,14 @@ def _cell_of(column: Continuous, x: FloatArray, regular: int) -> IntArray:
 
 
 def _whole(values: AnyArray, first: int, last: int) -> IntArray:
-    """Steps above ``first`` of numbers rounded to whole ones and clipped to first <= x <= last."""
+    """Return the steps above ``first`` of numbers rounded to whole ones and clipped to first <= x <= last."""
     if values.dtype.kind == "f":
         values = np.clip(np.rint(values), -(2.0**62), 2.0**62)
     return np.clip(values.astype(np.int64), first, last) - first
 
 
-def _labels(raw: Numbers) -> Labels:
+def labels_of_numbers(raw: Numbers) -> Labels:
+    """Return numbers as labels, each different number a level."""
     missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)
     if raw.missing is not None:
         missing |= raw.missing
@@ -153,7 +155,8 @@ def _labels(raw: Numbers) -> Labels:
     return Labels(levels.tolist(), np.where(missing, -1, codes))
 
 
-def _numbers(raw: Labels) -> Numbers:
+def numbers_of_labels(raw: Labels) -> Numbers:
+    """Return labels as numbers; what is no number is missing."""
     of_level = np.array([*(_number(level) for level in raw.levels), math.nan])
     return Numbers(of_level[raw.codes])
 

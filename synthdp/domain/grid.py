@@ -1,8 +1,8 @@
 """The finest public grid of one column: a finite number of units that depends on the declaration alone.
 
-Units are numbered: the regular ones first (values in order, or levels as declared), then one per special value, then the
-missing value if the column is nullable, then "other" for whatever the schema does not foresee.  "Other" is counted but
-never released, unless the column declares a label for it.
+Units are numbered: the regular ones first (values in order, or levels as declared), then one per special value, then
+the missing value if the column is nullable, then "other" for whatever the schema does not foresee.  "Other" is counted
+but never released, unless the column declares a label for it.
 """
 
 from __future__ import annotations

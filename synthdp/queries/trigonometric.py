@@ -1,7 +1,7 @@
 """The even trigonometric (Chebyshev) basis over the ordered axes of a domain, mixed with indicators of the others.
 
-A term multiplies one factor per column: T_m(x) = cos(m arccos x) at the cell's point x in [-1, 1] for an ordered axis, an
-indicator of one cell for any axis.  Terms are rounded to whole multiples of 1 / unit before they are summed.
+A term multiplies one factor per column: T_m(x) = cos(m arccos x) at the cell's point x in [-1, 1] for an ordered axis,
+an indicator of one cell for any axis.  Terms are rounded to whole multiples of 1 / unit before they are summed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from synthdp.queries.protocol import Norms, RecordBounds, check_overflow, sum_fe
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cosine:
-    """The factor cos(degree * arccos x) on one column; 0 in cells that have no point, except that degree 0 is always 1."""
+    """The factor cos(degree * arccos x) on one column; 0 in cells without a point, except that degree 0 is always 1."""
 
     column: int
     degree: int
@@ -43,8 +43,8 @@ Term: TypeAlias = tuple[Factor, ...]
 class TensorBasis:
     """Sums over rows of products of cosine and indicator factors.
 
-    Every term lies in [-1, 1], so one record adds at most ``unit`` to each of the k sums: l1 = k unit, l2 = sqrt(k) unit,
-    attained where all cosines are 1 (x = 1).
+    Every term lies in [-1, 1], so one record adds at most ``unit`` to each of the k sums: l1 = k unit,
+    l2 = sqrt(k) unit, attained where all cosines are 1 (x = 1).
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class TensorBasis:
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k)."""
-        features = np.ones((len(codes), self.k))
+        features: FloatArray = np.ones((len(codes), self.k))
         for i, term in enumerate(self.terms):
             for factor in term:
                 features[:, i] *= self._tables[factor.column][factor][codes[:, factor.column]]
@@ -123,7 +123,7 @@ def factor_values(domain: Domain, factor: Factor) -> FloatArray:
     if isinstance(factor, Indicator):
         if not 0 <= factor.cell < axis.size:
             raise ParameterError(f"column {axis.name!r} has no cell {factor.cell}")
-        return (np.arange(axis.size) == factor.cell).astype(np.float64)
+        return np.asarray(np.arange(axis.size) == factor.cell, np.float64)
     if factor.degree < 0:
         raise ParameterError("the degree of a cosine must not be negative")
     if factor.degree == 0:
@@ -152,16 +152,16 @@ def low_order_terms(columns: Sequence[int], *, order: int, degree: int) -> tuple
     terms: list[Term] = []
     for size in range(1, order + 1):
         for chosen in itertools.combinations(columns, size):
-            for degrees in itertools.product(range(1, degree + 1), repeat=size):
-                terms.append(tuple(Cosine(j, m) for j, m in zip(chosen, degrees, strict=True)))
+            every = itertools.product(range(1, degree + 1), repeat=size)
+            terms.extend(tuple(Cosine(j, m) for j, m in zip(chosen, degrees, strict=True)) for degrees in every)
     return tuple(terms)
 
 
 def mixed_terms(domain: Domain, *, order: int, degree: int) -> tuple[Term, ...]:
     """Return the products of at most ``order`` factors on different columns of a mixed table.
 
-    An ordered column contributes cosines of degree 1 to ``degree`` and indicators of its cells without a point (missing,
-    special, other); any other column contributes the indicator of each of its cells.
+    An ordered column contributes cosines of degree 1 to ``degree`` and indicators of its cells without a point
+    (missing, special, other); any other column contributes the indicator of each of its cells.
     """
     per_column: list[list[Factor]] = []
     for j, axis in enumerate(domain.axes):

@@ -1,7 +1,7 @@
 """What a column may hold: the public knowledge about one column, as frozen data.
 
-A column is only declared here; `synthdp.domain.grid` says which finite set of units its values become.  Bounds or levels
-left out (``None``) are unknown: they must be discovered under part of the privacy budget before a grid exists.
+A column is only declared here; `synthdp.domain.grid` says which finite set of units its values become.  Bounds or
+levels left out (``None``) are unknown: they must be discovered under part of the privacy budget before a grid exists.
 """
 
 from __future__ import annotations
@@ -231,9 +231,7 @@ def check_column(name: str, column: object) -> None:
             _check_numbers(column, where)
         case Datetime() | Duration():
             if column.resolution not in RESOLUTIONS:
-                raise SchemaError(
-                    f"resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)} {where}"
-                )
+                raise SchemaError(f"resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)} {where}")
             _check_pair(column.lower, column.upper, where)
             if is_complete(column) and not column.steps[0] < column.steps[1]:
                 raise SchemaError(f"lower ({column.lower}) must be below upper ({column.upper}) {where}")
@@ -294,4 +292,4 @@ def _moment(moment: Moment) -> np.datetime64:
             raise SchemaError(f"{moment!r} is not a date or time in ISO 8601, such as 2026-01-31T12:00") from None
     if isinstance(moment, dt.datetime) and moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
-    return np.datetime64(moment, "us")
+    return np.datetime64(moment, "us")  # type: ignore[call-overload,no-any-return]

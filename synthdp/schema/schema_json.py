@@ -69,7 +69,7 @@ def _column(name: str, column: Column) -> dict[str, Any]:
     return entry
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401
+def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     return value.item() if isinstance(value, np.generic) else value
@@ -82,7 +82,7 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
     if entry.get("reviewed") is False:
         raise SchemaError(
             f"column {name!r} of {source} is a draft taken from the table: check it against public knowledge, "
-            "then set \"reviewed\" to true"
+            'then set "reviewed" to true'
         )
     known = {field.name: field for field in fields(kind)}
     given = {key: value for key, value in entry.items() if key not in {"name", "type", *_NOTES}}

@@ -1,0 +1,56 @@
+"""How the cells of a coarse axis are divided into the cells of a finer one, and in which proportion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.domain.axis import Axis
+from synthdp.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refinement:
+    """A fine axis whose cells lie inside those of a coarse one.
+
+    Parameters
+    ----------
+    fine
+        The fine axis.
+    coarse_cell
+        (fine.size,) coarse cell of each fine one.
+    weights
+        (fine.size,) share of each fine cell within its coarse one, up to a factor per coarse cell; cells that are never
+        released have weight 0.
+    """
+
+    fine: Axis
+    coarse_cell: IntArray
+    weights: FloatArray
+
+    def __post_init__(self) -> None:
+        weights = np.where(self.fine.emitted, np.maximum(np.asarray(self.weights, np.float64), 0.0), 0.0)
+        coarse = np.asarray(self.coarse_cell, np.int64)
+        if len(weights) != self.fine.size or len(coarse) != self.fine.size:
+            raise InternalError("a refinement needs a weight and a coarse cell for every fine cell")
+        width = np.where(self.fine.emitted, self.fine.width, 0)
+        empty = np.bincount(coarse, weights=weights) <= 0  # nothing known inside: spread evenly over units
+        object.__setattr__(self, "weights", frozen(np.where(empty[coarse], width, weights).astype(np.float64)))
+        object.__setattr__(self, "coarse_cell", frozen(coarse))
+
+    @classmethod
+    def trivial(cls, axis: Axis) -> Refinement:
+        """Return the refinement of an axis by itself."""
+        return cls(axis, np.arange(axis.size), axis.width.astype(np.float64))
+
+    def coarse(self) -> Axis:
+        """Return the coarse axis."""
+        return Axis(self.fine.name, self.fine.column, self.fine.starts, self.coarse_cell[self.fine.cells])
+
+    def table(self, allowed: FloatArray | None = None) -> FloatArray:
+        """Return the share of every fine cell in every coarse one, (coarse, fine), weighted by ``allowed``."""
+        table = np.zeros((int(self.coarse_cell.max()) + 1, self.fine.size))
+        table[self.coarse_cell, np.arange(self.fine.size)] = self.weights if allowed is None else self.weights * allowed
+        return table

@@ -1,0 +1,91 @@
+"""What every mechanism is, and what it leaves behind: a release that can be sampled, asked, saved and shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
+from synthdp.privacy.curator import Curator
+from synthdp.privacy.loss import PrivacyLoss, Spend
+from synthdp.privacy.receipt import Receipt
+from synthdp.randomness import RandomState
+
+OutputT_co = TypeVar("OutputT_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Release(Generic[OutputT_co]):
+    """What left the room, and what was made of it: safe to publish as a whole.
+
+    Costs nothing to use: everything here is post-processing of noisy answers.
+
+    Parameters
+    ----------
+    mechanism
+        Name of the mechanism.
+    output
+        What it made: a model to sample, a summary to ask.
+    loss
+        What it cost, fixed before any row was read.
+    receipt
+        The account, step by step.
+    measurements
+        The noisy answers it was made of.
+    """
+
+    mechanism: str
+    output: OutputT_co
+    loss: PrivacyLoss
+    receipt: Receipt
+    measurements: tuple[Measurements, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.mechanism}: {self.output!r}\n{self.receipt}"
+
+    def sample(self, rows: int | None = None, **options: Any) -> Any:  # noqa: ANN401 - a table or codes
+        """Draw synthetic rows from the output, as often as wanted.
+
+        Costs nothing: post-processing.
+
+        Raises
+        ------
+        ParameterError
+            If the output is no table.
+        """
+        return self._method("sample")(rows, **options)
+
+    def answer(self, query: Any, **options: Any) -> Any:  # noqa: ANN401 - whatever the output answers
+        """Answer a query from the output.
+
+        Costs nothing: post-processing.
+
+        Raises
+        ------
+        ParameterError
+            If the output answers no queries.
+        """
+        return self._method("answer")(query, **options)
+
+    def _method(self, name: str) -> Any:  # noqa: ANN401
+        method = getattr(self.output, name, None)
+        if method is None:
+            raise ParameterError(f"a release by {self.mechanism} has no {name}()")
+        return method
+
+
+class Mechanism(Protocol[OutputT_co]):
+    """A program that asks the curator and never sees a row."""
+
+    @property
+    def loss(self) -> Spend:
+        """The whole cost, known before any data is seen; `Remaining` stands for all that the curator has left."""
+        ...
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[OutputT_co]:
+        """Ask the curator and make a release.
+
+        Costs ``loss``, for the curator's neighbours.
+        """
+        ...

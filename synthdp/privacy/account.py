@@ -1,0 +1,113 @@
+"""A budget and what is left of it: pure bookkeeping, one account per curator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from synthdp.errors import BudgetExceededError, ParameterError
+from synthdp.privacy.loss import (
+    ROUNDING,
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    PrivacyLoss,
+    PureDP,
+    Remaining,
+    Spend,
+    components,
+    in_currency,
+)
+
+
+@dataclass(slots=True)
+class Account:
+    """What was spent of one budget, in the budget's own currency.
+
+    Adding up is valid also when later spends depend on earlier answers: basic composition for `PureDP` and `ApproxDP`,
+    the zCDP filter (Feldman, Zrnic 2021) and the Gaussian filter (Smith, Thakurta 2022) for the others, since the total
+    is fixed first.
+
+    Costs nothing: it counts what others spend.
+
+    Parameters
+    ----------
+    budget
+        The whole.
+    spent
+        The numbers of each spend, in the budget's currency.
+    """
+
+    budget: PrivacyLoss
+    spent: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def remaining(self) -> PrivacyLoss | None:
+        """What is left, or ``None`` if nothing is."""
+        main, delta = components(self.budget)
+        left = main - sum(part[0] for part in self.spent)
+        left_delta = max(0.0, delta - sum(part[1] for part in self.spent))
+        if left <= ROUNDING * main:
+            return None
+        match self.budget:
+            case PureDP():
+                return PureDP(left)
+            case ApproxDP():
+                return ApproxDP(left, left_delta)
+            case ZCDP():
+                return ZCDP(left)
+            case GaussianDP():
+                return GaussianDP(left**0.5)
+
+    def resolve(self, spend: Spend) -> PrivacyLoss:
+        """Return a spend in the budget's currency; `Remaining` becomes all that is left.
+
+        Costs nothing: arithmetic.
+
+        Raises
+        ------
+        BudgetExceededError
+            If nothing is left.
+        ParameterError
+            If the spend cannot be stated in the budget's currency.
+        """
+        if isinstance(spend, Remaining):
+            left = self.remaining
+            if left is None:
+                raise BudgetExceededError(f"nothing is left of the budget of {self.budget}")
+            return left
+        return in_currency(spend, type(self.budget))
+
+    def charge(self, spend: PrivacyLoss) -> None:
+        """Take a spend from the budget, or refuse it and take nothing.
+
+        Costs ``spend``, booked before any row is read.
+
+        Raises
+        ------
+        BudgetExceededError
+            If less is left.
+        """
+        cost = components(in_currency(spend, type(self.budget)))
+        whole = components(self.budget)
+        for i in range(2):
+            if sum(part[i] for part in self.spent) + cost[i] > whole[i] * (1 + ROUNDING):
+                left = self.remaining
+                raise BudgetExceededError(
+                    f"asked to spend {spend}, but {'only ' + str(left) if left else 'nothing'} is left of {self.budget}"
+                )
+        self.spent.append(cost)
+
+
+def check_loss(name: str, loss: object) -> PrivacyLoss:
+    """Return a privacy loss or refuse what is none.
+
+    Costs nothing: a check of types.
+
+    Raises
+    ------
+    ParameterError
+        Naming the parameter.
+    """
+    if not isinstance(loss, (PureDP, ApproxDP, ZCDP, GaussianDP)):
+        raise ParameterError(f"{name} must be a PureDP, ApproxDP, ZCDP or GaussianDP, not {type(loss).__name__}")
+    return loss

@@ -1,0 +1,85 @@
+"""Which tables are neighbours: the relation that every guarantee is stated for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from synthdp.errors import ParameterError
+from synthdp.queries.protocol import Norms, Statistic
+
+
+class Neighbors(StrEnum):
+    """How two neighbouring tables differ.
+
+    Costs nothing: these are names of relations.
+    """
+
+    ADD_REMOVE = "add_remove"
+    REPLACE_ONE = "replace_one"
+
+
+@dataclass(frozen=True, slots=True)
+class Adjacency:
+    """Neighbouring tables differ in the rows of one unit.
+
+    Costs nothing: it is the relation that costs are stated for.
+
+    Parameters
+    ----------
+    neighbors
+        ``add_remove``: the unit's rows are in one table and not in the other, so the number of rows is private.
+        ``replace_one``: they are exchanged for others, so the number of rows is public.
+    unit
+        Name of the column whose values are the units; ``None`` if every row is one.
+    rows
+        Most rows of a unit that are used.
+    """
+
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+    unit: str | None = None
+    rows: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.neighbors, Neighbors):
+            object.__setattr__(self, "neighbors", neighbors_named(self.neighbors))
+        if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 1:
+            raise ParameterError(f"max_rows_per_unit ({self.rows!r}) must be a whole number of at least 1")
+        if self.unit is None and self.rows != 1:
+            raise ParameterError("max_rows_per_unit needs a privacy_unit column")
+        if self.unit is not None and self.neighbors is Neighbors.REPLACE_ONE and self.rows != 1:
+            raise ParameterError("with a privacy_unit of several rows, neighbors must be 'add_remove'")
+
+    def __str__(self) -> str:
+        who = "one row" if self.unit is None else f"all rows of one value of {self.unit!r} (at most {self.rows} used)"
+        return f"add or remove {who}" if self.neighbors is Neighbors.ADD_REMOVE else f"replace {who}"
+
+    @property
+    def rows_are_public(self) -> bool:
+        """Whether all neighbours have the same number of rows."""
+        return self.neighbors is Neighbors.REPLACE_ONE
+
+    def sensitivity(self, queries: Statistic) -> Norms:
+        """Return the most that a statistic moves between neighbours, in whole numbers.
+
+        Costs nothing: reads the statistic's declared bounds, no row.
+        """
+        bounds = queries.bounds
+        one = bounds.one if self.neighbors is Neighbors.ADD_REMOVE else bounds.swap
+        return one.times(self.rows)
+
+
+def neighbors_named(name: str) -> Neighbors:
+    """Return the relation of a name.
+
+    Costs nothing: reads no row.
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    """
+    try:
+        return Neighbors(name)
+    except ValueError:
+        raise ParameterError(f"neighbors ({name!r}) must be 'add_remove' or 'replace_one'") from None

@@ -1,0 +1,112 @@
+"""From a sensitivity and a privacy loss to a law of noise: which one, and how much."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from synthdp.errors import ParameterError
+from synthdp.measurements import Noise, NoiseLaw
+from synthdp.privacy import accounting, noise
+from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
+from synthdp.queries.protocol import Norms
+
+LATTICE = 2**14
+"""Least Gaussian sigma in whole numbers where Gaussian-DP accounting is used (docs/proofs/gaussian-filter.md)."""
+
+COORDINATES = 10**7
+"""Most noised numbers of one Gaussian account; its share of delta for their lattice is set aside beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How a vector is noised.
+
+    Costs nothing: a plan.
+
+    Parameters
+    ----------
+    noise
+        The law on the multiplied vector.
+    resolution
+        By which whole number the vector is multiplied first.
+    sensitivity
+        Of the vector before, in the norm of the law, in whole numbers.
+    """
+
+    noise: Noise
+    resolution: int
+    sensitivity: float
+
+
+def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None = None) -> Calibration:
+    """Return the least noise that makes a vector cost no more than a loss.
+
+    Pure losses take Laplace noise on the L1 norm or K-norm noise on the maximum norm, whichever is smaller; the others
+    take Gaussian noise on the L2 norm, an (epsilon, delta) through Gaussian DP.
+
+    Costs nothing: arithmetic; the noise that is drawn by it costs at most ``loss``.
+
+    Parameters
+    ----------
+    norms
+        Sensitivity of the vector, in whole numbers.
+    loss
+        What it may cost.
+    k
+        Length of the vector.
+    law
+        A law to insist on.
+
+    Raises
+    ------
+    ParameterError
+        If the law does not suit the loss.
+    """
+    if isinstance(loss, ApproxDP):
+        loss = PureDP(loss.epsilon) if loss.delta == 0 else gaussian_account(loss, coordinates=max(k, 1))
+    match loss:
+        case PureDP(epsilon):
+            plans = {
+                NoiseLaw.LAPLACE: lambda: _plan(
+                    NoiseLaw.LAPLACE, noise.laplace_scale(norms.l1, epsilon=epsilon), k, norms.l1
+                ),
+                NoiseLaw.LINF: lambda: _plan(
+                    NoiseLaw.LINF, noise.linf_knorm_scale(norms.linf, epsilon=epsilon), k, norms.linf
+                ),
+            }
+            if law is None:
+                better = math.sqrt((k + 1) * (k + 2) / 3) * norms.linf < math.sqrt(2) * norms.l1
+                law = NoiseLaw.LINF if better else NoiseLaw.LAPLACE
+            if law not in plans:
+                raise ParameterError(f"{law} noise has no pure epsilon")
+            return plans[law]()
+        case ZCDP(rho):
+            _only_gaussian(law)
+            return _plan(NoiseLaw.GAUSSIAN, noise.gaussian_scale(norms.l2_squared, rho=rho), k, norms.l2)
+        case GaussianDP(mu):
+            _only_gaussian(law)
+            resolution = 2 ** max(0, math.ceil(math.log2(LATTICE * mu / norms.l2)))
+            sigma = max(float(LATTICE), math.nextafter(resolution * norms.l2 / mu, math.inf))
+            return Calibration(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, norms.l2)
+    raise ParameterError(f"no noise is known for a loss of {loss}")
+
+
+def gaussian_account(loss: ApproxDP, *, coordinates: int = COORDINATES) -> GaussianDP:
+    """Return the largest Gaussian-DP budget inside an (epsilon, delta), for noise on a fine lattice.
+
+    Costs nothing: arithmetic; spending the result costs at most ``loss``, adaptively or not.
+    """
+    mu = accounting.gaussian_filter_budget(
+        loss.epsilon, loss.delta, coordinates=coordinates, min_lattice_sigma=float(LATTICE)
+    )
+    return GaussianDP(mu)
+
+
+def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibration:
+    return Calibration(Noise(law=law, scale=scale, k=k), 1, sensitivity)
+
+
+def _only_gaussian(law: NoiseLaw | None) -> None:
+    if law not in (None, NoiseLaw.GAUSSIAN):
+        raise ParameterError(f"{law} noise cannot be paid in this currency: use a PureDP budget")

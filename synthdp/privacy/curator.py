@@ -1,0 +1,338 @@
+"""The curator: the only object that holds private rows; it charges first, reads second, and answers only with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import TypeVar, final
+
+import numpy as np
+
+from synthdp.arrays import IntArray
+from synthdp.errors import InternalError, ParameterError, PrivacyError
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.privacy import accounting, noise
+from synthdp.privacy.account import Account, check_loss
+from synthdp.privacy.adjacency import Adjacency, Neighbors, neighbors_named
+from synthdp.privacy.calibration import COORDINATES, calibrate, gaussian_account
+from synthdp.privacy.discovery import Discovered, discover
+from synthdp.privacy.ledger import DEFAULT_DATASET, Ledger
+from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.privacy.receipt import Item, Receipt
+from synthdp.privacy.room import Room, check_columns
+from synthdp.privacy.versions import noise_versions
+from synthdp.queries.protocol import Statistic
+from synthdp.schema.schema import Schema
+from synthdp.tables.frames import FrameSource
+from synthdp.tables.infer import infer_schema
+from synthdp.tables.source import Source
+
+T = TypeVar("T")
+
+
+@final
+class Curator:
+    """Hold one private table and one budget; answer only with noise.
+
+    Costs nothing until it is asked; then what each question says, for the neighbours given here, never more than
+    ``budget`` in all.
+
+    Parameters
+    ----------
+    table
+        A dataframe, or a source of rows.
+    schema
+        What is publicly known.  Without one, column names and types are taken as public; the rest must be discovered.
+    budget
+        The most that all answers together may cost.
+    neighbors
+        ``"add_remove"`` (the number of rows is private) or ``"replace_one"`` (it is public).
+    privacy_unit, max_rows_per_unit
+        The column whose values are the units to protect, and how many rows of each are used; default: every row is one.
+    ledger, dataset
+        A file that records every spend before the data is read, and the name of this data in it.
+
+    Raises
+    ------
+    DataError
+        If the table lacks a column; nothing is spent then.
+    ParameterError
+        If a setting is out of range.
+    """
+
+    __slots__ = ("_account", "_coordinates", "_dataset", "_ledger", "_room", "extra_columns")
+
+    def __init__(
+        self,
+        table: object,
+        *,
+        schema: Schema | None = None,
+        budget: PrivacyLoss,
+        neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
+        privacy_unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        ledger: str | PathLike[str] | Ledger | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
+        source = table if isinstance(table, Source) else FrameSource(table)
+        if schema is None:
+            schema = infer_schema(source, without=privacy_unit)
+        self.extra_columns = check_columns(source, schema)
+        if privacy_unit is not None and privacy_unit not in source.names:
+            raise ParameterError(f"privacy_unit ({privacy_unit!r}) must be a column of the table")
+        if ledger is not None and not isinstance(ledger, Ledger):
+            ledger = Ledger(ledger)
+        self._account = Account(check_loss("budget", budget))
+        self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
+        self._room = Room(source, schema, adjacency)
+        self._coordinates = 0
+
+    def __repr__(self) -> str:
+        left = self._account.remaining
+        return f"Curator({len(self.schema)} columns, budget {self.budget}, left {left or 'nothing'})"
+
+    def __reduce__(self) -> str:
+        raise PrivacyError("a curator holds private rows and cannot be pickled or copied")
+
+    def __enter__(self) -> Curator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def schema(self) -> Schema:
+        """What is publicly known, including what was discovered.  Costs nothing: public."""
+        return self._room.schema
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which tables are neighbours.  Costs nothing: public."""
+        return self._room.adjacency
+
+    @property
+    def budget(self) -> PrivacyLoss:
+        """The most that all answers may cost.  Costs nothing: public."""
+        return self._account.budget
+
+    @property
+    def remaining(self) -> PrivacyLoss | None:
+        """What is left, ``None`` if nothing.  Costs nothing: public."""
+        return self._account.remaining
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, where neighbours share it.
+
+        Costs nothing: public under ``replace_one``.
+
+        Raises
+        ------
+        PrivacyError
+            Under ``add_remove``, where the number of rows is private.
+        """
+        if not self.adjacency.rows_are_public:
+            raise PrivacyError("the number of rows is private under add_remove: measure it, or use replace_one")
+        return self._room.rows()
+
+    def cost(self, spend: Spend) -> PrivacyLoss:
+        """Return a spend in this curator's currency, without spending it.  Costs nothing: arithmetic."""
+        return self._account.resolve(spend)
+
+    def measure(
+        self, queries: Statistic, *, spend: Spend = Remaining(), step: str = "queries", law: NoiseLaw | None = None
+    ) -> Measurements:
+        """Answer a statistic with exact integer noise.
+
+        Costs ``spend``, for this curator's neighbours; the ledger is charged before any row is read.
+
+        Parameters
+        ----------
+        queries
+            What to ask.
+        spend
+            What it may cost; the noise is the least that costs no more.
+        step
+            What the receipt calls it.
+        law
+            A law of noise to insist on; default: the least noise for the loss.
+
+        Raises
+        ------
+        BudgetExceededError
+            If less is left; nothing is read then.
+        SensitivityError
+            If the statistic may overflow an integer sum.
+        """
+        loss = self.cost(spend)
+        norms = self.adjacency.sensitivity(queries)
+        plan = calibrate(norms, loss, k=queries.k, law=law)
+        scale = plan.resolution * queries.unit
+        item = Item(
+            step=step,
+            mechanism=str(plan.noise.law),
+            answers=queries.k,
+            sensitivity=plan.sensitivity / queries.unit,
+            stddev=plan.noise.stddev / scale,
+            loss=loss,
+        )
+        values = self._spend(
+            item, lambda: _noised(self._room.exact(queries), plan.resolution, plan.noise.law, plan.noise.scale)
+        )
+        return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
+
+    def select(self, scores: Statistic, *, spend: Spend = Remaining(), step: str = "selection") -> int:
+        """Return the position of a large score: report noisy max with exponential noise (permute-and-flip).
+
+        Costs ``spend``, a pure epsilon or its zCDP, for this curator's neighbours.
+
+        Parameters
+        ----------
+        scores
+            One score per candidate.
+        spend
+            What it may cost.
+        step
+            What the receipt calls it.
+        """
+        loss = self.cost(spend)
+        epsilon = _pure_epsilon(loss)
+        linf = self.adjacency.sensitivity(scores).linf
+        scale = noise.noisy_max_scale(linf, epsilon=epsilon, monotonic=False)
+        item = Item(
+            step=step,
+            mechanism="noisy max",
+            answers=1,
+            sensitivity=linf / scores.unit,
+            stddev=scale / scores.unit,
+            loss=loss,
+        )
+        return int(self._spend(item, lambda: noise.noisy_max(self._room.exact(scores), scale=scale)))
+
+    def discover(self, *, spend: Spend) -> Discovered:
+        """Find undeclared bounds and levels under noise, and complete the schema with them.
+
+        Costs ``spend`` for this curator's neighbours; levels need a delta above 0.
+
+        Raises
+        ------
+        SchemaError
+            If nothing is undeclared, or levels are and the spend has no delta.
+        """
+        loss = self.cost(spend)
+        found = discover(self._room, loss, spend=self._spend)
+        self._room.schema = found.schema
+        return found
+
+    def open_account(self, spend: Spend = Remaining(), *, currency: type[PrivacyLoss] | None = None) -> Curator:
+        """Return a curator of the same rows whose own budget lies inside ``spend``, in the currency of programs.
+
+        A pure epsilon stays what it is; an (epsilon, delta) becomes Gaussian DP, whose parts may depend on earlier
+        answers.
+
+        Costs ``spend`` at once, for this curator's neighbours, however little of it is used.
+
+        Parameters
+        ----------
+        spend
+            What the account may cost.
+        currency
+            For an (epsilon, delta): `ZCDP` for zero-concentrated accounting, `ApproxDP` to keep basic composition.
+        """
+        loss = self.cost(spend)
+        inner = _inside(loss, currency)
+        self._charge(loss, what="account")
+        opened = object.__new__(Curator)
+        opened._account, opened._coordinates = Account(inner), 0
+        opened._ledger, opened._dataset = None, self._dataset
+        opened._room, opened.extra_columns = self._room, self.extra_columns
+        return opened
+
+    def close(self) -> None:
+        """Forget the rows: every later question raises `RoomClosedError`.  Costs nothing: reads no row."""
+        self._room.close()
+
+    def receipt(
+        self, *, total: PrivacyLoss | None = None, assumptions: tuple[str, ...] = (), notes: tuple[str, ...] = ()
+    ) -> Receipt:
+        """Return what was spent so far.
+
+        Costs nothing: a record.
+
+        Parameters
+        ----------
+        total
+            The loss that the receipt promises; default: the whole budget.
+        assumptions, notes
+            More lines for a reader.
+        """
+        ledger = self._ledger
+        return Receipt(
+            total=total or self.budget,
+            adjacency=self.adjacency,
+            items=tuple(self._room.items),
+            assumptions=assumptions,
+            notes=notes,
+            versions=noise_versions(),
+            ledger=None if ledger is None else str(ledger.path),
+            dataset=None if ledger is None else self._dataset,
+        )
+
+    def _charge(self, loss: PrivacyLoss, *, what: str) -> int | None:
+        """Book a loss in the account and the ledger, before anything is read."""
+        before = list(self._account.spent)
+        self._account.charge(loss)
+        if self._ledger is None:
+            return None
+        try:
+            return self._ledger.reserve(self._dataset, loss, what=what)
+        except BaseException:
+            self._account.spent[:] = before
+            raise
+
+    def _spend(self, item: Item, answer: Callable[[], T]) -> T:
+        """Charge a step, only then compute its noisy answer, and write it on the receipt."""
+        if isinstance(self.budget, GaussianDP):
+            if self._coordinates + item.answers > COORDINATES:
+                raise PrivacyError(
+                    f"a Gaussian account answers at most {COORDINATES} numbers: ask for fewer or smaller tables"
+                )
+            self._coordinates += item.answers
+        entry = self._charge(item.loss, what=item.step)
+        self._room.items.append(item)
+        result = answer()
+        if entry is not None and self._ledger is not None:
+            self._ledger.commit(entry)
+        return result
+
+
+def _inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> PrivacyLoss:
+    if not isinstance(loss, ApproxDP) or currency is ApproxDP:
+        return loss
+    if loss.delta == 0:
+        return PureDP(loss.epsilon)
+    return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta)) if currency is ZCDP else gaussian_account(loss)
+
+
+def _noised(exact: IntArray, resolution: int, law: NoiseLaw, scale: float) -> IntArray:
+    values = np.ascontiguousarray(exact * resolution)
+    match law:
+        case NoiseLaw.LAPLACE:
+            return noise.discrete_laplace(values, scale=scale)
+        case NoiseLaw.GAUSSIAN:
+            return noise.discrete_gaussian(values, scale=scale)
+        case NoiseLaw.LINF:
+            return noise.linf_knorm(values, scale=scale)
+    raise InternalError(f"unknown noise {law}")
+
+
+def _pure_epsilon(loss: PrivacyLoss) -> float:
+    match loss:
+        case PureDP(epsilon):
+            return epsilon
+        case ApproxDP(epsilon, _):
+            return epsilon
+        case ZCDP(rho):
+            return float(np.sqrt(2 * rho))
+    raise ParameterError("a noisy maximum has no Gaussian-DP cost: select from an account in PureDP, ApproxDP or ZCDP")

@@ -1,0 +1,263 @@
+"""Bounds and levels that nobody declared, found under noise: the room's only look at values before they are coded."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
+from synthdp.errors import SchemaError
+from synthdp.measurements import NoiseLaw
+from synthdp.privacy import noise
+from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
+from synthdp.privacy.receipt import Item
+from synthdp.privacy.room import Room
+from synthdp.queries.protocol import Norms
+from synthdp.schema.columns import (
+    RESOLUTIONS,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Duration,
+    Integer,
+    Level,
+)
+from synthdp.schema.schema import Schema
+
+EXPONENTS = 64
+"""Powers of two on each side of zero, for each sign, that the first look at a number tells apart."""
+
+PARTS = 32
+"""Equal parts of the found range that the second look tells apart."""
+
+MOST_LEVELS = 256
+"""Most levels that a discovered column keeps; the rest are its "other"."""
+
+T = TypeVar("T")
+Spend = Callable[[Item, Callable[[], T]], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What a discovery found.
+
+    Costs nothing: a record of noisy answers.
+
+    Parameters
+    ----------
+    schema
+        The completed schema.
+    columns
+        Names of the columns that were completed.
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+
+
+def discover(room: Room, loss: PrivacyLoss, *, spend: Spend[Any]) -> Discovered:
+    """Complete the schema of a room.
+
+    Bounds: a histogram of signs and powers of two, whose first and last clear bins give a range; then one of equal parts
+    of that range, whose ends without clear counts are cut off.  Levels: counts above a threshold (stability histogram),
+    the most frequent first, the rest together as ``other``.
+
+    Costs ``loss``, in equal parts for every undeclared column, for the neighbours of the room.
+
+    Raises
+    ------
+    SchemaError
+        If nothing is undeclared, or a column's levels are and ``loss`` has no delta.
+    """
+    names = room.schema.undeclared
+    if not names:
+        raise SchemaError("every column of the schema is declared: there is nothing to discover")
+    labelled = [name for name in names if isinstance(room.schema[name], Categorical)]
+    if labelled and not (isinstance(loss, ApproxDP) and loss.delta > 0):
+        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+    epsilon = (loss.epsilon if isinstance(loss, (PureDP, ApproxDP)) else _no_epsilon(loss)) / len(names)
+    found: dict[str, Column] = {}
+    for name in names:
+        column = room.schema[name]
+        if isinstance(column, Categorical):
+            share = ApproxDP(epsilon, loss.delta / len(labelled) if isinstance(loss, ApproxDP) else 0.0)
+            found[name] = _with_levels(room, name, column, share, spend)
+        else:
+            found[name] = _with_bounds(room, name, column, PureDP(epsilon), spend)
+    return Discovered(room.schema.replace(found), names)
+
+
+def _no_epsilon(loss: PrivacyLoss) -> float:
+    raise SchemaError(f"discovery is paid in epsilon, not from a budget of {loss}")
+
+
+def _with_bounds(room: Room, name: str, column: Column, loss: PureDP, spend: Spend[Any]) -> Column:
+    half = loss.fraction(0.5)
+    counts, stddev = _noisy_histogram(room, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"range of {name!r}")
+    present = np.flatnonzero(counts > stddev * math.log(1000 * len(counts)))
+    lower, upper = _range(int(present[0]), int(present[-1])) if len(present) else (0.0, 1.0)
+    width = (upper - lower) / PARTS
+
+    def part(values: FloatArray) -> FloatArray:
+        return np.clip(np.floor((values - lower) / width), 0, PARTS - 1)
+
+    counts, stddev = _noisy_histogram(room, name, part, PARTS, half, spend, step=f"bounds of {name!r}")
+    filled = np.flatnonzero(counts > stddev)
+    if len(filled):
+        lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
+    return _declare(column, float(lower), float(upper))
+
+
+def _range(first: int, last: int) -> tuple[float, float]:
+    """Return the ends of two bins; a range over a factor of four or more begins (or ends) at zero."""
+    lower, upper = _power_edge(first, low=True), _power_edge(last, low=False)
+    if 0 < 4 * lower <= upper:
+        return 0.0, upper
+    if lower <= 4 * upper < 0:
+        return lower, 0.0
+    return lower, upper
+
+
+def _noisy_histogram(
+    room: Room,
+    name: str,
+    bin_of: Callable[[FloatArray], FloatArray],
+    bins: int,
+    loss: PureDP,
+    spend: Spend[Any],
+    *,
+    step: str,
+) -> tuple[IntArray, float]:
+    """Return noisy counts of a column's finite numbers by bin, and the stddev of their noise."""
+    one = Norms(1, 1, 1) if not room.adjacency.rows_are_public else Norms(2, 2, 1)
+    plan = calibrate(one.times(room.adjacency.rows), loss, k=bins, law=NoiseLaw.LAPLACE)
+    item = Item(
+        step=step,
+        mechanism=str(plan.noise.law),
+        answers=bins,
+        sensitivity=plan.sensitivity,
+        stddev=plan.noise.stddev,
+        loss=loss,
+    )
+
+    def answer() -> IntArray:
+        counts = np.zeros(bins, np.int64)
+        for raw in _raw(room, name):
+            values = _present(raw)
+            counts += np.bincount(bin_of(values).astype(np.int64), minlength=bins)
+        return noise.discrete_laplace(counts, scale=plan.noise.scale)
+
+    return spend(item, answer), plan.noise.stddev
+
+
+def _power_bins(values: FloatArray) -> FloatArray:
+    """Return the bin of each number: 0 in the middle, then by power of two, mirrored for negative numbers."""
+    with np.errstate(divide="ignore"):
+        power = np.clip(np.floor(np.log2(np.abs(values))), -EXPONENTS, EXPONENTS - 1) + EXPONENTS + 1
+    power = np.where(values == 0, 0, power)
+    return np.asarray(2 * EXPONENTS + np.sign(values) * power, np.float64)
+
+
+def _power_edge(bin_: int, *, low: bool) -> float:
+    signed = bin_ - 2 * EXPONENTS
+    if signed == 0:
+        return 0.0
+    exponent = abs(signed) - 1 - EXPONENTS
+    outer = (signed < 0) == low
+    return math.copysign(2.0 ** (exponent + outer), signed)
+
+
+def _raw(room: Room, name: str) -> Iterable[RawColumn]:
+    return (block[name] for block in room.raw_blocks((name,)))
+
+
+def _present(raw: RawColumn) -> FloatArray:
+    """Return the finite numbers of a column; others are left out of its range."""
+    if isinstance(raw, Labels):
+        raw = numbers_of_labels(raw)
+    values = raw.values.astype(np.float64)
+    if raw.missing is not None:
+        values = values[~raw.missing]
+    return np.asarray(values[np.isfinite(values)])
+
+
+def _declare(column: Column, lower: float, upper: float) -> Column:
+    match column:
+        case Integer():
+            return replace(column, lower=math.floor(lower), upper=max(math.ceil(upper), math.floor(lower) + 1))
+        case Continuous():
+            return replace(column, lower=lower, upper=upper)
+        case Datetime() | Duration():
+            step = RESOLUTIONS[column.resolution]
+            first = math.floor(lower / step)
+            last = max(math.ceil(upper / step), first + 1)
+            if isinstance(column, Duration):
+                return replace(column, lower=first, upper=last)
+            return replace(column, lower=_moment(first * step), upper=_moment(last * step))
+        case _:
+            raise SchemaError(f"a {type(column).__name__} column has no bounds to discover")
+
+
+def _moment(micros: int) -> np.datetime64:
+    years = 292_000 * 365 * 86_400_000_000
+    return np.datetime64(min(max(micros, -years), years), "us")
+
+
+def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:
+    rows = room.adjacency.rows
+    moved = rows * (2 if room.adjacency.rows_are_public else 1)
+    scale, threshold = noise.laplace_threshold_for(moved, moved, rows, epsilon=loss.epsilon, delta=loss.delta)
+    item = Item(
+        step=f"levels of {name!r}",
+        mechanism="thresholded discrete Laplace",
+        answers=MOST_LEVELS,
+        sensitivity=float(moved),
+        stddev=math.sqrt(2) * scale,
+        loss=loss,
+    )
+
+    def answer() -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for raw in _raw(room, name):
+            counts.update(_level_counts(raw))
+        return noise.laplace_threshold(counts, scale=scale, threshold=threshold)
+
+    noisy = spend(item, answer)
+    frequent = sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS]
+    levels = sorted((json.loads(key) for key in frequent), key=lambda level: (type(level).__name__, level))
+    return replace(column, levels=tuple(levels) or ("other",), other=column.other or _free_label(levels))
+
+
+def _level_counts(raw: RawColumn) -> dict[str, int]:
+    """How often each level occurs, keyed by its JSON text; values that are no level are left out."""
+    if isinstance(raw, Numbers):
+        raw = labels_of_numbers(raw)
+    counts = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.levels))
+    keyed: dict[str, int] = {}
+    for level, count in zip(raw.levels, counts, strict=True):
+        plain = level.item() if isinstance(level, np.generic) else level
+        if (
+            count
+            and isinstance(plain, (str, bool, int, float))
+            and plain == plain
+            and plain not in (math.inf, -math.inf)
+        ):
+            key = json.dumps(plain, ensure_ascii=False)
+            keyed[key] = keyed.get(key, 0) + int(count)
+    return keyed
+
+
+def _free_label(levels: list[Level]) -> str:
+    label = "other"
+    while label in levels:
+        label += "_"
+    return label

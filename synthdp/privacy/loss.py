@@ -1,0 +1,243 @@
+"""Privacy losses as values: how much two neighbouring tables may be told apart.
+
+An epsilon alone is `PureDP`; with a delta it is `ApproxDP`.  `ZCDP` and `GaussianDP` are the currencies of programs
+that ask many questions with Gaussian noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from synthdp.errors import ParameterError
+
+ROUNDING = 1e-12
+"""Relative slack when parts are added up to a whole: promises hold up to this rounding of their numbers."""
+
+
+def _positive(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        raise ParameterError(f"{name} ({value!r}) must be a positive finite number")
+    return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP:
+    """epsilon-differential privacy (Dwork, McSherry, Nissim, Smith 2006).
+
+    Costs nothing: a statement, not a release.
+
+    Parameters
+    ----------
+    epsilon
+        Bound on the log-ratio of the probabilities of any event; > 0.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:.6g}"
+
+    def fraction(self, share: float) -> PureDP:
+        """Return a part of the loss, 0 < share <= 1.  Costs nothing: arithmetic."""
+        return PureDP(self.epsilon * _share(share))
+
+    def split(self, k: int) -> PureDP:
+        """Return the loss of each of k equal parts.  Costs nothing: arithmetic."""
+        return self.fraction(1 / k)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP:
+    """(epsilon, delta)-differential privacy.
+
+    Costs nothing: a statement, not a release.
+
+    Parameters
+    ----------
+    epsilon
+        As in `PureDP`.
+    delta
+        Slack in probability, 0 <= delta < 1; far below 1 / rows to mean anything.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
+        delta = self.delta
+        if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1:
+            raise ParameterError(f"delta ({delta!r}) must be at least 0 and below 1")
+        object.__setattr__(self, "delta", float(delta))
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:.6g}, δ = {self.delta:.3g}"
+
+    def fraction(self, share: float) -> ApproxDP:
+        """Return a part of the loss by basic composition, 0 < share <= 1.  Costs nothing: arithmetic."""
+        return ApproxDP(self.epsilon * _share(share), self.delta * share)
+
+    def split(self, k: int) -> ApproxDP:
+        """Return the loss of each of k equal parts by basic composition.  Costs nothing: arithmetic."""
+        return self.fraction(1 / k)
+
+
+@dataclass(frozen=True, slots=True)
+class ZCDP:
+    """rho-zero-concentrated differential privacy (Bun, Steinke 2016).
+
+    Costs nothing: a statement, not a release.
+
+    Parameters
+    ----------
+    rho
+        Renyi divergence per order; > 0.  Gaussian noise of stddev sigma costs Delta^2 / (2 sigma^2).
+    """
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", _positive("rho", self.rho))
+
+    def __str__(self) -> str:
+        return f"ρ = {self.rho:.6g}"
+
+    def fraction(self, share: float) -> ZCDP:
+        """Return a part of the loss, 0 < share <= 1.  Costs nothing: arithmetic."""
+        return ZCDP(self.rho * _share(share))
+
+    def split(self, k: int) -> ZCDP:
+        """Return the loss of each of k equal parts.  Costs nothing: arithmetic."""
+        return self.fraction(1 / k)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianDP:
+    """mu-Gaussian differential privacy (Dong, Roth, Su 2022): as hard as telling N(0, 1) from N(mu, 1).
+
+    Costs nothing: a statement, not a release.
+
+    Parameters
+    ----------
+    mu
+        Distance of the two normal laws; > 0.  mu^2 adds up, also when questions depend on earlier answers
+        (Smith, Thakurta 2022).
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", _positive("mu", self.mu))
+
+    def __str__(self) -> str:
+        return f"μ = {self.mu:.6g}"
+
+    def fraction(self, share: float) -> GaussianDP:
+        """Return a part of the loss (of mu^2), 0 < share <= 1.  Costs nothing: arithmetic."""
+        return GaussianDP(self.mu * math.sqrt(_share(share)))
+
+    def split(self, k: int) -> GaussianDP:
+        """Return the loss of each of k equal parts.  Costs nothing: arithmetic."""
+        return self.fraction(1 / k)
+
+
+PrivacyLoss: TypeAlias = PureDP | ApproxDP | ZCDP | GaussianDP
+L = TypeVar("L", PureDP, ApproxDP, ZCDP, GaussianDP)
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """All that the curator has left: the default cost of a mechanism.
+
+    Costs nothing: a statement, not a release.
+    """
+
+    def __str__(self) -> str:
+        return "all that the curator has left"
+
+
+Spend: TypeAlias = PrivacyLoss | Remaining
+
+
+def loss_of(epsilon: float, delta: float = 0.0) -> PureDP | ApproxDP:
+    """Return the loss of a user's epsilon and delta; delta = 0 is pure.
+
+    Costs nothing: arithmetic.
+    """
+    approx = ApproxDP(epsilon, delta)
+    return approx if approx.delta > 0 else PureDP(approx.epsilon)
+
+
+def components(loss: PrivacyLoss) -> tuple[float, float]:
+    """Return the numbers of a loss that add up under composition; the second is delta or 0.
+
+    Costs nothing: arithmetic.
+    """
+    match loss:
+        case PureDP(epsilon):
+            return epsilon, 0.0
+        case ApproxDP(epsilon, delta):
+            return epsilon, delta
+        case ZCDP(rho):
+            return rho, 0.0
+        case GaussianDP(mu):
+            return mu * mu, 0.0
+
+
+def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
+    """Return an upper bound on a loss in another currency, where a lossless rule exists.
+
+    Pure to approximate (delta 0), pure to zCDP (epsilon^2 / 2; Bun, Steinke 2016, Proposition 1.4).
+
+    Costs nothing: arithmetic.
+
+    Raises
+    ------
+    ParameterError
+        If the loss cannot be stated in that currency.
+    """
+    if isinstance(loss, currency):
+        return loss
+    if isinstance(loss, ApproxDP) and loss.delta == 0:
+        loss = PureDP(loss.epsilon)
+        if currency is PureDP:
+            return loss
+    if isinstance(loss, PureDP) and currency is ApproxDP:
+        return ApproxDP(loss.epsilon, 0.0)
+    if isinstance(loss, PureDP) and currency is ZCDP:
+        return ZCDP(loss.epsilon**2 / 2)
+    raise ParameterError(f"a loss of {loss} cannot be paid from a budget in {currency.__name__}")
+
+
+def to_document(loss: PrivacyLoss) -> dict[str, Any]:
+    """Return the loss as a JSON document.  Costs nothing: arithmetic."""
+    match loss:
+        case PureDP(epsilon):
+            return {"kind": "PureDP", "epsilon": epsilon}
+        case ApproxDP(epsilon, delta):
+            return {"kind": "ApproxDP", "epsilon": epsilon, "delta": delta}
+        case ZCDP(rho):
+            return {"kind": "ZCDP", "rho": rho}
+        case GaussianDP(mu):
+            return {"kind": "GaussianDP", "mu": mu}
+
+
+def from_document(document: dict[str, Any]) -> PrivacyLoss:
+    """Read a loss from its JSON document.  Costs nothing: arithmetic."""
+    kinds: dict[str, type[PrivacyLoss]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GaussianDP)}
+    fields = {key: value for key, value in document.items() if key != "kind"}
+    try:
+        return kinds[document["kind"]](**fields)
+    except (KeyError, TypeError):
+        raise ParameterError("a privacy loss must have a known kind and its numbers") from None
+
+
+def _share(share: float) -> float:
+    if not 0 < share <= 1 + ROUNDING:
+        raise ParameterError(f"a share ({share!r}) must be above 0 and at most 1")
+    return min(float(share), 1.0)

@@ -1,0 +1,150 @@
+"""The receipt: what was spent on what, for which neighbours, under which declared assumptions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from synthdp.privacy.adjacency import Adjacency, Neighbors
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, from_document, to_document
+
+UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One step that read private rows.
+
+    Costs nothing: a record of a cost.
+
+    Parameters
+    ----------
+    step
+        What it was for.
+    mechanism
+        The law of its noise.
+    answers
+        How many numbers it returned.
+    sensitivity
+        The most that the noised vector moves between neighbours, in the norm of the law, in rows (or the step's unit).
+    stddev
+        Standard deviation of the noise on each number, in the same unit.
+    loss
+        What it cost.
+    """
+
+    step: str
+    mechanism: str
+    answers: int
+    sensitivity: float
+    stddev: float
+    loss: PrivacyLoss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The account of one release.
+
+    Costs nothing: a record of costs.
+
+    Parameters
+    ----------
+    total
+        The whole loss, fixed before any row was read.
+    adjacency
+        The neighbours that it holds for.
+    items
+        The steps in order.
+    assumptions
+        What was declared and is trusted: bounds, levels, names, types.
+    notes
+        What else a reader should know.
+    versions
+        Of the packages that made the noise and the accounting.
+    ledger, dataset
+        Where the spend is recorded, if anywhere.
+    """
+
+    total: PrivacyLoss
+    adjacency: Adjacency
+    items: tuple[Item, ...]
+    assumptions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    versions: tuple[tuple[str, str], ...] = ()
+    ledger: str | None = None
+    dataset: str | None = None
+
+    def __str__(self) -> str:
+        lines = ["Privacy receipt", f"  promise     {self.total}", f"  neighbours  {self.adjacency}"]
+        if self.odds is not None:
+            lines.append(
+                f"  attacker    a 50:50 guess about one unit becomes right at most {self.odds:.1%} of the time"
+            )
+        lines.append("  spent on")
+        width = max((len(item.step) for item in self.items), default=0)
+        lines += [
+            f"    {item.step:<{width}}  {item.loss!s:<14}  {item.answers} answers, {item.mechanism} noise, "
+            f"stddev {item.stddev:.4g}"
+            for item in self.items
+        ]
+        for title, texts in (("assumed", self.assumptions), ("notes", self.notes)):
+            lines += [f"  {title if i == 0 else '':<10}  {text}" for i, text in enumerate(texts)]
+        where = UNTRACKED if self.ledger is None else f"recorded in '{self.ledger}' for data set {self.dataset!r}"
+        return "\n".join([*lines, f"  ledger      {where}"])
+
+    @property
+    def odds(self) -> float | None:
+        """Best chance that a 50:50 guess about one unit becomes right: e^epsilon / (1 + e^epsilon), plus delta.
+
+        Costs nothing: arithmetic.
+        """
+        if not isinstance(self.total, (PureDP, ApproxDP)):
+            return None
+        delta = self.total.delta if isinstance(self.total, ApproxDP) else 0.0
+        return min(1.0, 1 / (1 + math.exp(-self.total.epsilon)) + delta)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the receipt as a JSON document.  Costs nothing: a record."""
+        return {
+            "total": to_document(self.total),
+            "neighbors": self.adjacency.neighbors.value,
+            "privacy_unit": self.adjacency.unit,
+            "max_rows_per_unit": self.adjacency.rows,
+            "items": [
+                {
+                    "step": item.step,
+                    "mechanism": item.mechanism,
+                    "answers": item.answers,
+                    "sensitivity": item.sensitivity,
+                    "stddev": item.stddev,
+                    "loss": to_document(item.loss),
+                }
+                for item in self.items
+            ],
+            "assumptions": list(self.assumptions),
+            "notes": list(self.notes),
+            "versions": dict(self.versions),
+            "ledger": self.ledger,
+            "dataset": self.dataset,
+        }
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Receipt:
+        """Read a receipt from its JSON document.  Costs nothing: a record."""
+        adjacency = Adjacency(
+            neighbors=Neighbors(document["neighbors"]),
+            unit=document["privacy_unit"],
+            rows=document["max_rows_per_unit"],
+        )
+        items = tuple(Item(**{**item, "loss": from_document(item["loss"])}) for item in document["items"])
+        return cls(
+            total=from_document(document["total"]),
+            adjacency=adjacency,
+            items=items,
+            assumptions=tuple(document["assumptions"]),
+            notes=tuple(document["notes"]),
+            versions=tuple(document["versions"].items()),
+            ledger=document["ledger"],
+            dataset=document["dataset"],
+        )

@@ -1,0 +1,137 @@
+"""What the curator guards: the rows of one table, in units, with the record of every time they were read.
+
+Nothing outside `synthdp.privacy` may hold a room.  Its exact answers never leave it without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthdp.arrays import Codes, Totals, Units
+from synthdp.domain.domain import Domain
+from synthdp.domain.encoder import RawColumn, encode
+from synthdp.errors import DataError, InternalError, RoomClosedError
+from synthdp.privacy.adjacency import Adjacency
+from synthdp.privacy.contribution import first_rows, kept_rows, rows_of
+from synthdp.privacy.receipt import Item
+from synthdp.queries.protocol import Statistic, check_overflow
+from synthdp.schema.schema import Schema
+from synthdp.tables.source import Source
+
+CACHED_DOMAINS = 4
+
+
+@dataclass(slots=True, repr=False)
+class Room:
+    """Private rows and what was done with them.
+
+    Costs nothing by itself: `Curator` charges for everything that leaves.
+
+    Parameters
+    ----------
+    source
+        Where the rows are.
+    schema
+        How they are coded.
+    adjacency
+        Whose rows are protected.
+    """
+
+    source: Source | None
+    schema: Schema
+    adjacency: Adjacency
+    items: list[Item] = field(default_factory=list)
+    reads: int = 0
+    _units: list[dict[str, Units]] | None = None
+    _codes: list[tuple[Domain, list[Codes]]] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Forget the rows; every later read raises.  Costs nothing: reads no row."""
+        self.source, self._units, self._codes = None, None, []
+
+    def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
+        """Yield raw values of columns that are not declared yet.
+
+        Costs nothing by itself: only a noised statistic of them may leave.
+        """
+        self.reads += 1
+        unit = self.adjacency.unit
+        extra = () if unit is None else (unit,)
+        seen: dict[object, int] = {}
+        for raw in self._open().blocks({name: self.schema[name] for name in names}, extra=extra):
+            if unit is None:
+                yield raw
+            else:
+                kept = first_rows(raw[unit], rows=self.adjacency.rows, seen=seen)
+                yield {name: rows_of(raw[name], kept) for name in names}
+
+    def exact(self, statistic: Statistic) -> Totals:
+        """Return a statistic without noise.
+
+        Costs nothing by itself: only `Curator` may call it, and only to add noise.
+        """
+        check_overflow(statistic)
+        sums: Totals | None = None
+        for codes in self._coded(statistic.domain):
+            part = statistic.sums(codes)
+            sums = part if sums is None else sums + part
+        if sums is None:
+            raise InternalError("a source yielded no block")
+        values = statistic.finish(sums)
+        if values.dtype != np.int64 or values.shape != (statistic.k,):
+            raise InternalError("a statistic must be k 64-bit whole numbers")
+        return values
+
+    def rows(self) -> int:
+        """Return the exact number of rows.
+
+        Costs nothing by itself: it may leave only where the number of rows is public.
+        """
+        return sum(len(next(iter(block.values()))) for block in self._blocks())
+
+    def _coded(self, domain: Domain) -> list[Codes]:
+        self.reads += 1
+        self._open()
+        for known, codes in self._codes:
+            if known is domain:
+                return codes
+        codes = [domain.codes(block) for block in self._blocks()]
+        self._codes = [(domain, codes), *self._codes[: CACHED_DOMAINS - 1]]
+        return codes
+
+    def _blocks(self) -> list[dict[str, Units]]:
+        if self._units is None:
+            unit = self.adjacency.unit
+            extra = () if unit is None else (unit,)
+            blocks = []
+            for raw in self._open().blocks(self.schema, extra=extra):
+                units = {name: encode(column, raw[name]) for name, column in self.schema.items()}
+                blocks.append(units if unit is None else kept_rows(units, raw[unit], rows=self.adjacency.rows))
+            self._units = blocks
+        return self._units
+
+    def _open(self) -> Source:
+        if self.source is None:
+            raise RoomClosedError(
+                "the curator has finished its plan and reads no more: make a new one for a new release"
+            )
+        return self.source
+
+
+def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
+    """Check that a table has the columns of a schema and return the names of those it has beyond.
+
+    Costs nothing: reads column names only.
+
+    Raises
+    ------
+    DataError
+        Naming the first missing column.
+    """
+    missing = [name for name in schema if name not in source.names]
+    if missing:
+        raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")
+    return tuple(name for name in source.names if name not in schema)

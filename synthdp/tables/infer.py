@@ -1,0 +1,28 @@
+"""A schema from column names and types alone, with all bounds and levels left open."""
+
+from __future__ import annotations
+
+from synthdp.errors import SchemaError
+from synthdp.schema.schema import Schema
+from synthdp.tables.frames import FrameSource, infer_column
+from synthdp.tables.source import Source
+
+
+def infer_schema(source: Source, *, without: str | None = None) -> Schema:
+    """Return a schema whose names and kinds come from a dataframe's columns and types; no value is looked at.
+
+    Parameters
+    ----------
+    source
+        A dataframe's source.
+    without
+        A column to leave out.
+
+    Raises
+    ------
+    SchemaError
+        If the source has no types of its own, such as a CSV file.
+    """
+    if not isinstance(source, FrameSource):
+        raise SchemaError("a schema must be given for a table that is not a dataframe")
+    return Schema({name: infer_column(source.series(name)) for name in source.names if name != without})
