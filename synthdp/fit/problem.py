@@ -1,0 +1,197 @@
+"""The fitting problem: noisy averages on one side, the features of support points on the other.
+
+Every solver minimises the same measure, so that objectives and gaps of different solvers compare.
+This module knows nothing of tables, queries or privacy: the answers are already public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from synthdp.arrays import Answers, FloatArray, Weights, frozen
+from synthdp.errors import ParameterError
+
+FeatureMatrix: TypeAlias = "FloatArray | sp.csc_array"
+"""(k, m) features of m support points under k queries, dense or sparse by columns."""
+
+_LAPLACE_MEAN_OVER_STDDEV = math.sqrt(0.5)
+"""E|noise| / stddev of Laplace noise; Gaussian noise has 0.798, so a stop at this level is early for neither."""
+
+
+class ProblemSize(NamedTuple):
+    """What a cost model looks at: ``k`` queries, ``m`` support points, ``nonzeros`` of the feature matrix."""
+
+    k: int
+    m: int
+    nonzeros: int
+
+
+def row_weights(stddev: FloatArray) -> FloatArray:
+    """Return the weight of each query in the L1 objective.
+
+    Parameters
+    ----------
+    stddev
+        (k,) standard deviations of the noise, >= 0.
+
+    Returns
+    -------
+    FloatArray
+        (k,) weights min(stddev) / stddev, at most 1, over the noisy queries.  An exact query (stddev 0) weighs
+        1 + the sum of all noisy weights: an exact penalty, so that no gain on noisy queries pays for missing an
+        exact one that [-1, 1]-valued features could meet.  All exact: all ones.
+    """
+    noisy = stddev > 0
+    if not noisy.any():
+        return np.ones_like(stddev)
+    weights = np.zeros_like(stddev)
+    weights[noisy] = stddev[noisy].min() / stddev[noisy]
+    weights[~noisy] = 1.0 + weights.sum()
+    return weights
+
+
+def expected_noise(stddev: FloatArray) -> float:
+    """Return the L1 objective that the noise alone gives the truth: the sum of weight · E|noise|."""
+    return _LAPLACE_MEAN_OVER_STDDEV * float(row_weights(stddev) @ stddev)
+
+
+def checked_answers(b: Answers, stddev: FloatArray | float) -> tuple[Answers, FloatArray]:
+    """Return read-only copies of ``b`` and of ``stddev`` in the shape of ``b``.
+
+    Raises
+    ------
+    ParameterError
+        If there is no query, a value is not finite, or a standard deviation is negative.
+    """
+    answers = np.array(b, dtype=np.float64)
+    if answers.ndim != 1 or answers.size == 0:
+        raise ParameterError(f"b must be a vector of at least one answer, not of shape {answers.shape}")
+    if np.shape(stddev) not in {(), answers.shape}:
+        raise ParameterError(f"stddev must have the shape of b {answers.shape}, not {np.shape(stddev)}")
+    spread = np.array(np.broadcast_to(np.asarray(stddev, dtype=np.float64), answers.shape))
+    if not np.isfinite(answers).all():
+        raise ParameterError("b must be finite")
+    if not (np.isfinite(spread).all() and (spread >= 0).all()):
+        raise ParameterError("stddev must be finite and non-negative")
+    return frozen(answers), frozen(spread)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FitProblem:
+    """Weights w on m support points whose averages ``A w`` come close to the noisy averages ``b``.
+
+    Parameters
+    ----------
+    A
+        (k, m) features: query i at support point j.  Dense arrays are kept without a copy; sparse ones by columns.
+    b
+        (k,) noisy answers as averages over rows.
+    stddev
+        (k,) or scalar standard deviation of the noise in ``b``; 0 marks an exact answer.
+    prior
+        (m,) non-negative weights to stay near where the answers do not decide; uniform if absent.  Normalised here.
+
+    Raises
+    ------
+    ParameterError
+        If shapes disagree, a value is not finite, a standard deviation or a prior weight is negative, or the prior
+        has no mass.
+    """
+
+    A: FeatureMatrix
+    b: Answers
+    stddev: FloatArray
+    prior: Weights | None = None
+
+    def __post_init__(self) -> None:
+        b, stddev = checked_answers(self.b, self.stddev)
+        features = _checked_features(self.A)
+        if features.shape[0] != b.size:
+            raise ParameterError(f"A must have one row per answer ({b.size}), not {features.shape[0]}")
+        object.__setattr__(self, "A", features)
+        object.__setattr__(self, "b", b)
+        object.__setattr__(self, "stddev", stddev)
+        if self.prior is not None:
+            object.__setattr__(self, "prior", _checked_prior(self.prior, m=features.shape[1]))
+
+    @property
+    def k(self) -> int:
+        """Return the number of queries."""
+        return int(self.A.shape[0])
+
+    @property
+    def m(self) -> int:
+        """Return the number of support points."""
+        return int(self.A.shape[1])
+
+    @property
+    def size(self) -> ProblemSize:
+        """Return what a cost model looks at."""
+        nonzeros = self.A.size if isinstance(self.A, np.ndarray) else self.A.nnz
+        return ProblemSize(k=self.k, m=self.m, nonzeros=int(nonzeros))
+
+    @property
+    def row_weights(self) -> FloatArray:
+        """Return the (k,) weights r of the L1 objective; see `row_weights`."""
+        return row_weights(self.stddev)
+
+    @property
+    def start(self) -> Weights:
+        """Return the prior on the simplex, uniform if none was given."""
+        return np.full(self.m, 1.0 / self.m) if self.prior is None else self.prior
+
+    @property
+    def noise_level(self) -> float:
+        """Return the objective that pure noise would give the truth: fitting below it is fitting noise."""
+        return expected_noise(self.stddev)
+
+    @property
+    def magnitude(self) -> float:
+        """Return max |A|, the unit of the features; 1 where A is all zero."""
+        entries = self.A if isinstance(self.A, np.ndarray) else self.A.data
+        largest = float(np.abs(entries).max(initial=0.0))
+        return largest if largest > 0 else 1.0
+
+    def objective(self, weights: Weights) -> float:
+        """Return the common measure: the sum over queries of r · |A w − b|."""
+        return float(self.row_weights @ np.abs(self.A @ weights - self.b))
+
+    def dual_bound(self, y: FloatArray) -> float:
+        """Return a lower bound on every objective from any (k,) vector ``y``.
+
+        ``y`` is clipped to |y| <= r; then for every w on the simplex
+        sum r |A w − b| >= y'(b − A w) >= y'b − max_j (A'y)_j.
+        """
+        feasible = np.clip(y, -self.row_weights, self.row_weights)
+        return float(feasible @ self.b - (self.A.T @ feasible).max())
+
+
+def _checked_features(A: FeatureMatrix) -> FeatureMatrix:
+    if sp.issparse(A):
+        sparse = sp.csc_array(A, dtype=np.float64)
+        _check_matrix(sparse.shape, finite=bool(np.isfinite(sparse.data).all()))
+        return sparse
+    dense = np.asarray(A, dtype=np.float64).view()
+    _check_matrix(dense.shape, finite=bool(np.isfinite(dense).all()))
+    return frozen(dense)
+
+
+def _check_matrix(shape: tuple[int, ...], *, finite: bool) -> None:
+    if len(shape) != 2 or 0 in shape:
+        raise ParameterError(f"A must be a matrix of at least one query and one support point, not of shape {shape}")
+    if not finite:
+        raise ParameterError("A must be finite")
+
+
+def _checked_prior(prior: Weights, *, m: int) -> Weights:
+    weights = np.array(prior, dtype=np.float64)
+    if weights.shape != (m,):
+        raise ParameterError(f"prior must have one weight per support point ({m}), not shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+        raise ParameterError("prior must be finite, non-negative and not all zero")
+    return frozen(weights / weights.sum())

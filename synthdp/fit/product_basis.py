@@ -1,0 +1,121 @@
+"""Bases of product form on a grid that is never listed: each query is a product of one table per column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import Codes, FloatArray, IntArray, frozen
+from synthdp.errors import ParameterError
+
+Term: TypeAlias = Mapping[int, FloatArray]
+"""Column -> (N_j,) values at its grid points; columns that are absent count as 1."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProductBasis:
+    """k queries on a product grid; query i at a grid point g is the product over its columns j of ``terms[i][j][g_j]``.
+
+    Parameters
+    ----------
+    axes
+        d vectors: the (N_j,) grid values of each column.
+    terms
+        k mappings from a column to its (N_j,) table.
+
+    Raises
+    ------
+    ParameterError
+        If there is no axis or no term, an axis is empty, a term names a column that does not exist, a table does not
+        fit its axis, or a value is not finite.
+    """
+
+    axes: tuple[FloatArray, ...]
+    terms: tuple[Term, ...]
+
+    def __post_init__(self) -> None:
+        axes = tuple(frozen(np.array(axis, dtype=np.float64)) for axis in self.axes)
+        if not axes or not self.terms:
+            raise ParameterError("axes and terms must not be empty")
+        for j, axis in enumerate(axes):
+            if axis.ndim != 1 or axis.size == 0:
+                raise ParameterError(f"axis {j} must be a vector of at least one grid value")
+        object.__setattr__(self, "axes", axes)
+        object.__setattr__(self, "terms", tuple(self._checked(i, term) for i, term in enumerate(self.terms)))
+
+    def _checked(self, i: int, term: Term) -> Term:
+        tables = {j: frozen(np.array(table, dtype=np.float64)) for j, table in sorted(term.items())}
+        for j, table in tables.items():
+            if not 0 <= j < self.d:
+                raise ParameterError(f"term {i} names column {j}; there are columns 0 to {self.d - 1}")
+            if table.shape != self.axes[j].shape:
+                raise ParameterError(f"term {i}, column {j} must have shape {self.axes[j].shape}, not {table.shape}")
+            if not np.isfinite(table).all():
+                raise ParameterError(f"term {i}, column {j} must be finite")
+        return MappingProxyType(tables)
+
+    @property
+    def d(self) -> int:
+        """Return the number of columns."""
+        return len(self.axes)
+
+    @property
+    def k(self) -> int:
+        """Return the number of queries."""
+        return len(self.terms)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the number of grid points of each column."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def order(self) -> int:
+        """Return the largest number of columns in one query."""
+        return max(len(term) for term in self.terms)
+
+    @cached_property
+    def tables(self) -> tuple[tuple[IntArray, FloatArray], ...]:
+        """Return for each column the rows (queries) that use it and their stacked (rows, N_j) tables."""
+        return tuple(self._tables_of(j) for j in range(self.d))
+
+    @cached_property
+    def shared(self) -> tuple[tuple[tuple[int, IntArray, FloatArray], ...], ...]:
+        """Return for each column j its partners in some query.
+
+        Each partner is (column, positions among the rows of j, the partner's tables at these positions).
+        """
+        return tuple(self._partners_of(j) for j in range(self.d))
+
+    def _partners_of(self, j: int) -> tuple[tuple[int, IntArray, FloatArray], ...]:
+        rows, _ = self.tables[j]
+        partners = []
+        for column, (used_by, values) in enumerate(self.tables):
+            _, here, there = np.intersect1d(rows, used_by, assume_unique=True, return_indices=True)
+            if column != j and here.size:
+                partners.append((column, here, values[there]))
+        return tuple(partners)
+
+    def _tables_of(self, j: int) -> tuple[IntArray, FloatArray]:
+        rows = np.array([i for i, term in enumerate(self.terms) if j in term], dtype=np.int64)
+        tables = [self.terms[i][j] for i in rows]
+        return frozen(rows), frozen(np.array(tables).reshape(rows.size, self.shape[j]))
+
+    def features(self, codes: Codes) -> FloatArray:
+        """Return the (k, n) features of n grid points given as (n, d) codes."""
+        values = np.ones((self.k, codes.shape[0]))
+        for j, (rows, table) in enumerate(self.tables):
+            values[rows] *= table[:, codes[:, j]]
+        return values
+
+    def column_matrix(self, j: int) -> FloatArray:
+        """Return the (k, N_j) tables of column ``j``, ones where a query does not use it."""
+        matrix = np.ones((self.k, self.shape[j]))
+        rows, table = self.tables[j]
+        matrix[rows] = table
+        return matrix
