@@ -1,0 +1,152 @@
+"""Contingency tables over a few columns: cell numbers, counts, noisy counts, the simplex.
+
+The nouns that `distribution` and `fit` share.  A table is flat in C order over its clique's columns.  Knows
+no model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, Codes, FloatArray, Table, frozen
+from synthdp.errors import ParameterError
+
+Clique: TypeAlias = tuple[int, ...]
+"""Strictly increasing column indices."""
+
+Shape: TypeAlias = tuple[int, ...]
+"""The number of codes of each column."""
+
+_MAX_CELLS = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyTable:
+    """An estimate of a contingency table with independent noise of one scale in every cell.
+
+    Parameters
+    ----------
+    clique
+        The table's columns, strictly increasing.
+    counts
+        (cells,) estimated counts in rows, flat in C order; any sign.
+    stddev
+        Standard deviation of the noise of one cell, in rows, > 0.
+
+    Raises
+    ------
+    ParameterError
+        If the clique is not strictly increasing, the counts are not finite, or ``stddev`` is not positive
+        and finite.
+    """
+
+    clique: Clique
+    counts: Table
+    stddev: float
+
+    def __post_init__(self) -> None:
+        check_clique(self.clique)
+        counts = np.array(self.counts, dtype=np.float64)
+        if counts.ndim != 1 or not np.isfinite(counts).all():
+            raise ParameterError(f"counts of clique {self.clique} must be a flat array of finite numbers")
+        if not (math.isfinite(self.stddev) and self.stddev > 0):
+            raise ParameterError(f"stddev ({self.stddev}) must be positive and finite")
+        object.__setattr__(self, "counts", frozen(counts))
+        object.__setattr__(self, "stddev", float(self.stddev))
+
+
+def check_clique(clique: Clique, shape: Sequence[int] | None = None) -> None:
+    """Raise ParameterError unless ``clique`` is strictly increasing and, given ``shape``, inside it."""
+    if any(a >= b for a, b in pairwise(clique)) or (clique and clique[0] < 0):
+        raise ParameterError(f"clique ({clique}) must hold strictly increasing column indices")
+    if shape is not None and clique and clique[-1] >= len(shape):
+        raise ParameterError(f"clique ({clique}) must lie within the {len(shape)} columns")
+
+
+def check_shape(shape: Sequence[int]) -> Shape:
+    """Return ``shape`` as a tuple of positive integers, or raise ParameterError."""
+    sizes = tuple(int(k) for k in shape)
+    if any(k < 1 for k in sizes):
+        raise ParameterError(f"shape ({sizes}) must give every column at least one code")
+    return sizes
+
+
+def check_tables(tables: Iterable[NoisyTable], shape: Sequence[int]) -> None:
+    """Raise ParameterError unless every table's clique and length agree with ``shape``."""
+    for table in tables:
+        check_clique(table.clique, shape)
+        cells = table_size(shape, table.clique)
+        if table.counts.size != cells:
+            raise ParameterError(
+                f"counts of clique {table.clique} (length {table.counts.size}) must have length {cells}"
+            )
+
+
+def table_size(shape: Sequence[int], clique: Iterable[int]) -> int:
+    """Return the number of cells in the table of ``clique``, exactly; 1 for the empty clique."""
+    return math.prod(int(shape[j]) for j in clique)
+
+
+def table_shape(shape: Sequence[int], clique: Iterable[int]) -> Shape:
+    """Return the sizes of the axes of the table of ``clique``."""
+    return tuple(int(shape[j]) for j in clique)
+
+
+def cell_index(codes: Codes, shape: Sequence[int], clique: Clique) -> AnyArray:
+    """Return the cell of every row in the table of ``clique``.
+
+    Parameters
+    ----------
+    codes
+        (n, d) codes, any integer type; Fortran order is fastest.
+    shape
+        Number of codes of each column.
+    clique
+        Columns of the table.
+
+    Returns
+    -------
+    (n,) flat C-order cells, in the smallest integer type (unsigned up to 32 bits, else int64) that holds
+    the table's size.
+
+    Raises
+    ------
+    ParameterError
+        If the table has more than 2**62 cells.
+    """
+    size = table_size(shape, clique)
+    if size > _MAX_CELLS:
+        raise ParameterError(f"clique ({clique}) must have at most 2**62 cells")
+    dtype = np.min_scalar_type(size) if size < 2**32 else np.dtype(np.int64)
+    index = np.zeros(len(codes), dtype)
+    for j in clique:
+        index *= dtype.type(shape[j])
+        np.add(index, codes[:, j], out=index, casting="unsafe")
+    return index
+
+
+def contingency(codes: Codes, shape: Sequence[int], clique: Clique, weights: FloatArray | None = None) -> Table:
+    """Count the rows (or sum their ``weights`` (n,)) in every cell of ``clique``; (cells,) float64."""
+    index = cell_index(codes, shape, clique)
+    counts = np.bincount(index, weights=weights, minlength=table_size(shape, clique))
+    return counts.astype(np.float64, copy=False)
+
+
+def project_to_simplex(values: FloatArray, total: float) -> FloatArray:
+    """Return the nearest non-negative vector to ``values`` (k,) with sum ``total``, in Euclidean distance.
+
+    A ``total`` of at most 0 gives zeros.  Held, Wolfe and Crowder (1974): one threshold, found by sorting.
+    """
+    if total <= 0:
+        return np.zeros(len(values))
+    descending = np.sort(values)[::-1]
+    thresholds = (np.cumsum(descending) - total) / np.arange(1, len(values) + 1)
+    last = np.flatnonzero(descending > thresholds)[-1]
+    projected: FloatArray = np.maximum(values - thresholds[last], 0.0)
+    return projected

@@ -1,0 +1,323 @@
+"""Junction trees: from cliques that share columns to a forest of larger cliques on which sums are exact.
+
+Combinatorics on column indices and table sizes, and how a table sits inside a larger one.  `graphical` puts
+probabilities on the nodes; a planner asks `TreePlanner` what a tree would cost.  Knows no probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.distribution.clique_tables import (
+    Clique,
+    Shape,
+    check_clique,
+    check_shape,
+    table_shape,
+    table_size,
+)
+from synthdp.errors import ParameterError
+
+Step: TypeAlias = tuple[Literal["visit", "down", "up"], int]
+"""One step of an Euler tour: visit a node, or pass the message between a node and its parent."""
+
+_Component: TypeAlias = tuple[tuple[int, int], ...]
+"""A connected set of columns in increasing order, each with the bit mask of its neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubTable:
+    """How the table of some columns sits inside the table of a node that holds them.
+
+    Parameters
+    ----------
+    axes
+        Axes of the node's table to sum away.
+    shape
+        Shape that broadcasts against the node's table: 1 on those axes.
+    """
+
+    axes: tuple[int, ...]
+    shape: Shape
+
+    @classmethod
+    def of(cls, shape: Sequence[int], node: Clique, columns: Iterable[int]) -> SubTable:
+        """Embed ``columns`` in ``node``."""
+        kept = set(columns)
+        return cls(
+            tuple(axis for axis, a in enumerate(node) if a not in kept),
+            tuple(shape[a] if a in kept else 1 for a in node),
+        )
+
+    def margin(self, table: FloatArray) -> FloatArray:
+        """Sum a node's table (shaped like the node) to the flat sub-table.
+
+        One axis at a time, the first first: where the last axis is short, numpy's sum over several axes
+        takes ten times as long.
+        """
+        for axis in self.axes:
+            table = np.add.reduce(table, axis=axis, keepdims=True)
+        return table.reshape(-1)
+
+    def spread(self, flat: FloatArray) -> FloatArray:
+        """Shape the flat sub-table so that it broadcasts against the node's table."""
+        return flat.reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """A forest of nodes with the running intersection property, parents before children.
+
+    A column's nodes are connected, so a node shares with all earlier nodes exactly its separator.  Nodes of
+    unconnected columns lie in different trees of the forest; there is no empty separator between them.
+
+    Parameters
+    ----------
+    shape
+        Number of codes of each of the d columns.
+    nodes
+        Maximal cliques that together hold every column; a node stands after its parent.
+    parents
+        The parent of each node; -1 for the root of each tree.
+    """
+
+    shape: Shape
+    nodes: tuple[Clique, ...]
+    parents: tuple[int, ...]
+    _homes: dict[Clique, int | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def separators(self) -> tuple[Clique, ...]:
+        """The columns that each node shares with its parent; () for a root."""
+        return tuple(
+            tuple(a for a in node if parent >= 0 and a in self.nodes[parent])
+            for node, parent in zip(self.nodes, self.parents, strict=True)
+        )
+
+    @cached_property
+    def in_node(self) -> tuple[SubTable, ...]:
+        """Each node's separator inside the node."""
+        return tuple(SubTable.of(self.shape, n, s) for n, s in zip(self.nodes, self.separators, strict=True))
+
+    @cached_property
+    def in_parent(self) -> tuple[SubTable, ...]:
+        """Each node's separator inside its parent (for a root: inside itself)."""
+        return tuple(
+            SubTable.of(self.shape, self.nodes[p if p >= 0 else i], s)
+            for i, (p, s) in enumerate(zip(self.parents, self.separators, strict=True))
+        )
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """The children of each node."""
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for i, parent in enumerate(self.parents):
+            if parent >= 0:
+                found[parent].append(i)
+        return tuple(tuple(group) for group in found)
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """The root of each tree of the forest."""
+        return tuple(i for i, parent in enumerate(self.parents) if parent < 0)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of all nodes."""
+        return sum(table_size(self.shape, node) for node in self.nodes)
+
+    def node_shape(self, i: int) -> Shape:
+        """Return the shape of the table of node ``i``."""
+        return table_shape(self.shape, self.nodes[i])
+
+    def home(self, clique: Clique) -> int | None:
+        """Return the smallest node that holds ``clique``, or None."""
+        if clique not in self._homes:
+            columns = set(clique)
+            holders = [i for i, node in enumerate(self.nodes) if columns.issubset(node)]
+            smallest = min(holders, key=lambda i: table_size(self.shape, self.nodes[i]), default=None)
+            self._homes[clique] = smallest
+        return self._homes[clique]
+
+    def place(self, clique: Clique) -> tuple[int, SubTable]:
+        """Return the home of ``clique`` and how its table sits inside.
+
+        Raises
+        ------
+        ParameterError
+            If no node holds the clique.
+        """
+        home = self.home(clique)
+        if home is None:
+            raise ParameterError(f"clique ({clique}) must lie inside a node of the tree")
+        return home, SubTable.of(self.shape, self.nodes[home], clique)
+
+    def tour(self, root: int) -> Iterator[Step]:
+        """Walk depth first around the tree of ``root``; a parent is visited before and after its children.
+
+        ``("down", j)`` comes before the visit of child ``j``, ``("up", j)`` after that of its descendants.
+        """
+        stack: list[Step | tuple[Literal["enter"], int]] = [("enter", root)]
+        while stack:
+            step = stack.pop()
+            if step[0] != "enter":
+                yield step
+                continue
+            i = step[1]
+            yield ("visit", i)
+            if self.children[i]:
+                stack.append(("visit", i))
+            for j in reversed(self.children[i]):
+                stack += [("up", j), ("enter", j), ("down", j)]
+
+
+class TreePlanner:
+    """Answer how many cells the junction tree of a set of cliques has, cheaply and many times.
+
+    The elimination of every connected component of columns is remembered, so that one more clique costs the
+    elimination of the component it joins.  `tree_of` builds the very tree that was priced.
+
+    Parameters
+    ----------
+    shape
+        Number of codes of each column.
+
+    Examples
+    --------
+    >>> planner = TreePlanner((2, 3, 4))
+    >>> planner.cells([(0, 1)])
+    10
+    >>> planner.cells([(0, 1), (1, 2)])
+    18
+    >>> planner.tree_of([(0, 1), (1, 2), (0, 2)]).nodes
+    ((0, 1, 2),)
+    """
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.shape = check_shape(shape)
+        self._known: dict[_Component, tuple[tuple[int, ...], int]] = {}
+
+    def cells(self, cliques: Iterable[Clique]) -> int:
+        """Return the number of cells of the junction tree that covers ``cliques`` and every column."""
+        return sum(self._eliminated(part)[1] for part in _components(len(self.shape), cliques))
+
+    def tree_of(self, cliques: Iterable[Clique]) -> JunctionTree:
+        """Build the junction tree that covers ``cliques`` and every column."""
+        nodes: list[Clique] = []
+        parents: list[int] = []
+        for part in _components(len(self.shape), cliques):
+            masks = self._eliminated(part)[0]
+            first = len(nodes)
+            order, parent = _maximum_spanning_tree(masks, self._root(masks))
+            nodes += [_columns(masks[i]) for i in order]
+            parents += [first + p if p >= 0 else -1 for p in parent]
+        return JunctionTree(self.shape, tuple(nodes), tuple(parents))
+
+    def _eliminated(self, part: _Component) -> tuple[tuple[int, ...], int]:
+        if part not in self._known:
+            self._known[part] = _eliminate(self.shape, part)
+        return self._known[part]
+
+    def _root(self, masks: Sequence[int]) -> int:
+        """Return the largest node: sampling controls the counts of a root's whole table."""
+        return max(range(len(masks)), key=lambda i: (table_size(self.shape, _columns(masks[i])), -i))
+
+
+def junction_tree(shape: Sequence[int], cliques: Iterable[Clique]) -> JunctionTree:
+    """Build a junction tree that covers ``cliques`` and every column; see `TreePlanner.tree_of`."""
+    return TreePlanner(shape).tree_of(cliques)
+
+
+def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
+    """Return the number of cells of ``junction_tree(shape, cliques)`` without building it."""
+    return TreePlanner(shape).cells(cliques)
+
+
+def _columns(mask: int) -> Clique:
+    columns = []
+    while mask:
+        lowest = mask & -mask
+        columns.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return tuple(columns)
+
+
+def _components(d: int, cliques: Iterable[Clique]) -> Iterator[_Component]:
+    """Split the graph in which the columns of each clique are joined; components by their first column."""
+    neighbours = [0] * d
+    for clique in cliques:
+        check_clique(clique, range(d))
+        mask = sum(1 << a for a in clique)
+        for a in clique:
+            neighbours[a] |= mask & ~(1 << a)
+    left = (1 << d) - 1
+    while left:
+        reached = frontier = left & -left
+        while frontier:
+            near = 0
+            for a in _columns(frontier):
+                near |= neighbours[a]
+            frontier = near & ~reached
+            reached |= frontier
+        left &= ~reached
+        yield tuple((a, neighbours[a]) for a in _columns(reached))
+
+
+def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
+    """Triangulate one component; its maximal cliques as bit masks, and their cells.
+
+    Greedy: always the column whose neighbourhood has the smallest table, of equal ones the one that joins
+    the fewest new pairs, of equal ones the first.  Sizes are exact integers: rounded logarithms would make
+    ties depend on the platform.
+    """
+    neighbours = dict(part)
+    sizes = {a: shape[a] * table_size(shape, _columns(near)) for a, near in part}
+
+    def new_pairs(a: int) -> int:
+        near = neighbours[a]
+        return sum((near & ~neighbours[b] & ~(1 << b)).bit_count() for b in _columns(near))
+
+    maximal: list[int] = []
+    cells = 0
+    while sizes:
+        smallest = min(sizes.values())
+        ties = [a for a, size in sizes.items() if size == smallest]
+        column = ties[0] if len(ties) == 1 else min(ties, key=new_pairs)
+        near, bit = neighbours.pop(column), 1 << column
+        clique = near | bit
+        if all(clique & ~other for other in maximal):
+            maximal.append(clique)
+            cells += smallest
+        del sizes[column]
+        for b in _columns(near):
+            joined = near & ~neighbours[b] & ~(1 << b)
+            neighbours[b] = (neighbours[b] | joined) & ~bit
+            sizes[b] = sizes[b] // shape[column] * math.prod(shape[a] for a in _columns(joined))
+    return tuple(maximal), cells
+
+
+def _maximum_spanning_tree(masks: Sequence[int], root: int) -> tuple[list[int], list[int]]:
+    """Join the nodes by the largest separators (Prim).
+
+    For the maximal cliques of a triangulated graph such a tree has the running intersection property
+    (Jensen and Jensen 1994, theorem 1).  Returns the order, and for each position in it the position of the
+    parent.
+    """
+    order, parents = [root], [-1]
+    best = {j: ((masks[root] & masks[j]).bit_count(), 0) for j in range(len(masks)) if j != root}
+    while best:
+        j = max(best, key=lambda j: (best[j][0], -j))
+        parents.append(best.pop(j)[1])
+        order.append(j)
+        for other, (shared, _) in best.items():
+            common = (masks[j] & masks[other]).bit_count()
+            if common > shared:
+                best[other] = (common, len(order) - 1)
+    return order, parents

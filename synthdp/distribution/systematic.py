@@ -1,0 +1,70 @@
+"""Systematic sampling: counts within one of their expectations, in every group of rows.
+
+The only way rows are drawn from tables.  Knows no model; `graphical`, `explicit` and `product` call it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, FloatArray, IntArray
+from synthdp.randomness import Generator
+
+
+def systematic_counts(probabilities: FloatArray, totals: IntArray, rng: Generator) -> IntArray:
+    """Round ``totals[:, None] * probabilities`` at random to whole numbers that sum to ``totals``.
+
+    Parameters
+    ----------
+    probabilities
+        (g, k) non-negative weights of each group, with a positive sum; they need not be normalised.
+    totals
+        (g,) rows of each group.
+    rng
+        Source of one uniform offset a group.
+
+    Returns
+    -------
+    (g, k) counts with the right expectation; each differs from it by less than one, as does each sum over
+    neighbouring cells.  A cell of probability 0 has count 0, exactly.
+    """
+    cumulative = np.cumsum(probabilities, axis=1)
+    cumulative /= cumulative[:, -1:]  # the last entry is 1 exactly, also where trailing cells have probability 0
+    cumulative *= totals[:, None]
+    cumulative += rng.random(len(totals))[:, None]
+    bounds = np.minimum(cumulative.astype(np.int64), totals[:, None])
+    bounds[:, 1:] -= bounds[:, :-1].copy()
+    return bounds
+
+
+def draw_within_groups(probabilities: FloatArray, group: AnyArray, rng: Generator) -> AnyArray:
+    """Draw for each row a cell from its group's distribution, systematically within each group.
+
+    Parameters
+    ----------
+    probabilities
+        (g, k) weights; groups without rows may have any weights.
+    group
+        (n,) group of each row, in ``range(g)``.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    (n,) cells in the smallest unsigned type.  Within a group the counts are systematic and their assignment
+    to rows is a uniformly random one, so that rows that are exchangeable stay so.
+    """
+    k = probabilities.shape[1]
+    totals = np.bincount(group, minlength=len(probabilities))
+    present = np.flatnonzero(totals)
+    counts = systematic_counts(probabilities[present], totals[present], rng)
+    cells = np.tile(np.arange(k, dtype=np.min_scalar_type(max(k - 1, 0))), len(present))
+    values = np.repeat(cells, counts.ravel())
+    if len(present) <= 1:
+        rng.shuffle(values)
+        return values
+    order = rng.permutation(len(group))
+    order = order[np.argsort(group[order], kind="stable")]  # a radix sort up to 65536 groups
+    drawn = np.empty_like(values)
+    drawn[order] = values
+    return drawn
