@@ -58,7 +58,7 @@ def stddev(dimension: int, *, scale: float) -> float:
 
     Notes
     -----
-    The discrete law's variance is smaller by 1/12, up to terms of order e^(−2π²·scale²).
+    The discrete law's variance is smaller by 1/12, up to a relative (2π·scale)^−(R+1).
     """
     return scale * math.sqrt((dimension + 1) * (dimension + 2) / 3)
 

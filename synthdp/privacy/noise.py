@@ -167,10 +167,7 @@ def laplace_threshold(counts: Mapping[str, int], *, scale: float, threshold: int
     _check_threshold(threshold)
     keys = sorted(key for key, count in counts.items() if count != 0)
     kept = _threshold(scale, threshold)(
-        {
-            position: max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE))
-            for position, key in enumerate(keys)
-        }
+        {position: max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE)) for position, key in enumerate(keys)}
     )
     return {keys[position]: int(kept[position]) for position in sorted(kept)}
 
@@ -258,9 +255,7 @@ def linf_knorm_epsilon(linf_sensitivity: int, *, scale: float) -> float:
     return _finite(epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, math.inf))
 
 
-def laplace_threshold_cost(
-    l0: int, l1: int, linf: int, *, scale: float, threshold: int
-) -> tuple[float, float]:
+def laplace_threshold_cost(l0: int, l1: int, linf: int, *, scale: float, threshold: int) -> tuple[float, float]:
     """Return the (ε, δ) of `laplace_threshold`, from OpenDP's own map.
 
     Parameters
@@ -273,6 +268,11 @@ def laplace_threshold_cost(
         linf < threshold ≤ 2⁵³.
 
     Costs nothing: reads no private value.
+
+    Notes
+    -----
+    OpenDP keeps a key whose noisy count *equals* the threshold but leaves that case out of its δ (opendp/opendp
+    issue 2922).  So its map is asked about ``threshold − 1``, where the two agree.
     """
     _check_scale(scale)
     _check_threshold(threshold)
@@ -280,7 +280,7 @@ def laplace_threshold_cost(
         _check_sensitivity(value, name=name)
     if threshold <= linf:
         raise ParameterError(f"threshold ({threshold}) must be above linf ({linf})")
-    epsilon, delta = _threshold(scale, threshold).map((int(l0), int(l1), int(linf)))
+    epsilon, delta = _threshold(scale, threshold - 1).map((int(l0), int(l1), int(linf)))
     return _finite(epsilon), _finite(delta)
 
 
@@ -422,9 +422,7 @@ def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, mon
     _check_scale(scale)
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity")
     metric = dp.linf_monotonic if monotonic else dp.linf
-    return _finite(
-        dp.make_noisy_max(dp.int_vector, metric, measure, scale=float(scale)).map(int(linf_sensitivity))
-    )
+    return _finite(dp.make_noisy_max(dp.int_vector, metric, measure, scale=float(scale)).map(int(linf_sensitivity)))
 
 
 def _threshold(scale: float, threshold: int) -> Any:
