@@ -54,7 +54,7 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
         alpha * math.log1p(-1 / alpha),
     )
     exponent = math.fsum(terms) + _SLACK + 1e-15 * sum(abs(term) for term in terms)
-    return min(1.0, math.exp(min(exponent, 0.0)))
+    return min(1.0, math.exp(min(exponent, 0.0)) + math.ulp(0.0))
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
@@ -93,7 +93,7 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
     first = density * _mills(near) if near > 0 else float(ndtr(-near))
     second = density * _mills(far)
-    return min(1.0, first * (1 + _SLACK) - second * (1 - _SLACK) + 5e-324)
+    return min(1.0, first * (1 + _SLACK) - second * (1 - _SLACK) + math.ulp(0.0))
 
 
 def gdp_to_epsilon(mu: float, delta: float) -> float:

@@ -152,7 +152,7 @@ def split(epsilon: float, k: int, *, delta: float, rule: str = "optimal") -> flo
     Examples
     --------
     >>> round(split(1.0, 100, delta=1e-6), 4)
-    0.0239
+    0.024
     """
     _check(epsilon, k)
     if rule not in RULES:
