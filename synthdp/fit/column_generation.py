@@ -130,11 +130,14 @@ class ColumnGeneration:
         """
         begin = time.perf_counter()
         rng = generator(0) if rng is None else rng
-        master = _Master(problem, self._start(problem, start, rng=rng), seconds=self.seconds)
+        master = _Master(problem, seconds=self.seconds)
+        new = np.unique(self._start(problem, start, rng=rng), axis=0)
         scale, enough = master.scale, self.noise_multiple * expected_noise(problem.stddev)
-        bound, status = 0.0, FitStatus.ITERATION_LIMIT  # y = 0 proves 0
-        for _ in range(self.max_rounds):
+        bound, rounds, status = 0.0, 0, FitStatus.INACCURATE  # y = 0 proves 0
+        while new.size:
+            master.add(new)
             master.solve()
+            rounds += 1
             allowed = self.tolerance * max(master.objective, problem.basis.k * scale)
             if master.objective - bound <= allowed:
                 status = FitStatus.OPTIMAL
@@ -144,6 +147,9 @@ class ColumnGeneration:
                 break
             if not master.finished or time.perf_counter() - begin >= self.seconds:
                 status = FitStatus.TIME_LIMIT
+                break
+            if rounds >= self.max_rounds:
+                status = FitStatus.ITERATION_LIMIT
                 break
             threshold = master.z + _FEASIBILITY * scale
             priced = self.pricer.price(
@@ -159,10 +165,7 @@ class ColumnGeneration:
                 status = FitStatus.OPTIMAL
                 break
             new = _helpful(priced, threshold=threshold, known=master.points)
-            if new.size == 0:
-                status = FitStatus.HEURISTIC if math.isinf(priced.bound) else FitStatus.INACCURATE
-                break
-            master.add(new)
+            status = FitStatus.HEURISTIC if math.isinf(priced.bound) else FitStatus.INACCURATE
         carry = master.weights > 0
         fit = FitResult(
             weights=master.weights[carry],
@@ -190,7 +193,7 @@ class ColumnGeneration:
 class _Master:
     """The dual over the points so far, min z − b'y subject to A_g'y <= z and |y| <= r, in the variables u = y / r."""
 
-    def __init__(self, problem: GridProblem, start: IntArray, *, seconds: float) -> None:
+    def __init__(self, problem: GridProblem, *, seconds: float) -> None:
         self._problem = problem
         self._r = row_weights(problem.stddev)
         self.scale = _largest_feature(problem.basis)
@@ -204,7 +207,6 @@ class _Master:
         self.objective = math.inf
         self.finished = False
         self.iterations = 0
-        self.add(np.unique(start, axis=0))
 
     def _empty_program(self, seconds: float) -> highspy.Highs:
         k = self._problem.basis.k
@@ -242,12 +244,17 @@ class _Master:
         self.points.update(tuple(code) for code in codes.tolist())
 
     def solve(self) -> None:
-        """Solve to optimality from the last basis and take over weights, dual and objective."""
+        """Solve from the last basis and take over weights, dual and objective."""
         self._solver.run()
         status = self._solver.getModelStatus()
         solution = self._solver.getSolution()
         duals = np.maximum(-np.array(solution.row_dual), 0.0)
-        if duals.size != self.support.shape[0] or not 0.5 < duals.sum() < np.inf:
+        usable = duals.size == self.support.shape[0] and 0.5 < duals.sum() < np.inf
+        if not usable and self.weights.size:  # stopped early: the weights of the last round stay
+            self.weights = np.append(self.weights, np.zeros(self.support.shape[0] - self.weights.size))
+            self.finished = False
+            return
+        if not usable:
             sentence = f"HiGHS ended with status {self._solver.modelStatusToString(status)}."
             raise SolverFailedError(f"column generation ended without usable weights: {sentence}", status=sentence)
         values = np.array(solution.col_value)

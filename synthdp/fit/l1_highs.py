@@ -118,9 +118,9 @@ class L1Highs:
         """Return the predicted cost; an upper envelope of the times in ``benchmarks/speed/l1_lp.py``."""
         density = size.nonzeros / (size.k * size.m)
         rounds = 8
-        pivots = 2e-8 * size.k**2.6 * max(density, 0.05)
-        seconds = 0.1 + rounds * (pivots + 4e-9 * size.nonzeros)
-        working_set = 3.0 * (size.k + 1) ** 2 * max(density, 0.05)
+        pivots = 2e-8 * size.k**2.6 * max(density, 0.15)
+        seconds = 0.5 + rounds * (pivots + 4e-9 * size.nonzeros)
+        working_set = 3.0 * (size.k + 1) ** 2 * max(density, 0.15)
         return Cost(seconds=seconds, bytes=120.0 * working_set + 40.0 * size.m)
 
 

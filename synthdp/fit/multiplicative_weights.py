@@ -47,8 +47,8 @@ class MultiplicativeWeights:
         δ in units of the noise; at least 1e-4 · max |A|.
     noise_multiple
         Stop once the objective is at most this multiple of `FitProblem.noise_level`; 0 to minimise to the end.  A
-        quarter is the default because a fit shares k errors among few degrees of freedom: stopping at the full level
-        left 20 to 30 % more error on the measured queries in 24 simulated releases, a quarter none.
+        quarter is the default because a fit shares k errors among few degrees of freedom: in 24 simulated releases
+        stopping at the full level left up to 30 % more error on the measured queries, a quarter at most 2 %.
     tolerance
         Gap, as a fraction of k · δ, up to which the answer counts as optimal up to smoothing.  At the minimum of the
         smoothed objective the gap is at most k · δ / 4.
