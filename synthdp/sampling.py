@@ -8,18 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Codes, FloatArray, Units
+from synthdp.arrays import BoolArray, Codes, FloatArray, IntArray, Units
 from synthdp.distribution.protocol import Distribution
-from synthdp.distribution.systematic import draw_systematically
+from synthdp.distribution.systematic import draw_within_groups
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import Labels, Numbers, decode, encode
-from synthdp.domain.grid import grid_of, has_labels
+from synthdp.domain.encoder import decode
+from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
+from synthdp.domain.values import numbers_of_units, units_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.schema.columns import Column, Datetime, Identifier
+from synthdp.schema.columns import Column
+from synthdp.schema.constraints import LessEqual
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+
+REDRAWS = 20
+"""How often rows that break an order between two columns are drawn anew before they are set to a common value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +69,7 @@ class SyntheticModel:
         random_state: RandomState = None,
         given: Mapping[str, Any] | None = None,
         format: TableFormat | None = None,  # noqa: A002 - the word users know
-    ) -> Any:  # noqa: ANN401 - a frame of the format's library
+    ) -> Any:
         """Draw rows, by systematic sampling: counts differ from their expectation by less than independent draws' would.
 
         Parameters
@@ -88,21 +93,28 @@ class SyntheticModel:
         raw = {name: decode(column, units[name]) for name, column in self.schema.items()}
         return (format or self.format).build(self.schema, raw)
 
-    def sample_units(
-        self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None
-    ) -> dict[str, Units]:
+    def sample_units(self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None) -> dict[str, Units]:
         """Draw rows as units of each column."""
         if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
             raise ParameterError(f"rows ({rows!r}) must be a whole number of at least 1")
-        allowed = {name: allowed_units(name, self.schema, value) for name, value in (given or {}).items()}
-        evidence = {}
-        for name in allowed:
-            j = self.domain.index(name)[0]
-            evidence[j] = self._coarse_share(j, allowed[name])
-        codes = self.distribution.sample(int(rows), rng, given=evidence or None)
-        return {
-            axis.name: self._refine(j, codes, rng, allowed.get(axis.name)) for j, axis in enumerate(self.domain.axes)
+        allowed = {name: self._allowed(name, value) for name, value in (given or {}).items()}
+        evidence = {
+            self.domain.index(name)[0]: self._coarse_share(self.domain.index(name)[0], allowed[name])
+            for name in allowed
         }
+        codes = self.distribution.sample(int(rows), rng, given=evidence or None)
+        units = {
+            axis.name: self.refine(j, codes, j, rng, allowed.get(axis.name)) for j, axis in enumerate(self.domain.axes)
+        }
+        for rule in self.schema.constraints:
+            if isinstance(rule, LessEqual):
+                keep_order(self, units, rule, rng)
+        return units
+
+    def _allowed(self, name: str, value: object) -> BoolArray:
+        if name not in self.schema:
+            raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(self.schema)}")
+        return units_of_values(self.schema[name], value, name=name)
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Share of each fine cell's units that are allowed."""
@@ -119,10 +131,11 @@ class SyntheticModel:
         part = np.bincount(refinement.coarse_cell, weights=refinement.weights * share)
         return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
-    def _refine(self, j: int, codes: Codes, rng: Generator, allowed: BoolArray | None) -> Units:
+    def refine(self, j: int, codes: Codes, at: int, rng: Generator, allowed: BoolArray | None = None) -> Units:
+        """Draw units of column ``j`` for rows whose coarse cells stand in column ``at`` of ``codes``."""
         refinement = self.refinements[j]
         table = refinement.table(None if allowed is None else self._fine_share(j, allowed))
-        fine = draw_systematically(table, codes[:, j].astype(np.int64), rng)
+        fine = draw_within_groups(table, codes[:, at], rng)
         units = refinement.fine.units_in(fine, rng)
         return units if allowed is None else _redraw(units, refinement, fine, allowed, rng)
 
@@ -140,46 +153,40 @@ def _redraw(units: Units, refinement: Refinement, fine: Codes, allowed: BoolArra
     return np.where(allowed[units], units, good[order][np.minimum(place, len(good) - 1)]).astype(units.dtype)
 
 
-def allowed_units(name: str, schema: Schema, value: object) -> BoolArray:
-    """Return which units of a column a condition allows, (size,).
+def keep_order(model: SyntheticModel, units: dict[str, Units], rule: LessEqual, rng: Generator) -> None:
+    """Make every row obey ``left <= right``, in place: rows whose cells overlap may have drawn them in the wrong order.
 
-    Parameters
-    ----------
-    name
-        The column.
-    schema
-        The columns' declarations.
-    value
-        One value, a list of values, or ``(lower, upper)``; ``None`` stands for missing.
-
-    Raises
-    ------
-    ParameterError
-        If the column is unknown or cannot hold such a value.
+    Both values are drawn anew within their cells, a bounded number of times; what is left is set to a common value.
     """
-    if name not in schema:
-        raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(schema)}")
-    column = schema[name]
-    grid = grid_of(column)
-    if isinstance(column, Identifier):
-        raise ParameterError(f"column {name!r} is an identifier: its labels carry no information to condition on")
-    allowed = np.zeros(grid.size, np.bool_)
-    if isinstance(value, tuple) and len(value) == 2 and not has_labels(column):
-        first, last = (_unit_of(column, bound) for bound in value)
-        allowed[min(first, last) : max(first, last) + 1] = True
-        return allowed
-    for one in value if isinstance(value, (list, tuple, set, frozenset, range)) else [value]:
-        unit = grid.null if one is None else _unit_of(column, one)
-        if unit is None or unit == grid.hidden:
-            raise ParameterError(f"column {name!r} cannot hold the value {one!r}")
-        allowed[unit] = True
-    return allowed
+    left, right = model.schema[rule.left], model.schema[rule.right]
+    a, b = model.domain.index(rule.left, rule.right)
+    for _ in range(REDRAWS):
+        wrong = _disordered(left, units[rule.left], right, units[rule.right])
+        if not len(wrong):
+            return
+        for j, name in ((a, rule.left), (b, rule.right)):
+            cells = model.refinements[j].fine.cells_of(units[name][wrong])
+            codes = model.refinements[j].coarse_cell[cells].reshape(-1, 1)
+            units[name][wrong] = model.refine(j, codes, 0, rng)
+    wrong = _disordered(left, units[rule.left], right, units[rule.right])
+    high = numbers_of_units(right, units[rule.right][wrong].astype(np.int64))
+    units[rule.left][wrong] = _largest_up_to(left, high).astype(units[rule.left].dtype)
+    wrong = _disordered(left, units[rule.left], right, units[rule.right])
+    low = numbers_of_units(left, units[rule.left][wrong].astype(np.int64))
+    units[rule.right][wrong] = _smallest_from(right, low).astype(units[rule.right].dtype)
 
 
-def _unit_of(column: Column, value: object) -> int:
-    if has_labels(column):
-        return int(encode(column, Labels([value], np.zeros(1, np.int64)))[0])
-    if isinstance(column, Datetime):
-        micros = np.array([value], "datetime64[us]").astype(np.int64)
-        return int(encode(column, Numbers(micros))[0])
-    return int(encode(column, Numbers(np.array([value], np.float64)))[0])  # type: ignore[arg-type]
+def _disordered(left: Column, a: Units, right: Column, b: Units) -> IntArray:
+    return np.flatnonzero(numbers_of_units(left, a.astype(np.int64)) > numbers_of_units(right, b.astype(np.int64)))
+
+
+def _largest_up_to(column: Column, bound: FloatArray) -> IntArray:
+    """Return the largest regular unit whose number is at most each bound, or unit 0."""
+    values = numbers_of_units(column, np.arange(grid_of(column).regular))
+    return np.maximum(np.searchsorted(values, bound, side="right") - 1, 0)
+
+
+def _smallest_from(column: Column, bound: FloatArray) -> IntArray:
+    """Return the smallest regular unit whose number is at least each bound, or the last one."""
+    values = numbers_of_units(column, np.arange(grid_of(column).regular))
+    return np.minimum(np.searchsorted(values, bound, side="left"), len(values) - 1)

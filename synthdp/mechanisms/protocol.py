@@ -44,7 +44,7 @@ class Release(Generic[OutputT_co]):
     def __str__(self) -> str:
         return f"{self.mechanism}: {self.output!r}\n{self.receipt}"
 
-    def sample(self, rows: int | None = None, **options: Any) -> Any:  # noqa: ANN401 - a table or codes
+    def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.
 
         Costs nothing: post-processing.
@@ -56,7 +56,7 @@ class Release(Generic[OutputT_co]):
         """
         return self._method("sample")(rows, **options)
 
-    def answer(self, query: Any, **options: Any) -> Any:  # noqa: ANN401 - whatever the output answers
+    def answer(self, query: Any, **options: Any) -> Any:
         """Answer a query from the output.
 
         Costs nothing: post-processing.
@@ -68,7 +68,7 @@ class Release(Generic[OutputT_co]):
         """
         return self._method("answer")(query, **options)
 
-    def _method(self, name: str) -> Any:  # noqa: ANN401
+    def _method(self, name: str) -> Any:
         method = getattr(self.output, name, None)
         if method is None:
             raise ParameterError(f"a release by {self.mechanism} has no {name}()")

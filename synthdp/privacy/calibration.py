@@ -11,7 +11,7 @@ from synthdp.privacy import accounting, noise
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.queries.protocol import Norms
 
-LATTICE = 2**14
+LATTICE = 2**20
 """Least Gaussian sigma in whole numbers where Gaussian-DP accounting is used (docs/proofs/gaussian-filter.md)."""
 
 COORDINATES = 10**7

@@ -1,0 +1,76 @@
+"""All cells of a small domain in which a released row may lie: the universe of the mechanisms that list one."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from synthdp.arrays import Codes
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+
+MAX_CELLS = 2**22
+"""Most cells that are listed."""
+
+
+def universe_size(domain: Domain) -> int:
+    """Return the number of cells in which a released row may lie, exact however large."""
+    size = 1
+    for axis in domain.axes:
+        size *= int(axis.emitted.sum())
+    return size
+
+
+def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
+    """Return the cells in which a released row may lie, (m, d) in C order.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than ``limit``; the message says how many.
+    """
+    size = universe_size(domain)
+    if size > limit:
+        raise ParameterError(
+            f"a mechanism that lists its universe can hold at most {limit} cells, but this domain has {size}: "
+            "use fewer columns or coarser axes, or AdaptiveMarginals, which never lists them"
+        )
+    kept = [np.flatnonzero(axis.emitted) for axis in domain.axes]
+    codes = np.empty((size, len(kept)), np.int64, order="F")
+    for j, grid in enumerate(np.meshgrid(*kept, indexing="ij")):
+        codes[:, j] = grid.ravel()
+    return codes
+
+
+def visible_axis(axis: Axis) -> Axis:
+    """Return the axis whose never-released cells are joined to its first released one.
+
+    A public rule: unforeseen values are then counted in that cell.
+    """
+    first = int(np.flatnonzero(axis.emitted)[0])
+    merged = np.where(axis.emitted[axis.cells], axis.cells, first)
+    return Axis(axis.name, axis.column, axis.starts, np.unique(merged, return_inverse=True)[1])
+
+
+def visible_domain(domain: Domain) -> Domain:
+    """Return the domain without never-released cells; see `visible_axis`."""
+    return Domain(tuple(visible_axis(axis) for axis in domain.axes))
+
+
+def multisets(cells: int, size: int) -> Codes:
+    """Return every multiset of ``size`` among ``cells`` as counts, (C(cells + size - 1, size), cells).
+
+    Stars and bars: a multiset is a choice of cells - 1 bars among size + cells - 1 places.
+    """
+    if cells == 1:
+        return np.full((1, 1), size, np.int64)
+    places = size + cells - 1
+    flat = itertools.chain.from_iterable(itertools.combinations(range(places), cells - 1))
+    bars = np.fromiter(flat, np.int64).reshape(-1, cells - 1)
+    counts = np.empty((len(bars), cells), np.int64)
+    counts[:, 0] = bars[:, 0]
+    counts[:, 1:-1] = np.diff(bars, axis=1) - 1
+    counts[:, -1] = places - 1 - bars[:, -1]
+    return counts

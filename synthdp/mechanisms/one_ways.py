@@ -1,0 +1,256 @@
+"""The one-way marginals of a mixed table: levels as they are, numbers by an adaptive tree down to single values.
+
+An ordered column starts with equal cells.  Cells whose noisy count is clearly above their noise are split again and again,
+each round one histogram of sensitivity 1 over the parts of the split cells; so point masses and steep densities are found
+where they are, at the price of the levels that some column really used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.distribution.clique_tables import project_to_simplex
+from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import Domain
+from synthdp.fit.proportional_step import proportional_step
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.purse import Purse
+from synthdp.privacy.curator import Curator
+from synthdp.queries.marginals import one_ways
+from synthdp.schema.columns import Column
+from synthdp.schema.schema import Schema
+
+ATOM = 4.0
+"""A part of a split cell this many stddevs above its uniform share keeps its measured count."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneWay:
+    """What is known of one column.
+
+    Costs nothing: a record of noisy answers.
+
+    Parameters
+    ----------
+    axis
+        Its finest cells: the leaves of the tree.
+    weights
+        (axis.size,) estimated rows in each, >= 0; 0 in cells that are never released.
+    first
+        The cells of the first histogram, unions of leaves.
+    counts
+        (first.size,) their unbiased noisy counts.
+    stddev
+        Of the noise on ``counts``.
+    """
+
+    axis: Axis
+    weights: FloatArray
+    first: Axis
+    counts: FloatArray
+    stddev: float
+
+    @property
+    def first_cell(self) -> IntArray:
+        """(axis.size,) cell of the first histogram that holds each leaf.  Costs nothing: arithmetic."""
+        starts = np.zeros(self.axis.size, np.int64)
+        starts[self.axis.cells[::-1]] = self.axis.starts[::-1]
+        return self.first.cells[np.searchsorted(self.first.starts, starts, side="right") - 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneWayTree:
+    """How one-way marginals are measured.
+
+    Costs ``share`` of the account when asked, for the curator's neighbours, less what unused levels give back.
+
+    Parameters
+    ----------
+    bins
+        Cells of the first histogram of an ordered column.
+    fan
+        Parts of a split cell.
+    levels
+        Most levels, the first one included; 1 for plain bins.
+    heavy
+        A cell is split when its estimate exceeds this many stddevs of the deeper noise.
+    deep
+        Noise of the deeper levels, in units of the first level's.
+    """
+
+    bins: int = 32
+    fan: int = 32
+    levels: int = 4
+    heavy: float = 8.0
+    deep: float = 2.0
+
+    def measure(self, curator: Curator, purse: Purse, *, share: float, total: float) -> tuple[list[OneWay], float]:
+        """Measure all columns; return them and the share that was really spent.
+
+        Costs at most ``share`` of the purse, for the curator's neighbours.
+
+        Parameters
+        ----------
+        curator
+            An account in the purse's currency.
+        purse
+            Its budget.
+        share
+            For all levels of all columns.
+        total
+            Estimated number of rows.
+        """
+        schema = curator.schema
+        each, deeper = self.shares(schema, purse, share=share)
+        domain = Domain(tuple(axis_of(name, column, bins=self.bins) for name, column in schema.items()))
+        queries = one_ways(domain)
+        first = curator.measure(queries, spend=purse.part(each * len(schema)), step="one-way marginals")
+        trees = [
+            _Tree(axis, np.asarray(counts, np.float64), first.stddev, total)
+            for axis, counts in zip(domain.axes, queries.split(first.answers), strict=True)
+        ]
+        spent = each * len(schema)
+        deep_stddev = purse.table_stddev(deeper) if self.levels > 1 else math.inf
+        for level in range(2, self.levels + 1):
+            split = [tree for tree in trees if tree.levels(self) >= level and tree.mark(self.heavy * deep_stddev)]
+            if not split:
+                break
+            parts = Domain(tuple(tree.parts(self.fan) for tree in split))
+            answered = _measure_parts(curator, purse, parts, share=deeper * len(split), level=level)
+            spent += deeper * len(split)
+            for tree, counts in zip(split, one_ways(parts).split(answered.answers), strict=True):
+                tree.grow(np.asarray(counts, np.float64)[1:], answered.stddev, self.fan)
+        return [tree.one_way() for tree in trees], spent
+
+    def shares(self, schema: Schema, purse: Purse, *, share: float) -> tuple[float, float]:
+        """Return the share of one column's first level, and of one deeper level.  Costs nothing: arithmetic."""
+        ratio = self.deep ** (-1 / purse.exponent)
+        queries = sum(1 + (self.most_levels(column) - 1) * ratio for column in schema.values())
+        return share / queries, share / queries * ratio
+
+    def most_levels(self, column: Column) -> int:
+        """Return how many levels a column can use.  Costs nothing: reads the declaration."""
+        axis = axis_of("", column, bins=self.bins)
+        if not axis.grid.ordered:
+            return 1
+        width, levels = -(-axis.grid.regular // self.bins), 1
+        while width > 1 and levels < self.levels:
+            width, levels = -(-width // self.fan), levels + 1
+        return levels
+
+
+def _measure_parts(curator: Curator, purse: Purse, parts: Domain, *, share: float, level: int) -> Measurements:
+    return curator.measure(one_ways(parts), spend=purse.part(share), step=f"one-way marginals, level {level}")
+
+
+class _Tree:
+    """The leaves of one column while they grow: half-open intervals of regular units with estimated counts."""
+
+    def __init__(self, axis: Axis, counts: FloatArray, stddev: float, total: float) -> None:
+        self.axis, self.counts, self.stddev = axis, counts, stddev
+        emitted = axis.emitted
+        self.estimate = np.zeros(axis.size)
+        self.estimate[emitted] = project_to_simplex(counts[emitted], max(total, 1.0))
+        grid = axis.grid
+        self.ordered = grid.ordered
+        regular = axis.starts < grid.regular
+        self.starts = axis.starts[regular]
+        self.stops = np.append(self.starts[1:], grid.regular)
+        self.leaves = self.estimate[: len(self.starts)]
+        self.heavy = np.zeros(len(self.starts), np.bool_)
+
+    def levels(self, settings: OneWayTree) -> int:
+        return settings.most_levels(self.axis.column)
+
+    def mark(self, threshold: float) -> bool:
+        self.heavy = (self.leaves > threshold) & (self.stops - self.starts > 1)
+        return bool(self.heavy.any())
+
+    def parts(self, fan: int) -> Axis:
+        """Cell 0 for everything that is not split, then a cell for each part of each split leaf, in order."""
+        starts, cells, part = [], [], 1
+        for start, stop, heavy in zip(self.starts, self.stops, self.heavy, strict=True):
+            if heavy:
+                inside = _cuts(int(start), int(stop), fan)[:-1]
+                starts += inside
+                cells += range(part, part + len(inside))
+                part += len(inside)
+            else:
+                starts.append(int(start))
+                cells.append(0)
+        if self.axis.grid.size > self.axis.grid.regular:
+            starts.append(self.axis.grid.regular)
+            cells.append(0)
+        if 0 not in cells:  # every unit lies in a split leaf
+            cells = [cell - 1 for cell in cells]
+        return Axis(self.axis.name, self.axis.column, np.array(starts), np.array(cells))
+
+    def grow(self, counts: FloatArray, stddev: float, fan: int) -> None:
+        starts, stops, leaves, at = [], [], [], 0
+        for start, stop, leaf, heavy in zip(self.starts, self.stops, self.leaves, self.heavy, strict=True):
+            if not heavy:
+                starts.append(int(start))
+                stops.append(int(stop))
+                leaves.append(float(leaf))
+                continue
+            cuts = np.array(_cuts(int(start), int(stop), fan))
+            inside = len(cuts) - 1
+            estimate = refine(float(leaf), np.diff(cuts), counts[at : at + inside], stddev)
+            at += inside
+            starts += cuts[:-1].tolist()
+            stops += cuts[1:].tolist()
+            leaves += estimate.tolist()
+        self.starts, self.stops, self.leaves = np.array(starts), np.array(stops), np.array(leaves)
+        self.heavy = np.zeros(len(starts), np.bool_)
+
+    def one_way(self) -> OneWay:
+        grid, axis = self.axis.grid, self.axis
+        rest = axis.starts >= grid.regular
+        starts = np.concatenate([self.starts, axis.starts[rest]])
+        weights = np.concatenate([self.leaves, self.estimate[len(self.estimate) - rest.sum() :]])
+        fine = Axis(axis.name, axis.column, starts, np.arange(len(starts)))
+        return OneWay(fine, np.where(fine.emitted, weights, 0.0), axis, self.counts, self.stddev)
+
+
+def _cuts(start: int, stop: int, fan: int) -> list[int]:
+    parts = min(fan, stop - start)
+    return [start + i * (stop - start) // parts for i in range(parts + 1)]
+
+
+def refine(total: float, widths: IntArray, counts: FloatArray, stddev: float) -> FloatArray:
+    """Share the estimated count of a cell among its parts.
+
+    Parts clearly above their uniform share keep the measured count: a ridge would bias a point mass by its own noise at
+    every level.  The rest is a regularised tilt of the uniform share.
+
+    Costs nothing: post-processing.
+
+    Parameters
+    ----------
+    total
+        Estimated count of the cell.
+    widths
+        (k,) units of each part.
+    counts
+        (k,) noisy counts of the parts.
+    stddev
+        Of their noise.
+    """
+    prior = widths * total / widths.sum()
+    atom = counts > prior + ATOM * stddev
+    estimate = np.where(atom, counts, 0.0)
+    if atom.all() or estimate.sum() > total:
+        return project_to_simplex(estimate, total)
+    rest, left = ~atom, total - estimate.sum()
+    share = prior[rest] * left / prior[rest].sum()
+    if left > 1e-6:
+        step = proportional_step(share, np.zeros(len(share)), counts[rest], ridge=stddev, total=left)
+        share = share * np.exp(step)
+        share *= left / share.sum()
+    estimate[rest] = share
+    return estimate
