@@ -59,7 +59,7 @@ def chebyshev_moments(nodes: FloatArray, count: int) -> FloatArray:
 
 
 def product_max_entropy(
-    moments: FloatArray, stddev: FloatArray | float, *, nodes: int = 201, prior: FloatArray | None = None
+    moments: FloatArray, stddev: FloatArray | float, *, nodes: int | FloatArray = 201, prior: FloatArray | None = None
 ) -> FloatArray:
     """Return for each column the density closest to the prior that explains its noisy Chebyshev moments.
 
@@ -76,9 +76,9 @@ def product_max_entropy(
     stddev
         Standard deviation of the noise, scalar or broadcast to (d, p); values below 1e-4 count as 1e-4.
     nodes
-        Number N of Chebyshev nodes, see `chebyshev_grid`.
+        Number N of Chebyshev nodes, see `chebyshev_grid`; or (N,) points of [−1, 1] to use instead.
     prior
-        (N,) prior weights on the nodes, uniform on [−1, 1] if absent.
+        (N,) prior weights on the nodes; if absent, uniform on [−1, 1], or on the given points.
 
     Returns
     -------
@@ -93,10 +93,11 @@ def product_max_entropy(
         If Newton's method does not converge.
     """
     b, variance = _checked(moments, stddev)
-    grid = chebyshev_grid(nodes)
+    grid = chebyshev_grid(nodes) if isinstance(nodes, int) else _points_grid(nodes)
+    count = grid.nodes.size
     T = chebyshev_moments(grid.nodes, b.shape[1])
-    log_prior = _log_prior(grid.weights if prior is None else prior, nodes=nodes)
-    weights = np.empty((b.shape[0], nodes))
+    log_prior = _log_prior(grid.weights if prior is None else prior, nodes=count)
+    weights = np.empty((b.shape[0], count))
     pending = np.arange(b.shape[0])
     for inflation in range(_MAX_INFLATIONS):
         inflated = variance[pending] * _INFLATION**inflation
@@ -122,6 +123,13 @@ def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArra
     if not (np.isfinite(spread).all() and (spread >= 0).all()):
         raise ParameterError("stddev must be finite and non-negative")
     return b, np.maximum(spread, _LEAST_STDDEV) ** 2
+
+
+def _points_grid(points: FloatArray) -> ChebyshevGrid:
+    nodes = np.asarray(points, dtype=np.float64)
+    if nodes.ndim != 1 or nodes.size == 0 or not (np.abs(nodes) <= 1).all():
+        raise ParameterError("nodes must be a number of nodes or a vector of points in [-1, 1]")
+    return ChebyshevGrid(nodes=nodes, weights=np.full(nodes.size, 1 / nodes.size))
 
 
 def _log_prior(prior: FloatArray, *, nodes: int) -> FloatArray:
