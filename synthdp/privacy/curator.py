@@ -183,9 +183,12 @@ class Curator:
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
     def select(self, scores: Statistic, *, spend: Spend = Remaining(), step: str = "selection") -> int:
-        """Return the position of a large score: report noisy max with exponential noise (permute-and-flip).
+        """Return the position of a large score: permute-and-flip, or the exponential mechanism under zCDP.
 
-        Costs ``spend``, a pure epsilon or its zCDP, for this curator's neighbours.
+        The scores may be any function of a statistic's sums, so that a million candidates need no feature matrix.
+
+        Costs ``spend``, a pure epsilon or a zCDP rho, for this curator's neighbours.  At the same noise the exponential
+        mechanism, whose range is bounded, costs a quarter of the rho of permute-and-flip.
 
         Parameters
         ----------
@@ -197,18 +200,23 @@ class Curator:
             What the receipt calls it.
         """
         loss = self.cost(spend)
-        epsilon = _pure_epsilon(loss)
         linf = self.adjacency.sensitivity(scores).linf
-        scale = noise.noisy_max_scale(linf, epsilon=epsilon, monotonic=False)
+        if isinstance(loss, ZCDP):
+            choose, law = noise.exponential_mechanism, "exponential mechanism"
+            scale = noise.exponential_mechanism_scale(linf, rho=loss.rho, monotonic=False)
+            stddev = scale * np.pi / np.sqrt(6)  # of the Gumbel noise whose maximum has the same law
+        else:
+            choose, law = noise.noisy_max, "noisy max"
+            scale = stddev = noise.noisy_max_scale(linf, epsilon=_pure_epsilon(loss), monotonic=False)
         item = Item(
             step=step,
-            mechanism="noisy max",
+            mechanism=law,
             answers=1,
             sensitivity=linf / scores.unit,
-            stddev=scale / scores.unit,
+            stddev=float(stddev) / scores.unit,
             loss=loss,
         )
-        return int(self._spend(item, lambda: noise.noisy_max(self._room.exact(scores), scale=scale)))
+        return int(self._spend(item, lambda: choose(self._room.exact(scores), scale=scale)))
 
     def discover(self, *, spend: Spend) -> Discovered:
         """Find undeclared bounds and levels under noise, and complete the schema with them.
@@ -333,6 +341,4 @@ def _pure_epsilon(loss: PrivacyLoss) -> float:
             return epsilon
         case ApproxDP(epsilon, _):
             return epsilon
-        case ZCDP(rho):
-            return float(np.sqrt(2 * rho))
     raise ParameterError("a noisy maximum has no Gaussian-DP cost: select from an account in PureDP, ApproxDP or ZCDP")
