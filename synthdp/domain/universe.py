@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from synthdp.arrays import Codes
@@ -57,20 +55,3 @@ def visible_axis(axis: Axis) -> Axis:
 def visible_domain(domain: Domain) -> Domain:
     """Return the domain without never-released cells; see `visible_axis`."""
     return Domain(tuple(visible_axis(axis) for axis in domain.axes))
-
-
-def multisets(cells: int, size: int) -> Codes:
-    """Return every multiset of ``size`` among ``cells`` as counts, (C(cells + size - 1, size), cells).
-
-    Stars and bars: a multiset is a choice of cells - 1 bars among size + cells - 1 places.
-    """
-    if cells == 1:
-        return np.full((1, 1), size, np.int64)
-    places = size + cells - 1
-    flat = itertools.chain.from_iterable(itertools.combinations(range(places), cells - 1))
-    bars = np.fromiter(flat, np.int64).reshape(-1, cells - 1)
-    counts = np.empty((len(bars), cells), np.int64)
-    counts[:, 0] = bars[:, 0]
-    counts[:, 1:-1] = np.diff(bars, axis=1) - 1
-    counts[:, -1] = places - 1 - bars[:, -1]
-    return counts

@@ -1,0 +1,91 @@
+"""Any linear queries over a domain that is small enough to list: one value per cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.protocol import Norms, RecordBounds, check_overflow
+
+EXACT_PAIRS = 1024
+"""Up to so many cells, the change by a replaced record is the maximum over all pairs; above, a bound by ranges."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellQueries:
+    """Sums over rows of a table of values, one row per query and one column per cell.
+
+    Parameters
+    ----------
+    domain
+        The axes; cells are counted in C order.
+    values
+        (k, cells) whole multiples of 1 / ``unit``.
+    unit
+        The whole number that stands for 1.
+    """
+
+    domain: Domain
+    values: IntArray
+    unit: int = 1
+    _bounds: RecordBounds = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values)
+        if values.dtype.kind not in "iub":
+            raise ParameterError("values must be whole multiples of 1 / unit")
+        if values.ndim != 2 or not len(values) or values.shape[1] != self.domain.size:
+            raise ParameterError(f"values must be a matrix with a column for each of the {self.domain.size} cells")
+        if self.unit < 1:
+            raise ParameterError(f"unit ({self.unit}) must be at least 1")
+        object.__setattr__(self, "values", frozen(values.astype(np.int64)))
+        object.__setattr__(self, "_bounds", RecordBounds(_one(self.values), _swap(self.values)))
+        check_overflow(self)
+
+    @property
+    def k(self) -> int:
+        """Number of queries."""
+        return len(self.values)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """The largest norms of a column, and of the difference of two columns."""
+        return self._bounds
+
+    def features(self, codes: Codes) -> Features:
+        """Return the values of each row's cell, (n, k)."""
+        return np.ascontiguousarray(self.values[:, self._flat(codes)].T)
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the exact sums, (k,), from the histogram of the cells."""
+        return self.values @ np.bincount(self._flat(codes), minlength=self.domain.size)
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the sums as they are."""
+        return sums
+
+    def _flat(self, codes: Codes) -> IntArray:
+        return self.domain.ravel(codes, range(len(self.domain)))
+
+
+def _one(values: IntArray) -> Norms:
+    size = np.abs(values)
+    return Norms(int(size.sum(axis=0).max()), int((size**2).sum(axis=0).max()), int(size.max()))
+
+
+def _swap(values: IntArray) -> Norms:
+    spread = values.max(axis=1) - values.min(axis=1)
+    linf = int(spread.max())
+    if values.shape[1] > EXACT_PAIRS:
+        one = _one(values).times(2)
+        return Norms(min(one.l1, int(spread.sum())), min(one.l2_squared, int((spread**2).sum())), linf)
+    l1 = l2_squared = 0
+    for cell in range(values.shape[1]):
+        change = np.abs(values[:, cell:] - values[:, cell : cell + 1])
+        l1 = max(l1, int(change.sum(axis=0).max()))
+        l2_squared = max(l2_squared, int((change**2).sum(axis=0).max()))
+    return Norms(l1, l2_squared, linf)

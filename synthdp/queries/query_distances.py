@@ -1,0 +1,67 @@
+"""How far each query of a table is from a public expectation: what a mechanism asks to find the worst one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Codes, IntArray, Totals, frozen
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.protocol import LinearQueries, RecordBounds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryDistances:
+    """The distances |q(D) - e| of k linear queries from k expected sums.
+
+    By the triangle inequality each moves by no more than its query.
+
+    Parameters
+    ----------
+    queries
+        The k queries.
+    expected
+        (k,) expected sums as whole multiples of 1 / (``queries.unit`` * ``resolution``).
+    resolution
+        How much finer than a query's unit the expectations are.
+    """
+
+    queries: LinearQueries
+    expected: IntArray
+    resolution: int = 1
+
+    def __post_init__(self) -> None:
+        if len(self.expected) != self.queries.k or self.resolution < 1:
+            raise ParameterError("expected must have one whole number per query, and resolution must be at least 1")
+        object.__setattr__(self, "expected", frozen(np.array(self.expected, np.int64)))
+
+    @property
+    def domain(self) -> Domain:
+        """The queries' axes."""
+        return self.queries.domain
+
+    @property
+    def k(self) -> int:
+        """Number of distances."""
+        return self.queries.k
+
+    @property
+    def unit(self) -> int:
+        """The whole number that stands for 1."""
+        return self.queries.unit * self.resolution
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Those of the queries, in the finer unit."""
+        bounds = self.queries.bounds
+        return RecordBounds(bounds.one.times(self.resolution), bounds.swap.times(self.resolution))
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the sums of the queries."""
+        return self.queries.sums(codes)
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the distances, (k,)."""
+        return np.abs(self.queries.finish(sums) * self.resolution - self.expected)

@@ -1,0 +1,75 @@
+"""Some queries of a family, asked without the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.protocol import LinearQueries, Norms, RecordBounds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subset:
+    """The queries of a family at some positions.
+
+    Parameters
+    ----------
+    family
+        All queries.
+    positions
+        (k,) which of them.
+    """
+
+    family: LinearQueries
+    positions: IntArray
+
+    def __post_init__(self) -> None:
+        positions = np.array(self.positions, np.int64, ndmin=1)
+        if not len(positions) or positions.min() < 0 or positions.max() >= self.family.k:
+            raise ParameterError(f"positions must be one or more numbers below {self.family.k}")
+        object.__setattr__(self, "positions", frozen(positions))
+
+    @property
+    def domain(self) -> Domain:
+        """The family's axes."""
+        return self.family.domain
+
+    @property
+    def k(self) -> int:
+        """Number of chosen queries."""
+        return len(self.positions)
+
+    @property
+    def unit(self) -> int:
+        """The family's unit."""
+        return self.family.unit
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """The family's bounds, or what its largest change allows in k queries, if that is less."""
+        return RecordBounds(self._at_most(self.family.bounds.one), self._at_most(self.family.bounds.swap))
+
+    def features(self, codes: Codes) -> Features:
+        """Return the chosen features, (n, k)."""
+        return self.family.features(codes)[:, self.positions]
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the chosen sums, (k,)."""
+        return self.family.finish(self.family.sums(codes))[self.positions]
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the sums as they are."""
+        return sums
+
+    def _at_most(self, norms: Norms) -> Norms:
+        repeats = int(np.bincount(self.positions).max())
+        each = Norms(norms.linf, norms.linf**2, norms.linf)
+        return Norms(
+            min(norms.l1 * repeats, self.k * each.l1),
+            min(norms.l2_squared * repeats, self.k * each.l2_squared),
+            norms.linf,
+        )
