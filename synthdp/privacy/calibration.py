@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from synthdp.errors import ParameterError
 from synthdp.measurements import Noise, NoiseLaw
-from synthdp.privacy import accounting, noise
+from synthdp.privacy import accounting, composition, noise
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.queries.protocol import Norms
 
@@ -43,7 +43,8 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     """Return the least noise that makes a vector cost no more than a loss.
 
     Pure losses take Laplace noise on the L1 norm or K-norm noise on the maximum norm, whichever is smaller; the others
-    take Gaussian noise on the L2 norm, an (epsilon, delta) through Gaussian DP.
+    take Gaussian noise on the L2 norm, an (epsilon, delta) through Gaussian DP.  Where Laplace noise is insisted on, an
+    (epsilon, delta) also pays for it by k-fold composition of the coordinates (Kairouz, Oh, Viswanath 2015).
 
     Costs nothing: arithmetic; the noise that is drawn by it costs at most ``loss``.
 
@@ -63,6 +64,8 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     ParameterError
         If the law does not suit the loss.
     """
+    if isinstance(loss, ApproxDP) and loss.delta > 0 and law is NoiseLaw.LAPLACE:
+        return _composed_laplace(norms, loss, k=k)
     if isinstance(loss, ApproxDP):
         loss = PureDP(loss.epsilon) if loss.delta == 0 else gaussian_account(loss, coordinates=max(k, 1))
     match loss:
@@ -101,6 +104,14 @@ def gaussian_account(loss: ApproxDP, *, coordinates: int = COORDINATES) -> Gauss
         loss.epsilon, loss.delta, coordinates=coordinates, min_lattice_sigma=float(LATTICE)
     )
     return GaussianDP(mu)
+
+
+def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:
+    """Return the lesser of the noise by the L1 norm, without delta, and by composition of k coordinates."""
+    each = composition.split(loss.epsilon, k, delta=loss.delta)
+    scales = noise.laplace_scale(norms.l1, epsilon=loss.epsilon), noise.laplace_scale(norms.linf, epsilon=each)
+    sensitivity = norms.l1 if scales[0] <= scales[1] else norms.linf
+    return _plan(NoiseLaw.LAPLACE, min(scales), k, sensitivity)
 
 
 def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibration:
