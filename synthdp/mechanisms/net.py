@@ -115,8 +115,8 @@ def check_candidates(cells: int, size: int) -> int:
 def required_size(k: int, *, alpha: float) -> int:
     """Return the least m at which every table has a multiset of m rows within ``alpha`` on k queries.
 
-    The queries have values in [0, 1].  m >= ln(2k) / (2 alpha^2): m rows drawn at random miss one query by more with probability at most
-    2 exp(-2 m alpha^2) (Hoeffding), so some draw misses none.
+    The queries have values in [0, 1].  m >= ln(2k) / (2 alpha^2) is enough: m rows drawn at random miss one query by
+    more with probability at most 2 exp(-2 m alpha^2) (Hoeffding), so some draw misses none.
 
     Costs nothing: arithmetic.
     """

@@ -1,0 +1,226 @@
+"""The simplest releases: noise on every query of a workload, as much as its sensitivity needs and no more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from synthdp.arrays import Answers, FloatArray, IntArray
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.protocol import Release
+from synthdp.privacy.adjacency import Adjacency
+from synthdp.privacy.curator import Curator
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.stack import Stack
+from synthdp.randomness import RandomState
+
+AIMS = ("mean", "max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DirectAnswers:
+    """Noisy sums of all queries of a workload.
+
+    Costs nothing to use: noisy answers.
+
+    Parameters
+    ----------
+    queries
+        The workload.
+    measurements
+        The answers of its parts, one after the other.
+    """
+
+    queries: LinearQueries
+    measurements: tuple[Measurements, ...]
+
+    def __repr__(self) -> str:
+        return f"DirectAnswers({self.queries.k} queries)"
+
+    @property
+    def values(self) -> Answers:
+        """(k,) unbiased sums over rows.  Costs nothing: noisy answers."""
+        return np.concatenate([part.answers for part in self.measurements])
+
+    @property
+    def stddev(self) -> FloatArray:
+        """(k,) standard deviation of each sum.  Costs nothing: public."""
+        return np.concatenate([np.full(len(part.values), part.stddev) for part in self.measurements])
+
+    def interval(self, confidence: float = 0.95) -> tuple[Answers, Answers]:
+        """Return both ends of an interval that holds each sum's truth with probability ``confidence``.
+
+        Costs nothing: arithmetic.
+        """
+        if not 0 < confidence < 1:
+            raise ParameterError(f"confidence ({confidence}) must be between 0 and 1")
+        laplace = self.measurements[0].noise.law is NoiseLaw.LAPLACE
+        miss = 1 - confidence
+        width = -math.log(miss) / math.sqrt(2) if laplace else float(-ndtri(miss / 2))
+        return self.values - width * self.stddev, self.values + width * self.stddev
+
+    def answer(self, query: LinearQueries | int | IntArray) -> Answers:
+        """Return the noisy sums of the workload itself, or of the queries at some positions of it.
+
+        Costs nothing: noisy answers.
+
+        Raises
+        ------
+        ParameterError
+            If the query is not in the workload.
+        """
+        if isinstance(query, LinearQueries):
+            if query is not self.queries:
+                raise ParameterError("queries must be those that were answered, or positions in them")
+            return self.values
+        return np.asarray(self.values[np.atleast_1d(np.asarray(query))], np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceAnswers:
+    """Answer every query with Laplace noise (Dwork, McSherry, Nissim, Smith 2006).
+
+    Costs ``spend``, for the curator's neighbours.  A pure epsilon pays for noise on the L1 norm of the workload; an
+    (epsilon, delta) for that or for k-fold composition, whichever is less noise.
+
+    Parameters
+    ----------
+    queries
+        The workload.
+    aim
+        ``"max"``: the same noise on every query, which is least for the worst one.  ``"mean"``: budget is divided
+        among the tables of a `Marginals` (or the parts of a `Stack`) to make the mean squared error least.
+    spend
+        What it may cost.
+    """
+
+    queries: LinearQueries
+    aim: str = "mean"
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        _check_aim(self.aim)
+
+    @property
+    def loss(self) -> Spend:
+        """What a release costs.  Costs nothing: public."""
+        return self.spend
+
+    def release(
+        self,
+        curator: Curator,
+        *,
+        random_state: RandomState = None,  # noqa: ARG002
+    ) -> Release[DirectAnswers]:
+        """Measure the workload.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        loss = curator.cost(self.spend)
+        account = curator.open_account(loss, currency=ApproxDP)
+        return _measured(self, curator, account, loss, law=NoiseLaw.LAPLACE)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianAnswers:
+    """Answer every query with Gaussian noise of the least sigma, found from the exact privacy curve of the Gaussian.
+
+    Costs ``spend``, an (epsilon, delta), zCDP or Gaussian DP, for the curator's neighbours.  Parameters as in
+    `LaplaceAnswers`; the calibration is that of Balle, Wang 2018.
+    """
+
+    queries: LinearQueries
+    aim: str = "mean"
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        _check_aim(self.aim)
+
+    @property
+    def loss(self) -> Spend:
+        """What a release costs.  Costs nothing: public."""
+        return self.spend
+
+    def release(
+        self,
+        curator: Curator,
+        *,
+        random_state: RandomState = None,  # noqa: ARG002
+    ) -> Release[DirectAnswers]:
+        """Measure the workload.
+
+        Costs ``spend``, for the curator's neighbours.
+
+        Raises
+        ------
+        ParameterError
+            If the spend is a pure epsilon, which no Gaussian noise has.
+        """
+        loss = curator.cost(self.spend)
+        if isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0):
+            raise ParameterError("Gaussian noise has no pure epsilon: give a delta, or use LaplaceAnswers")
+        return _measured(self, curator, curator.open_account(loss), loss, law=NoiseLaw.GAUSSIAN)
+
+
+def parts_of(queries: LinearQueries) -> tuple[LinearQueries, ...]:
+    """Return the parts of a workload that may have noise of their own: tables, or parts of a stack.
+
+    Costs nothing: public.
+    """
+    match queries:
+        case Marginals():
+            return tuple(Marginals(queries.domain, (clique,)) for clique in queries.cliques)
+        case Stack():
+            return tuple(part for whole in queries.parts for part in parts_of(whole))
+    return (queries,)
+
+
+def best_shares(parts: tuple[LinearQueries, ...], adjacency: Adjacency, *, law: NoiseLaw) -> FloatArray:
+    """Return the shares of a budget that make the sum of all variances least.
+
+    Part i has k_i queries and sensitivity s_i.  With Laplace noise its variances sum to 2 k_i s_i^2 / eps_i^2, least
+    for eps_i proportional to (k_i s_i^2)^(1/3); with Gaussian noise to k_i s_i^2 / mu_i^2, least for mu_i^2
+    proportional to sqrt(k_i) s_i.
+
+    Costs nothing: arithmetic.
+    """
+    k = np.array([part.k for part in parts], np.float64)
+    norms = [adjacency.sensitivity(part) for part in parts]
+    units = np.array([part.unit for part in parts], np.float64)
+    if law is NoiseLaw.LAPLACE:
+        weights = np.cbrt(k * (np.array([norm.l1 for norm in norms]) / units) ** 2)
+    else:
+        weights = np.sqrt(k) * np.array([norm.l2 for norm in norms]) / units
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _measured(
+    mechanism: LaplaceAnswers | GaussianAnswers, curator: Curator, account: Curator, loss: PrivacyLoss, *, law: NoiseLaw
+) -> Release[DirectAnswers]:
+    parts = parts_of(mechanism.queries)
+    if mechanism.aim == "max" or len(parts) == 1 or (isinstance(account.budget, ApproxDP) and account.budget.delta > 0):
+        measurements = [account.measure(mechanism.queries, law=law, step="workload")]
+    else:
+        shares = best_shares(parts, account.adjacency, law=law)
+        measurements = [
+            account.measure(part, spend=account.budget.fraction(float(share)), law=law, step="workload")
+            for part, share in zip(parts, shares, strict=True)
+        ]
+    return Release(
+        mechanism=type(mechanism).__name__,
+        output=DirectAnswers(queries=mechanism.queries, measurements=tuple(measurements)),
+        loss=loss,
+        receipt=curator.receipt(),
+        measurements=tuple(measurements),
+    )
+
+
+def _check_aim(aim: str) -> None:
+    if aim not in AIMS:
+        raise ParameterError(f"aim ({aim!r}) must be one of {', '.join(AIMS)}")
