@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, FloatArray
+from synthdp.arrays import FloatArray
 from synthdp.distribution.clique_tables import NoisyTable, cell_index, check_tables
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.graphical import Graphical
 from synthdp.errors import ParameterError
 from synthdp.fit.max_entropy import MaxEntropy
-from synthdp.fit.proportional_step import proportional_step
+from synthdp.fit.proportional_step import rake
 from synthdp.randomness import Generator
 
 
@@ -84,7 +84,9 @@ class Particles:
         weights = np.full(self.size, total / self.size)
         for _ in range(self.sweeps):
             for table, index, theta in zip(ordered, cells, thetas, strict=True):
-                factor = _factor(table, index, theta, weights, self.ridges.ridge_of(table), total)
+                expected = np.bincount(index, weights=weights, minlength=theta.size).astype(np.float64, copy=False)
+                ridge = self.ridges.ridge_of(table)
+                factor = rake(expected, theta, table.counts, cells=expected > 0, ridge=ridge, total=total)
                 weights *= factor[index]
         return Explicit(shape=model.shape, codes=codes, weights=weights)
 
@@ -94,17 +96,3 @@ def _potential(model: Graphical, table: NoisyTable) -> FloatArray:
     if known is None:
         return np.zeros(table.counts.size)
     return np.where(np.isfinite(known), known, 0.0)
-
-
-def _factor(
-    table: NoisyTable, index: AnyArray, theta: FloatArray, weights: FloatArray, ridge: float, total: float
-) -> FloatArray:
-    """Change ``theta`` by the exact step in the cells that hold rows; return the factor of each cell's weights."""
-    expected = np.bincount(index, weights=weights, minlength=theta.size).astype(np.float64, copy=False)
-    held = expected > 0
-    step = proportional_step(expected[held], theta[held], table.counts[held], ridge=ridge, total=total)
-    theta[held] += step
-    factor = np.ones(theta.size)
-    factor[held] = np.exp(step - step.max())
-    factor *= total / (expected @ factor)
-    return factor

@@ -6,19 +6,29 @@ Called by `max_entropy` on beliefs and by `particles` on weighted rows.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
+from synthdp.arrays import BoolArray, FloatArray
 
 _TINY = 1e-300
-_NEWTON_STEPS = 30
-_MAX_SHIFT = 3.0
+_MAX_STEPS = 100
+_SETTLED = 1e-6
+_LARGEST = 600.0  # exponent of a cell that has no mass worth scaling
+_NEAR = 0.1  # the scale is adjusted once every cell is this near to its root
+
+
+class Step(NamedTuple):
+    """The change of a potential, and the factor by which it scales each cell of the normalised table; (cells,)."""
+
+    change: FloatArray
+    factor: FloatArray
 
 
 def proportional_step(
     expected: FloatArray, potential: FloatArray, target: FloatArray, *, ridge: float, total: float
-) -> FloatArray:
+) -> Step:
     """Minimise the regularised dual over one table's potential θ, exactly.
 
     Solves ``s * expected * exp(step) + ridge * (θ + step) = target`` in every cell, with the scale s for
@@ -41,24 +51,53 @@ def proportional_step(
 
     Returns
     -------
-    (cells,) the change of θ.
+    The change of θ and what it does to the table.
     """
     offset = np.log(np.maximum(expected, _TINY)) - math.log(ridge)
     z = target / ridge - potential + offset
-    wanted, shift = total / ridge, 0.0
-    u = np.where(z < 1, z, np.log(np.maximum(z, 1)))  # at or above the root of exp(u) + u = z
-    for iteration in range(_NEWTON_STEPS):
+    wanted = total / ridge  # what the sum of exp(u) must be
+    lowest, highest = (w + math.log(w) - float(z.max()) for w in (wanted / z.size, wanted))
+    shift = min(max(0.0, lowest), highest)
+    u = _above(z + shift)
+    for _ in range(_MAX_STEPS):
         power = np.exp(u)
         slope = 1 / (1 + power)
         excess = (power + u - z - shift) * slope
-        gain = power * slope
-        missing = wanted - power.sum()
+        missing = wanted - float(power.sum())
+        farthest = float(np.abs(excess).max())
+        settled = farthest < _SETTLED and abs(missing) < _SETTLED * wanted
         change = 0.0
-        if iteration >= 2:  # first bring the cells near their roots for s = 1
-            change = float((missing + (power * excess).sum()) / gain.sum())
-            change = max(-_MAX_SHIFT, min(_MAX_SHIFT, change))
-        u += change * slope - excess
+        if farthest < _NEAR:
+            change = (missing + float(power @ excess)) / float(power @ slope)
+            change = min(max(shift + change, lowest), highest) - shift
         shift += change
-        if iteration >= 3 and abs(missing) < 1e-7 * wanted and np.abs(excess).max() < 1e-7:
+        u += change * slope - excess
+        if abs(change) > 1:
+            u = np.minimum(u, _above(z + shift))
+        if settled:  # and squared by the step just taken
             break
-    return u - offset - shift
+    factor = np.exp(np.minimum(u - offset, _LARGEST))
+    factor *= total / float(expected @ factor)
+    return Step(u - offset - shift, factor)
+
+
+def _above(z: FloatArray) -> FloatArray:
+    """Return a bound from above on the root of exp(u) + u = z: z itself, and log z once z exceeds 1."""
+    return np.where(z < 1, z, np.log(np.maximum(z, 1)))
+
+
+def rake(
+    expected: FloatArray,
+    potential: FloatArray,
+    target: FloatArray,
+    *,
+    cells: BoolArray,
+    ridge: float,
+    total: float,
+) -> FloatArray:
+    """Change ``potential`` in place by the exact step in some ``cells`` (a mask); return the factors, 1 elsewhere."""
+    step = proportional_step(expected[cells], potential[cells], target[cells], ridge=ridge, total=total)
+    potential[cells] += step.change
+    factor = np.ones(expected.size)
+    factor[cells] = step.factor
+    return factor

@@ -15,7 +15,7 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.distribution.clique_tables import Clique
 from synthdp.distribution.junction_tree import JunctionTree, SubTable
 from synthdp.fit.dual import Dual, Potentials
-from synthdp.fit.proportional_step import proportional_step
+from synthdp.fit.proportional_step import rake
 
 _SWEEPS = 2  # rounds over a node's tables at each visit, when there are several
 
@@ -66,20 +66,16 @@ class _Walk:
 
     def _fit(self, i: int, resident: _Resident) -> float:
         """Take the exact step of one potential; the node's belief follows."""
-        belief, theta = self.beliefs[i], self.potentials[resident.clique]
+        belief = self.beliefs[i]
         expected = resident.inside.margin(belief)
-        possible = resident.possible
-        step = np.zeros(expected.size)
-        step[possible] = proportional_step(
-            expected[possible],
-            theta[possible],
-            resident.target[possible],
+        factor = rake(
+            expected,
+            self.potentials[resident.clique],
+            resident.target,
+            cells=resident.possible,
             ridge=resident.ridge,
             total=self.total,
         )
-        theta += step
-        factor = np.exp(step - step.max())
-        factor *= self.total / (expected @ factor)
         belief *= resident.inside.spread(factor)
         return float(np.abs(expected * factor - expected).sum()) / self.total
 

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joint_tables import all_rows
+
+from synthdp.distribution.clique_tables import contingency
+from synthdp.distribution.explicit import Explicit
+from synthdp.errors import ParameterError
+
+
+@st.composite
+def weighted_rows(draw):
+    shape = (2, 3, 2)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    chosen = rng.permutation(all_rows(shape))[: draw(st.integers(1, 12))]
+    return Explicit(shape=shape, codes=chosen, weights=rng.random(len(chosen)) ** 3 + 1e-6)
+
+
+@given(weighted_rows(), st.integers(0, 5000))
+def test_each_point_is_drawn_within_one_of_its_expectation(distribution, rows):
+    sampled = distribution.sample(rows, np.random.default_rng(0))
+    expected = rows * distribution.marginal((0, 1, 2))
+    counts = contingency(sampled, distribution.shape, (0, 1, 2))
+    assert np.abs(counts - expected).max() < 1 + 1e-6
+    assert np.abs(np.cumsum(counts) - np.cumsum(expected)).max() < 1 + 1e-6
+
+
+def test_a_point_listed_twice_has_the_sum_of_its_weights():
+    distribution = Explicit(shape=(2,), codes=np.array([[0], [1], [0]]), weights=np.array([1.0, 2.0, 5.0]))
+    np.testing.assert_allclose(distribution.marginal((0,)), [0.75, 0.25])
+
+
+def test_expected_features_are_weighted_means():
+    distribution = Explicit(shape=(2, 2), codes=np.array([[0, 1], [1, 1]]), weights=np.array([1.0, 3.0]))
+    np.testing.assert_allclose(distribution.expected(np.array([[4, 0], [8, 1]])), [7.0, 0.75])
+    with pytest.raises(ParameterError, match=r"features \(3 rows\) must have 2 rows"):
+        distribution.expected(np.zeros((3, 1)))
+
+
+def test_a_point_of_weight_zero_is_never_drawn():
+    distribution = Explicit(shape=(3,), codes=np.array([[0], [1], [2]]), weights=np.array([0.0, 1.0, 0.0]))
+    assert (distribution.sample(1000, np.random.default_rng(0)) == 1).all()
+
+
+def test_rows_of_more_columns_than_a_key_holds_are_sorted_lexicographically():
+    """The prefix counts are controlled only if the order is lexicographic over all keys."""
+    shape = (16,) * 40
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 16, (500, 40))
+    codes[:, :20] = codes[:, :20] // 15
+    distribution = Explicit(shape=shape, codes=codes, weights=rng.random(500))
+    sampled = distribution.sample(700, rng)
+    for prefix in ((0,), (0, 1), (0, 1, 2)):
+        error = contingency(sampled, shape, prefix) - 700 * distribution.marginal(prefix)
+        assert np.abs(error).max() < 1 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"codes": np.zeros((2, 3), int)}, r"codes must be a \(m, 2\) array of integers"),
+        ({"codes": np.zeros((2, 2))}, "array of integers"),
+        ({"codes": np.array([[0, 0], [0, 3]])}, r"codes must lie within the shape \(\(2, 3\)\)"),
+        ({"codes": np.array([[0, 0], [-1, 0]])}, "codes must lie within the shape"),
+        ({"weights": np.ones(3)}, "weights must hold 2 non-negative finite numbers"),
+        ({"weights": np.array([1.0, -0.1])}, "non-negative"),
+        ({"weights": np.array([1.0, np.inf])}, "finite"),
+        ({"weights": np.zeros(2)}, "weights must have a positive sum"),
+    ],
+)
+def test_a_support_that_makes_no_sense_is_refused(settings, message):
+    valid = {"shape": (2, 3), "codes": np.array([[0, 0], [1, 2]]), "weights": np.ones(2)}
+    with pytest.raises(ParameterError, match=message):
+        Explicit(**(valid | settings))
