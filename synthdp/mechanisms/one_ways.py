@@ -124,7 +124,7 @@ class OneWayTree:
             answered = _measure_parts(curator, purse, parts, share=deeper * len(split), level=level)
             spent += deeper * len(split)
             for tree, counts in zip(split, one_ways(parts).split(answered.answers), strict=True):
-                tree.grow(np.asarray(counts, np.float64)[1:], answered.stddev, self.fan)
+                tree.grow(np.asarray(counts, np.float64), answered.stddev, self.fan)
         return [tree.one_way() for tree in trees], spent
 
     def shares(self, schema: Schema, purse: Purse, *, share: float) -> tuple[float, float]:
@@ -172,8 +172,8 @@ class _Tree:
         return bool(self.heavy.any())
 
     def parts(self, fan: int) -> Axis:
-        """Cell 0 for everything that is not split, then a cell for each part of each split leaf, in order."""
-        starts, cells, part = [], [], 1
+        """Return a cell for each part of each split leaf, in order, and one more for the rest, if any."""
+        starts, cells, part = [], [], 0
         for start, stop, heavy in zip(self.starts, self.stops, self.heavy, strict=True):
             if heavy:
                 inside = _cuts(int(start), int(stop), fan)[:-1]
@@ -182,13 +182,11 @@ class _Tree:
                 part += len(inside)
             else:
                 starts.append(int(start))
-                cells.append(0)
+                cells.append(-1)
         if self.axis.grid.size > self.axis.grid.regular:
             starts.append(self.axis.grid.regular)
-            cells.append(0)
-        if 0 not in cells:  # every unit lies in a split leaf
-            cells = [cell - 1 for cell in cells]
-        return Axis(self.axis.name, self.axis.column, np.array(starts), np.array(cells))
+            cells.append(-1)
+        return Axis(self.axis.name, self.axis.column, np.array(starts), np.where(np.array(cells) < 0, part, cells))
 
     def grow(self, counts: FloatArray, stddev: float, fan: int) -> None:
         starts, stops, leaves, at = [], [], [], 0
@@ -250,7 +248,6 @@ def refine(total: float, widths: IntArray, counts: FloatArray, stddev: float) ->
     share = prior[rest] * left / prior[rest].sum()
     if left > 1e-6:
         step = proportional_step(share, np.zeros(len(share)), counts[rest], ridge=stddev, total=left)
-        share = share * np.exp(step)
-        share *= left / share.sum()
+        share = share * step.factor
     estimate[rest] = share
     return estimate
