@@ -1,0 +1,98 @@
+"""Questions about a few literals of a row: conjunctions, disjunctions, r-of-k, and any symmetric function.
+
+A literal is a column and the value it should have.  The rows' bits are looked up by `binarized`; a mechanism answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from synthdp.errors import ParameterError
+from synthdp.schema.columns import Level
+
+Literals: TypeAlias = Mapping[str, Level | None]
+"""Column -> the value that makes the literal true."""
+
+MAX_LITERALS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricQuery:
+    """The average over rows of a function of the number of true literals.
+
+    Parameters
+    ----------
+    literals
+        (column, value) pairs of k different columns; a literal is true where the column has the value.
+    values
+        (k + 1,) the function when 0, 1, ..., k literals are true; finite.
+    """
+
+    literals: tuple[tuple[str, Level | None], ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "literals", tuple((str(name), value) for name, value in self.literals))
+        object.__setattr__(self, "values", tuple(float(value) for value in self.values))
+        names = [name for name, _ in self.literals]
+        if not 1 <= self.k <= MAX_LITERALS or len(set(names)) < self.k:
+            raise ParameterError(f"literals ({self.k}) must be on 1 to {MAX_LITERALS} different columns")
+        if len(self.values) != self.k + 1 or not all(math.isfinite(value) for value in self.values):
+            raise ParameterError(f"values must be {self.k + 1} finite numbers, for 0 to {self.k} true literals")
+
+    @property
+    def k(self) -> int:
+        """Number of literals."""
+        return len(self.literals)
+
+
+def conjunction(literals: Literals) -> SymmetricQuery:
+    """Ask for the rows where every literal is true.
+
+    >>> conjunction({"smoker": 1, "male": 0}).values
+    (0.0, 0.0, 1.0)
+    """
+    return r_of_k(literals, r=len(literals))
+
+
+def disjunction(literals: Literals) -> SymmetricQuery:
+    """Ask for the rows where at least one literal is true."""
+    return r_of_k(literals, r=1)
+
+
+def r_of_k(literals: Literals, *, r: int) -> SymmetricQuery:
+    """Ask for the rows where at least ``r`` literals are true.
+
+    Raises
+    ------
+    ParameterError
+        If ``r`` is not a whole number from 0 to the number of literals.
+    """
+    _check_count(r, literals)
+    return symmetric(literals, lambda true: float(true >= r))
+
+
+def exactly_r(literals: Literals, *, r: int) -> SymmetricQuery:
+    """Ask for the rows where exactly ``r`` literals are true.
+
+    Raises
+    ------
+    ParameterError
+        If ``r`` is not a whole number from 0 to the number of literals.
+    """
+    _check_count(r, literals)
+    return symmetric(literals, lambda true: float(true == r))
+
+
+def symmetric(literals: Literals, function: Callable[[int], float] | Sequence[float]) -> SymmetricQuery:
+    """Ask for the average of a function of the number of true literals, as a callable or a list of k + 1 values."""
+    values = [function(true) for true in range(len(literals) + 1)] if callable(function) else list(function)
+    return SymmetricQuery(tuple(literals.items()), tuple(values))
+
+
+def _check_count(r: int, literals: Literals) -> None:
+    if isinstance(r, bool) or not isinstance(r, int) or not 0 <= r <= len(literals):
+        raise ParameterError(f"r ({r!r}) must be a whole number from 0 to the number of literals ({len(literals)})")
