@@ -1,0 +1,200 @@
+"""Synthetic rows by an L1-fitting linear program over an explicit support.
+
+The smooth-query papers' own fit, for any basis: noisy answers to all pairs of a mixed table (as indicators, or as products
+of cosines and indicators), and weights on support points whose answers come nearest to them.  The support is the whole
+domain where it is small, else rows drawn from the private product of one-way marginals: candidates, not the solver, decide
+the accuracy.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sparse
+
+from synthdp.arrays import Codes, FloatArray
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.product import Product
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import Domain
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import ParameterError
+from synthdp.fit.problem import FitProblem
+from synthdp.fit.registry import solver_named
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.coarsening import coarsen
+from synthdp.mechanisms.one_ways import OneWay, OneWayTree
+from synthdp.mechanisms.protocol import Release
+from synthdp.mechanisms.purse import Purse
+from synthdp.mechanisms.workload import Workload, workload_of
+from synthdp.privacy.curator import Curator
+from synthdp.privacy.loss import Remaining, Spend
+from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.total import Total
+from synthdp.queries.trigonometric import TensorBasis, mixed_terms
+from synthdp.randomness import Generator, RandomState, generator
+from synthdp.sampling import SyntheticModel
+from synthdp.tables.format import TableFormat
+
+TOTAL_SHARE = 0.01
+ONE_WAY_SHARE = 0.3
+GROUPS = 16
+"""About how many coarse groups a column gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class L1Fit:
+    """Synthetic rows by fitting noisy answers in L1 over a support.
+
+    Costs ``spend``, fixed before any row is read, for the curator's neighbours.
+
+    Parameters
+    ----------
+    workload
+        Sets of column names; every pair inside one is measured.  Default: all pairs.
+    basis
+        ``"marginals"``: indicators of pairs of cells.  ``"trigonometric"``: products of two factors, cosines up to
+        ``degree`` on ordered columns and indicators on the others.
+    degree
+        Largest degree of a cosine.
+    support
+        Most support points; the whole domain if it has no more, else so many rows drawn from the product fit.
+    solver
+        ``"lp"``, ``"mw"`` or ``"auto"``.
+    spend
+        The whole cost.
+    on_progress
+        Called at the start of each stage, with public numbers only.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
+    """
+
+    workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
+    basis: Literal["marginals", "trigonometric"] = "marginals"
+    degree: int = 3
+    support: int = 5000
+    solver: str = "auto"
+    spend: Spend = Remaining()
+    on_progress: ProgressCallback = silent
+
+    def __post_init__(self) -> None:
+        if self.basis not in ("marginals", "trigonometric"):
+            raise ParameterError(f"basis ({self.basis!r}) must be 'marginals' or 'trigonometric'")
+        if self.degree < 1 or self.support < 1:
+            raise ParameterError(f"degree ({self.degree}) and support ({self.support}) must be at least 1")
+        solver_named(self.solver)
+
+    @property
+    def loss(self) -> Spend:
+        """The whole cost, known before any data is seen.  Costs nothing: a statement."""
+        return self.spend
+
+    def release(
+        self,
+        curator: Curator,
+        *,
+        random_state: RandomState = None,
+        format: TableFormat | None = None,  # noqa: A002
+    ) -> Release[SyntheticModel]:
+        """Ask the curator, fit, and return a model to sample.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        rng = generator(random_state)
+        schema = curator.schema
+        workload = workload_of(self.workload, schema.names)
+        loss = curator.cost(self.spend)
+        account = curator.open_account(loss)
+        purse = Purse(account.budget, account.adjacency)  # type: ignore[arg-type]
+        self._progress("one-ways", 0)
+        total, left = _total(account, purse)
+        share = ONE_WAY_SHARE if len(schema) > 1 else left
+        columns, spent = OneWayTree().measure(account, purse, share=share, total=total)
+        refinements = tuple(coarsen(column, max(total, 1.0) / GROUPS) for column in columns)
+        domain = Domain(tuple(refinement.coarse() for refinement in refinements))
+        product = Product(
+            shape=domain.shape, margins=tuple(_margin(c, r) for c, r in zip(columns, refinements, strict=True))
+        )
+        measured: tuple[Measurements, ...] = ()
+        distribution: Product | Explicit = product
+        pairs = [p for p in itertools.combinations(range(len(domain)), 2) if workload.weight(p) > 0]
+        if pairs:
+            self._progress("pairs", 1)
+            queries = self._queries(domain, pairs)
+            answers = account.measure(queries, spend=purse.part(left - spent), step=f"{self.basis} of pairs")
+            self._progress("fit", 2)
+            distribution = self._fit(answers, queries, product, total, rng)
+            measured = (answers,)
+        model = SyntheticModel(
+            schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
+            format=format or TableFormat.default(schema),
+        )  # fmt: skip
+        receipt = curator.receipt(total=loss)
+        return Release(mechanism="L1 fit", output=model, loss=loss, receipt=receipt, measurements=measured)
+
+    def _queries(self, domain: Domain, pairs: Sequence[tuple[int, int]]) -> LinearQueries:
+        if self.basis == "marginals":
+            return Marginals(domain, tuple(pairs))
+        wanted = set(pairs)
+        terms = [
+            term
+            for term in mixed_terms(domain, order=2, degree=self.degree)
+            if len(term) == 1 or (term[0].column, term[1].column) in wanted
+        ]
+        return TensorBasis(domain, tuple(terms))
+
+    def _fit(
+        self, answers: Measurements, queries: LinearQueries, product: Product, total: float, rng: Generator
+    ) -> Explicit:
+        support = _support(product, self.support, rng)
+        rows = max(total, 1.0)
+        problem = FitProblem(
+            A=_design(queries, support), b=answers.answers / rows, stddev=np.full(queries.k, answers.stddev / rows)
+        )
+        weights = solver_named(self.solver).solve(problem).weights
+        return Explicit(shape=product.shape, codes=support, weights=weights)
+
+    def _progress(self, stage: str, done: int) -> None:
+        self.on_progress(Progress(stage=stage, done=done, total=3))
+
+
+def _total(account: Curator, purse: Purse) -> tuple[float, float]:
+    """Return the (estimated) number of rows, and the share of the budget that is left."""
+    if account.adjacency.rows_are_public:
+        return float(account.rows), 1.0
+    found = account.measure(
+        Total(domain_of(account.schema, bins=1)), spend=purse.part(TOTAL_SHARE), step="number of rows"
+    )
+    return max(1.0, float(found.answers[0])), 1.0 - TOTAL_SHARE
+
+
+def _margin(column: OneWay, refinement: Refinement) -> FloatArray:
+    mass = np.bincount(refinement.coarse_cell, weights=column.weights)
+    emitted = refinement.coarse().emitted
+    return np.where(emitted, mass / mass.sum() if mass.sum() > 0 else 1 / emitted.sum(), 0.0)
+
+
+def _support(product: Product, most: int, rng: Generator) -> Codes:
+    """Return all cells that may be released, or distinct rows drawn from the product."""
+    possible = [np.flatnonzero(margin > 0) for margin in product.margins]
+    if np.prod([float(len(cells)) for cells in possible]) <= most:
+        return np.array(list(itertools.product(*possible)), np.int64)
+    return np.unique(product.sample(most, rng), axis=0)
+
+
+def _design(queries: LinearQueries, support: Codes) -> Any:
+    """Return the (k, m) answers of each support point."""
+    if isinstance(queries, Marginals):
+        cells = queries.cells(support)
+        column = np.repeat(np.arange(len(support)), cells.shape[1])
+        return sparse.csr_array((np.ones(cells.size), (cells.ravel(), column)), shape=(queries.k, len(support)))
+    return queries.features(support).T / queries.unit

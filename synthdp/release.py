@@ -1,0 +1,285 @@
+"""`SyntheticRelease`: the scikit-learn façade over schema, curator, mechanism, model and storage.  No arithmetic in it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from synthdp.domain.encoder import decode, encode
+from synthdp.errors import DataError, ParameterError, SolverUnavailableError
+from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.l1_fit import L1Fit
+from synthdp.mechanisms.protocol import Release
+from synthdp.privacy.adjacency import neighbors_named
+from synthdp.privacy.curator import Curator
+from synthdp.privacy.loss import PrivacyLoss, Spend, loss_of
+from synthdp.progress import ProgressCallback, silent
+from synthdp.randomness import RandomState, generator
+from synthdp.sampling import SyntheticModel
+from synthdp.schema.columns import Identifier
+from synthdp.schema.schema import Schema
+from synthdp.storage import load, save
+from synthdp.tables.format import TableFormat
+from synthdp.tables.frames import FrameSource
+from synthdp.tables.infer import infer_schema
+from synthdp.tables.source import Source
+
+LARGE_EPSILON = 5.0
+MECHANISMS = ("auto", "adaptive_marginals", "l1_fit")
+SOLVERS = ("auto", "lp", "mw", "maxent")
+
+
+class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn a private table into a synthetic one with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    schema
+        What is publicly known (`Schema`).  Without one, column names and types are taken as public; bounds and levels are
+        discovered under ``domain_budget``.
+    epsilon, delta
+        The privacy loss of everything that ``fit`` releases; ``delta=0`` is pure epsilon.
+    neighbors
+        ``"add_remove"``: the promise hides whether a row is there, and so the number of rows.  ``"replace_one"``: it
+        hides what a row says; the number of rows is public.
+    n_rows
+        Rows of ``fit_transform``'s result; default: the noisy estimate of the table's.
+    workload
+        Sets of column names that should come out right, or a mapping from them to weights; default: all alike.
+    target
+        Name of a column whose relations matter most.
+    mechanism
+        ``"auto"``, ``"adaptive_marginals"``, ``"l1_fit"``, or a mechanism object.
+    solver
+        ``"auto"``, ``"lp"`` or ``"mw"`` (explicit support), ``"maxent"`` (junction tree).
+    bins
+        Equal cells of a numeric column before it is refined.
+    domain_budget
+        Share of epsilon and delta for discovering what the schema leaves open.
+    privacy_unit, max_rows_per_unit
+        Column that names whom to protect, and how many rows of each are used; default: every row is one.
+    ledger, dataset
+        Path of a ledger that records the spend before data is read, and the data's name in it.
+    random_state
+        Seed of the sampling; it never reaches noise.
+    on_progress
+        Called with a `Progress` at each stage.
+
+    Attributes
+    ----------
+    release_ : Release
+        The artefact: output, loss, receipt, measurements.
+    schema_ : Schema
+        The schema, completed.
+    receipt_ : Receipt
+        What was spent on what.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: Schema | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        neighbors: str = "add_remove",
+        n_rows: int | None = None,
+        workload: Any = None,
+        target: str | None = None,
+        mechanism: Any = "auto",
+        solver: str = "auto",
+        bins: int = 32,
+        domain_budget: float = 0.1,
+        privacy_unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        ledger: str | PathLike[str] | None = None,
+        dataset: str | None = None,
+        random_state: RandomState = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbors = neighbors
+        self.n_rows = n_rows
+        self.workload = workload
+        self.target = target
+        self.mechanism = mechanism
+        self.solver = solver
+        self.bins = bins
+        self.domain_budget = domain_budget
+        self.privacy_unit = privacy_unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+        self.on_progress = on_progress
+
+    def fit(self, X: Any, y: Any = None) -> SyntheticRelease:  # noqa: ARG002
+        """Ask the curator of ``X`` once and keep what left the room; no row is kept.
+
+        Parameters
+        ----------
+        X
+            A dataframe, or a source of rows.
+        y
+            Ignored; put the label in the table.
+
+        Raises
+        ------
+        DataError, ParameterError, SchemaError
+            With one sentence; nothing is spent then.
+        BudgetExceededError, LedgerError
+            If the ledger does not cover the spend; nothing is read then.
+        """
+        loss = self._check_settings()
+        source = _source(X)
+        schema = self.schema if self.schema is not None else infer_schema(source, without=self.privacy_unit)
+        mechanism = self._mechanism()
+        curator = Curator(
+            source,
+            schema=schema,
+            budget=loss,
+            neighbors=self.neighbors,
+            privacy_unit=self.privacy_unit,
+            max_rows_per_unit=self.max_rows_per_unit,
+            ledger=self.ledger,
+            dataset=self.dataset,
+        )
+        with curator:
+            whole = curator.open_account(currency=type(loss))
+            left: Spend = loss
+            if schema.undeclared:
+                share = loss.fraction(self.domain_budget)
+                whole.discover(spend=share)
+                left = loss.fraction(1 - self.domain_budget)
+            format = TableFormat.of(source, whole.schema)  # noqa: A001
+            release = replace(mechanism, spend=left).release(whole, random_state=self.random_state, format=format)
+            receipt = curator.receipt(
+                total=loss,
+                assumptions=_assumptions(self.schema, whole.schema, curator.adjacency.rows_are_public),
+                notes=tuple(f"column {name!r} is not in the schema and was ignored" for name in curator.extra_columns),
+            )
+        self.release_: Release[SyntheticModel] = replace(release, loss=loss, receipt=receipt)
+        self.schema_ = release.output.schema
+        self.receipt_ = receipt
+        self.n_features_in_ = len(source.names)
+        self.feature_names_in_ = _names(source.names)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
+        """Fit, and return a synthetic table like ``X``: same columns, order, types and library."""
+        return self.fit(X).sample(self.n_rows)
+
+    def transform(self, X: Any) -> Any:
+        """Return ``X`` brought to the schema, row by row: clipped, unforeseen values made missing.
+
+        Real rows stay real: this is for applying a pipeline, whose later steps were trained on synthetic rows, to data.
+        """
+        check_is_fitted(self)
+        source = _source(X)
+        missing = [name for name in self.schema_ if name not in source.names]
+        if missing:
+            raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")
+        blocks = list(source.blocks(self.schema_))
+        if len(blocks) != 1:
+            raise DataError("transform needs a dataframe in memory")
+        raw = {
+            name: blocks[0][name] if isinstance(column, Identifier) else decode(column, encode(column, blocks[0][name]))
+            for name, column in self.schema_.items()
+        }
+        return TableFormat.of(source, self.schema_).build(self.schema_, raw)
+
+    def sample(
+        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Draw synthetic rows; free, as often as wanted.
+
+        Parameters
+        ----------
+        rows
+            How many; default: the noisy estimate of the table's.
+        random_state
+            Seed; default: the estimator's.
+        given
+            Values that the rows must have, by column; see `SyntheticModel.sample`.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        return self.release_.sample(rows, random_state=generator(seed), given=given)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release to a folder of JSON and npz."""
+        check_is_fitted(self)
+        save(self.release_, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
+        """Read a release from a folder."""
+        return load(path)
+
+    def _check_settings(self) -> PrivacyLoss:
+        """Check the settings that no later step checks, and return the whole loss."""
+        loss = loss_of(self.epsilon, self.delta)
+        neighbors_named(self.neighbors)
+        if self.n_rows is not None and (isinstance(self.n_rows, bool) or not self.n_rows >= 1):
+            raise ParameterError(f"n_rows ({self.n_rows!r}) must be a whole number of at least 1")
+        if self.schema is not None and not isinstance(self.schema, Schema):
+            raise ParameterError("schema must be a synthdp Schema: build one, or read one with Schema.read(path)")
+        if not 0 < self.domain_budget < 1:
+            raise ParameterError(f"domain_budget ({self.domain_budget!r}) must be above 0 and below 1")
+        if self.epsilon > LARGE_EPSILON:
+            warnings.warn(
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
+                UserWarning,
+                stacklevel=3,
+            )
+        return loss
+
+    def _mechanism(self) -> Any:
+        """Return the mechanism that the settings name."""
+        if not isinstance(self.mechanism, str):
+            return self.mechanism
+        if self.mechanism not in MECHANISMS:
+            raise ParameterError(f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}")
+        if self.solver not in SOLVERS:
+            raise SolverUnavailableError(f"solver {self.solver!r} is not installed; available: {', '.join(SOLVERS)}")
+        progress = self.on_progress or silent
+        explicit = self.mechanism == "l1_fit" or (self.mechanism == "auto" and self.solver in ("lp", "mw"))
+        if explicit:
+            return L1Fit(self.workload, solver=self.solver, on_progress=progress)
+        return AdaptiveMarginals(self.workload, target=self.target, on_progress=progress)
+
+
+def _source(table: Any) -> Source:
+    if isinstance(table, Source):
+        return table
+    source = FrameSource(table)
+    if source.is_empty:
+        raise DataError("the table has no rows: there is nothing to release")
+    return source
+
+
+def _names(names: Sequence[str]) -> Any:
+    return np.array(names, dtype=object)
+
+
+def _assumptions(declared: Schema | None, complete: Schema, rows_are_public: bool) -> tuple[str, ...]:
+    lines = ["column names, their order and their types are public; the table has at least one row"]
+    open_ = complete.names if declared is None else declared.undeclared
+    given = [name for name in complete if name not in open_]
+    if given:
+        lines.append(f"bounds and levels of {', '.join(given)} were declared and do not come from this table")
+    if rows_are_public:
+        lines.append("the number of rows is public")
+    if complete.constraints:
+        lines.append(f"{len(complete.constraints)} rules between columns were declared and hold for all rows")
+    return tuple(lines)

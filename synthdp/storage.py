@@ -1,0 +1,333 @@
+"""A release as a folder: `release.json` for people and machines, `arrays.npz` for numbers.  Never pickle.
+
+Only what a release is made of is written, by name: noisy answers, the fitted model, the schema, the receipt.  Files are
+checked on reading: version, checksum, sizes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import AnyArray
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.graphical import Graphical
+from synthdp.distribution.junction_tree import JunctionTree
+from synthdp.distribution.product import Product
+from synthdp.distribution.protocol import Distribution
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
+from synthdp.measurements import Measurements, Noise, NoiseLaw
+from synthdp.mechanisms.protocol import Release
+from synthdp.privacy.loss import from_document as loss_from_document
+from synthdp.privacy.loss import to_document as loss_to_document
+from synthdp.privacy.receipt import Receipt
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import Statistic
+from synthdp.queries.trigonometric import Cosine, Factor, Indicator, TensorBasis
+from synthdp.sampling import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+
+VERSION = 1
+DOCUMENT, ARRAYS = "release.json", "arrays.npz"
+MOST_DOCUMENT_BYTES = 64 * 2**20
+MOST_ARRAY_BYTES = 4 * 2**30
+
+
+def save(release: Release[Any], path: str | PathLike[str]) -> None:
+    """Write a release to a folder, whole or not at all.
+
+    Parameters
+    ----------
+    release
+        Whose output is a `SyntheticModel`.
+    path
+        A new folder, or one that holds a release already.
+
+    Raises
+    ------
+    ParameterError
+        If the release's output has no file form.
+    DataError
+        If the folder cannot be written, or holds something else.
+    """
+    folder = Path(path)
+    if not isinstance(release.output, SyntheticModel):
+        raise ParameterError(f"a release by {release.mechanism} has no file form")
+    store = _Store()
+    document = _to_document(release, store)
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **store.arrays)
+    document["arrays_sha256"] = hashlib.sha256(packed.getvalue()).hexdigest()
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    _write_folder(folder, {DOCUMENT: text.encode(), ARRAYS: packed.getvalue()})
+
+
+def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
+    """Read a release from a folder.
+
+    Raises
+    ------
+    FormatError
+        If the folder is no release, has another version, or was changed.
+    """
+    folder = Path(path)
+    try:
+        text, packed = _read(folder / DOCUMENT, MOST_DOCUMENT_BYTES), _read(folder / ARRAYS, MOST_ARRAY_BYTES)
+    except OSError as error:
+        raise FormatError(f"'{folder}' is not a readable release: {error.strerror or error}") from None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise FormatError(f"'{folder / DOCUMENT}' is not valid JSON") from None
+    if not isinstance(document, dict) or "synthdp_release" not in document:
+        raise FormatError(f"'{folder / DOCUMENT}' is not a synthdp release")
+    if document["synthdp_release"] != VERSION:
+        raise FormatError(
+            f"'{folder}' has release version {document['synthdp_release']!r}; this synthdp reads {VERSION}"
+        )
+    if document.get("arrays_sha256") != hashlib.sha256(packed).hexdigest():
+        raise FormatError(f"'{folder / ARRAYS}' does not belong to its {DOCUMENT}: its checksum differs")
+    try:
+        return _from_document(document, _unpack(packed))
+    except FormatError:
+        raise
+    except (SynthDPError, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise FormatError(f"'{folder}' is damaged: its content contradicts itself ({type(error).__name__})") from None
+
+
+def fingerprint(release: Release[Any]) -> str:
+    """Return a short name that changes with any part of a release."""
+    store = _Store()
+    document = _to_document(release, store)
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
+    for name in sorted(store.arrays):
+        digest.update(name.encode() + np.ascontiguousarray(store.arrays[name]).tobytes())
+    return digest.hexdigest()[:16]
+
+
+@dataclass(slots=True)
+class _Store:
+    """Arrays by name, and domains by identity."""
+
+    arrays: dict[str, AnyArray] = field(default_factory=dict)
+    domains: list[Domain] = field(default_factory=list)
+
+    def put(self, array: AnyArray) -> str:
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = array
+        return name
+
+    def domain(self, domain: Domain) -> int:
+        for i, known in enumerate(self.domains):
+            if known is domain:
+                return i
+        self.domains.append(domain)
+        return len(self.domains) - 1
+
+
+def _to_document(release: Release[SyntheticModel], store: _Store) -> dict[str, Any]:
+    model = release.output
+    document: dict[str, Any] = {
+        "synthdp_release": VERSION,
+        "mechanism": release.mechanism,
+        "loss": loss_to_document(release.loss),
+        "receipt": release.receipt.to_document(),
+        "schema": json.loads(model.schema.to_json()),
+        "format": model.format.to_document(),
+        "total": model.total,
+        "domain": store.domain(model.domain),
+        "refinements": [
+            {"fine": _axis(r.fine, store), "coarse_cell": store.put(r.coarse_cell), "weights": store.put(r.weights)}
+            for r in model.refinements
+        ],
+        "distribution": _distribution(model.distribution, store),
+        "measurements": [_measurements(m, store) for m in release.measurements if _has_form(m.queries)],
+    }
+    document["domains"] = [[_axis(axis, store) for axis in domain.axes] for domain in store.domains]
+    return document
+
+
+def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[SyntheticModel]:
+    schema = Schema.from_json(json.dumps(document["schema"]), source="the release's schema")
+    domains = [Domain(tuple(_read_axis(axis, schema, arrays) for axis in axes)) for axes in document["domains"]]
+    model = SyntheticModel(
+        schema=schema,
+        domain=domains[document["domain"]],
+        distribution=_read_distribution(document["distribution"], arrays),
+        refinements=tuple(
+            Refinement(_read_axis(r["fine"], schema, arrays), arrays[r["coarse_cell"]], arrays[r["weights"]])
+            for r in document["refinements"]
+        ),
+        total=float(document["total"]),
+        format=TableFormat.from_document(document["format"]),
+    )
+    if model.distribution.shape != model.domain.shape or len(model.refinements) != len(model.domain):
+        raise FormatError("the release's model does not fit its domain")
+    return Release(
+        mechanism=str(document["mechanism"]),
+        output=model,
+        loss=loss_from_document(document["loss"]),
+        receipt=Receipt.from_document(document["receipt"]),
+        measurements=tuple(_read_measurements(m, domains, arrays) for m in document["measurements"]),
+    )
+
+
+def _axis(axis: Axis, store: _Store) -> dict[str, str]:
+    return {"name": axis.name, "starts": store.put(axis.starts), "cells": store.put(axis.cells)}
+
+
+def _read_axis(document: Mapping[str, str], schema: Schema, arrays: Mapping[str, AnyArray]) -> Axis:
+    name = document["name"]
+    return Axis(name, schema[name], arrays[document["starts"]], arrays[document["cells"]])
+
+
+def _distribution(distribution: Distribution, store: _Store) -> dict[str, Any]:
+    match distribution:
+        case Graphical():
+            potentials = [[list(c), store.put(theta)] for c, theta in distribution.potentials.items()]
+            tree = distribution.tree
+            return {
+                "kind": "graphical",
+                "shape": list(tree.shape),
+                "nodes": [list(node) for node in tree.nodes],
+                "parents": list(tree.parents),
+                "potentials": potentials,
+            }
+        case Explicit():
+            codes, weights = store.put(distribution.codes), store.put(distribution.weights)
+            return {"kind": "explicit", "shape": list(distribution.shape), "codes": codes, "weights": weights}
+        case Product():
+            margins = [store.put(margin) for margin in distribution.margins]
+            return {"kind": "product", "shape": list(distribution.shape), "margins": margins}
+    raise ParameterError(f"a {type(distribution).__name__} distribution has no file form")
+
+
+def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Distribution:
+    shape = tuple(int(k) for k in document["shape"])
+    match document["kind"]:
+        case "graphical":
+            nodes = tuple(tuple(int(a) for a in node) for node in document["nodes"])
+            tree = JunctionTree(shape, nodes, tuple(int(p) for p in document["parents"]))
+            potentials = {tuple(int(a) for a in clique): arrays[name] for clique, name in document["potentials"]}
+            return Graphical.calibrated(tree, potentials)
+        case "explicit":
+            return Explicit(shape=shape, codes=arrays[document["codes"]], weights=arrays[document["weights"]])
+        case "product":
+            return Product(shape=shape, margins=tuple(arrays[name] for name in document["margins"]))
+    raise FormatError("the release's distribution has an unknown kind")
+
+
+def _has_form(queries: Statistic) -> bool:
+    return isinstance(queries, (Marginals, TensorBasis))
+
+
+def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
+    return {
+        "queries": _queries(measured.queries, store),
+        "values": store.put(measured.values),
+        "resolution": measured.resolution,
+        "noise": {"law": measured.noise.law.value, "scale": measured.noise.scale, "k": measured.noise.k},
+    }
+
+
+def _read_measurements(
+    document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]
+) -> Measurements:
+    noise = document["noise"]
+    return Measurements(
+        queries=_read_queries(document["queries"], domains),
+        values=arrays[document["values"]],
+        resolution=int(document["resolution"]),
+        noise=Noise(law=NoiseLaw(noise["law"]), scale=float(noise["scale"]), k=int(noise["k"])),
+    )
+
+
+def _queries(queries: Statistic, store: _Store) -> dict[str, Any]:
+    match queries:
+        case Marginals():
+            return {
+                "kind": "marginals",
+                "domain": store.domain(queries.domain),
+                "cliques": [list(clique) for clique in queries.cliques],
+            }
+        case TensorBasis():
+            factors = {Cosine: "cosine", Indicator: "indicator"}
+            terms = [
+                [[factors[type(f)], f.column, f.degree if isinstance(f, Cosine) else f.cell] for f in term]
+                for term in queries.terms
+            ]
+            return {"kind": "tensor", "domain": store.domain(queries.domain), "terms": terms, "unit": queries.unit}
+    raise ParameterError(f"{type(queries).__name__} queries have no file form")
+
+
+def _read_queries(document: Mapping[str, Any], domains: list[Domain]) -> Statistic:
+    domain = domains[document["domain"]]
+    if document["kind"] == "marginals":
+        return Marginals(domain, tuple(tuple(clique) for clique in document["cliques"]))
+    factors: dict[str, type[Factor]] = {"cosine": Cosine, "indicator": Indicator}
+    terms = tuple(tuple(factors[kind](column, number) for kind, column, number in term) for term in document["terms"])
+    return TensorBasis(domain, terms, int(document["unit"]))
+
+
+def _read(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    _check_size(len(content), str(path), most)
+    return content
+
+
+def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:
+    if size > most:
+        raise FormatError(f"'{name}' is larger than a release may be ({most} bytes)")
+
+
+def _unpack(packed: bytes) -> dict[str, AnyArray]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            unpacked = sum(info.file_size for info in archive.infolist())
+        _check_size(unpacked, ARRAYS)
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except FormatError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, MemoryError, NotImplementedError):
+        raise FormatError(f"{ARRAYS} is not a valid array file") from None
+
+
+def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files beside the folder and move them there in one step."""
+    if folder.exists() and not (folder / DOCUMENT).is_file():
+        raise DataError(f"'{folder}' exists and is not a release: give another path")
+    scratch = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        fresh = scratch / "new"
+        fresh.mkdir(mode=0o755)
+        for name, content in files.items():
+            (fresh / name).write_bytes(content)
+        if folder.exists():
+            folder.rename(scratch / "old")
+        fresh.rename(folder)
+    except OSError as error:
+        raise DataError(f"'{folder}' cannot be written: {error.strerror}") from None
+    finally:
+        if scratch is not None:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(scratch)
