@@ -169,8 +169,8 @@ def _part(workload: LinearQueries, position: int) -> LinearQueries:
 def mwem_bound(k: int, *, cells: int, rows: int, rounds: int, epsilon: float) -> float:
     """Return the paper's bound on the largest error, in rows: 2 n sqrt(ln|X| / T) + 10 T ln(k) / eps.
 
-    For k counting queries.  It holds with probability at least 1 - 2T/k, for the average of all rounds' tables, a pure epsilon, and n rows
-    (Hardt, Ligett, McSherry 2012, Theorem 2.2).
+    For k counting queries, a pure epsilon and n rows.  It holds with probability at least 1 - 2T/k, for the average of
+    all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
 
     Costs nothing: arithmetic.
     """
