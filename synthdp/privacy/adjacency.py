@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import Norms, Statistic
+from synthdp.queries.protocol import Bounded, Norms
 
 
 class Neighbors(StrEnum):
@@ -59,7 +59,7 @@ class Adjacency:
         """Whether all neighbours have the same number of rows."""
         return self.neighbors is Neighbors.REPLACE_ONE
 
-    def sensitivity(self, queries: Statistic) -> Norms:
+    def sensitivity(self, queries: Bounded) -> Norms:
         """Return the most that a statistic moves between neighbours, in whole numbers.
 
         Costs nothing: reads the statistic's declared bounds, no row.

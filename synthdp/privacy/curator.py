@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
@@ -14,14 +14,18 @@ from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.account import Account, check_loss
 from synthdp.privacy.adjacency import Adjacency, Neighbors, neighbors_named
-from synthdp.privacy.calibration import COORDINATES, calibrate, gaussian_account
+from synthdp.privacy.calibration import COORDINATES, Calibration, calibrate, gaussian_account
 from synthdp.privacy.discovery import Discovered, discover
+from synthdp.privacy.key_answers import KeyAnswers
+from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.ledger import DEFAULT_DATASET, Ledger
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.receipt import Item, Receipt
-from synthdp.privacy.room import Room, check_columns
+from synthdp.privacy.room import Room, check_columns, check_key_columns
+from synthdp.privacy.sparse_vector import SparseVector, plan_watch
 from synthdp.privacy.versions import noise_versions
-from synthdp.queries.protocol import Statistic
+from synthdp.queries.protocol import KeyStatistic, Statistic
+from synthdp.queries.sparse import UNIT
 from synthdp.schema.schema import Schema
 from synthdp.tables.frames import FrameSource
 from synthdp.tables.infer import infer_schema
@@ -165,24 +169,108 @@ class Curator:
         SensitivityError
             If the statistic may overflow an integer sum.
         """
-        loss = self.cost(spend)
-        norms = self.adjacency.sensitivity(queries)
-        plan = calibrate(norms, loss, k=queries.k, law=law)
-        scale = plan.resolution * queries.unit
-        item = Item(
-            step=step,
-            mechanism=str(plan.noise.law),
-            answers=queries.k,
-            sensitivity=plan.sensitivity / queries.unit,
-            stddev=plan.noise.stddev / scale,
-            loss=loss,
-        )
-        values = self._spend(
-            item, lambda: _noised(self._room.exact(queries), plan.resolution, plan.noise.law, plan.noise.scale)
-        )
+        values, plan = self._noisy(queries, spend=spend, step=step, law=law)
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
-    def select(self, scores: Statistic, *, spend: Spend = Remaining(), step: str = "selection") -> int:
+    def measure_keys(
+        self, queries: KeyStatistic, *, spend: Spend = Remaining(), step: str = "queries", law: NoiseLaw | None = None
+    ) -> KeyAnswers:
+        """Answer a statistic of record keys with exact integer noise; parameters and errors as in `measure`.
+
+        Costs ``spend``, for this curator's neighbours; the ledger is charged before any row is read.
+        """
+        check_key_columns(self._room, queries.columns)
+        values, plan = self._noisy(queries, spend=spend, step=step, law=law)
+        return KeyAnswers(values=values, unit=queries.unit, plan=plan)
+
+    def histogram(
+        self, columns: tuple[str, ...], *, spend: Spend = Remaining(), step: str = "frequent records"
+    ) -> KeyCounts:
+        """Count the records that occur often, from a universe that nobody has to list (the stability histogram).
+
+        Costs ``spend``, an (epsilon, delta) with delta above 0, for this curator's neighbours.
+
+        Parameters
+        ----------
+        columns
+            Columns whose values make up a record's key.
+        spend
+            What it may cost; the noise and then the threshold are the least that cost no more.
+        step
+            What the receipt calls it.
+        """
+        check_key_columns(self._room, columns)
+        loss = self.cost(spend)
+        plan = plan_histogram(loss, adjacency=self.adjacency)
+        item = Item(
+            step=step,
+            mechanism="thresholded discrete Laplace",
+            answers=1,
+            sensitivity=float(plan.sensitivity),
+            stddev=plan.stddev,
+            loss=loss,
+        )
+        counts = self._spend(
+            item,
+            lambda: noise.laplace_threshold(self._room.key_counts(columns), scale=plan.scale, threshold=plan.threshold),
+        )
+        return KeyCounts(columns=columns, counts=counts, plan=plan)
+
+    def watch(
+        self,
+        columns: tuple[str, ...],
+        *,
+        max_alarms: int,
+        spend: Spend = Remaining(),
+        alarm_share: float = 0.8,
+        threshold: float | None = None,
+        queries: int = 10_000,
+        step: str = "watch",
+    ) -> SparseVector:
+        """Open a watch over a stream of guesses at sparse queries: at most ``max_alarms`` answers (sparse vector).
+
+        Costs ``spend`` at once, for this curator's neighbours, however many queries are asked.
+
+        Parameters
+        ----------
+        columns
+            Columns whose values make up a record's key.
+        max_alarms
+            c, how many guesses may be found wrong, each with a noisy answer.
+        spend
+            What the whole watch may cost.
+        alarm_share
+            Share of it for finding wrong guesses; the rest is for the answers.
+        threshold
+            How far off a guess may be, in rows; default: the least at which few alarms are false.
+        queries
+            For that default: about how many queries will be asked.
+        step
+            What the receipt calls it.
+        """
+        check_key_columns(self._room, columns)
+        loss = self.cost(spend)
+        rows = self.adjacency.rows
+        plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=alarm_share, rows=rows)
+        item = Item(
+            step=step,
+            mechanism=f"sparse vector with geometric noise; {plan.answer.noise.law}",
+            answers=max_alarms,
+            sensitivity=float(rows),
+            stddev=plan.answer_stddev,
+            loss=loss,
+        )
+        level = round((plan.threshold_for(queries) if threshold is None else threshold) * UNIT)
+        return self._spend(item, lambda: SparseVector(self._room, columns, plan, level))
+
+    def resume_watch(self, document: Mapping[str, Any]) -> SparseVector:
+        """Continue a watch from its private document, over the same rows.
+
+        Costs nothing more: the whole watch was paid for when it was opened.
+        """
+        return SparseVector.from_document(document, room=self._room)
+
+    def select(self, scores: Statistic | KeyStatistic, *, spend: Spend = Remaining(), step: str = "selection") -> int:
         """Return the position of a large score: permute-and-flip, or the exponential mechanism under zCDP.
 
         The scores may be any function of a statistic's sums, so that a million candidates need no feature matrix.
@@ -298,6 +386,26 @@ class Curator:
         except BaseException:
             self._account.spent[:] = before
             raise
+
+    def _noisy(
+        self, queries: Statistic | KeyStatistic, *, spend: Spend, step: str, law: NoiseLaw | None
+    ) -> tuple[IntArray, Calibration]:
+        """Return a statistic with noise, and the noise's plan."""
+        loss = self.cost(spend)
+        norms = self.adjacency.sensitivity(queries)
+        plan = calibrate(norms, loss, k=queries.k, law=law)
+        item = Item(
+            step=step,
+            mechanism=str(plan.noise.law),
+            answers=queries.k,
+            sensitivity=plan.sensitivity / queries.unit,
+            stddev=plan.noise.stddev / (plan.resolution * queries.unit),
+            loss=loss,
+        )
+        values = self._spend(
+            item, lambda: _noised(self._room.exact(queries), plan.resolution, plan.noise.law, plan.noise.scale)
+        )
+        return values, plan
 
     def _spend(self, item: Item, answer: Callable[[], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt."""

@@ -87,6 +87,28 @@ def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
     return _noised(measurement, values, unit=1.0)
 
 
+def geometric(*, scale: float) -> int:
+    """Draw one number z ≥ 0 with P(z) ∝ exp(−z/scale): the one-sided noise of the sparse vector technique.
+
+    Costs nothing by itself: it is added to no value here.
+
+    Parameters
+    ----------
+    scale
+        0 < scale ≤ 2⁵³.
+
+    Notes
+    -----
+    A discrete Laplace draw, on the condition that it is not negative, has exactly this law; of a batch of
+    independent draws the first such one is taken.
+    """
+    while True:
+        drawn = discrete_laplace(np.zeros(8, np.int64), scale=scale)
+        kept = drawn[drawn >= 0]
+        if len(kept):
+            return int(kept[0])
+
+
 def noisy_max(scores: IntArray, *, scale: float) -> int:
     """Choose the position of a high score by permute-and-flip.
 

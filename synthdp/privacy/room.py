@@ -5,6 +5,7 @@ Nothing outside `synthdp.privacy` may hold a room.  Its exact answers never leav
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -17,8 +18,9 @@ from synthdp.errors import DataError, InternalError, RoomClosedError
 from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.contribution import first_rows, kept_rows, rows_of
 from synthdp.privacy.receipt import Item
-from synthdp.queries.protocol import Statistic, check_overflow
+from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
 from synthdp.schema.schema import Schema
+from synthdp.tables.keys import count_keys
 from synthdp.tables.source import Source
 
 CACHED_DOMAINS = 4
@@ -47,10 +49,11 @@ class Room:
     reads: int = 0
     _units: list[dict[str, Units]] | None = None
     _codes: list[tuple[Domain, list[Codes]]] = field(default_factory=list)
+    _keys: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
 
     def close(self) -> None:
         """Forget the rows; every later read raises.  Costs nothing: reads no row."""
-        self.source, self._units, self._codes = None, None, []
+        self.source, self._units, self._codes, self._keys = None, None, [], {}
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
         """Yield raw values of columns that are not declared yet.
@@ -61,29 +64,55 @@ class Room:
         unit = self.adjacency.unit
         extra = () if unit is None else (unit,)
         seen: dict[object, int] = {}
-        for raw in self._open().blocks({name: self.schema[name] for name in names}, extra=extra):
+        for raw in self.open().blocks({name: self.schema[name] for name in names}, extra=extra):
             if unit is None:
                 yield raw
             else:
                 kept = first_rows(raw[unit], rows=self.adjacency.rows, seen=seen)
                 yield {name: rows_of(raw[name], kept) for name in names}
 
-    def exact(self, statistic: Statistic) -> Totals:
+    def key_counts(self, columns: tuple[str, ...]) -> Mapping[str, int]:
+        """Return how often each record key occurs, the key being the text of some columns' values.
+
+        Costs nothing by itself: only a noised statistic of them may leave.
+        """
+        self.reads += 1
+        source = self.open()
+        if columns not in self._keys:
+            unit = self.adjacency.unit
+            extra = columns if unit is None or unit in columns else (*columns, unit)
+            counts: Counter[str] = Counter()
+            seen: dict[object, int] = {}
+            for raw in source.blocks({}, extra=extra):
+                if unit is not None:
+                    kept = first_rows(raw[unit], rows=self.adjacency.rows, seen=seen)
+                    raw = {name: rows_of(raw[name], kept) for name in columns}
+                counts.update(count_keys([raw[name] for name in columns]))
+            self._keys[columns] = dict(counts)
+        return self._keys[columns]
+
+    def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
         """Return a statistic without noise.
 
         Costs nothing by itself: only `Curator` may call it, and only to add noise.
         """
         check_overflow(statistic)
+        if isinstance(statistic, KeyStatistic):
+            values = statistic.key_totals(self.key_counts(statistic.columns))
+        else:
+            values = self._cell_totals(statistic)
+        if values.dtype != np.int64 or values.shape != (statistic.k,):
+            raise InternalError("a statistic must be k 64-bit whole numbers")
+        return values
+
+    def _cell_totals(self, statistic: Statistic) -> Totals:
         sums: Totals | None = None
         for codes in self._coded(statistic.domain):
             part = statistic.sums(codes)
             sums = part if sums is None else sums + part
         if sums is None:
             raise InternalError("a source yielded no block")
-        values = statistic.finish(sums)
-        if values.dtype != np.int64 or values.shape != (statistic.k,):
-            raise InternalError("a statistic must be k 64-bit whole numbers")
-        return values
+        return statistic.finish(sums)
 
     def rows(self) -> int:
         """Return the exact number of rows.
@@ -94,7 +123,7 @@ class Room:
 
     def _coded(self, domain: Domain) -> list[Codes]:
         self.reads += 1
-        self._open()
+        self.open()
         for known, codes in self._codes:
             if known is domain:
                 return codes
@@ -107,13 +136,14 @@ class Room:
             unit = self.adjacency.unit
             extra = () if unit is None else (unit,)
             blocks = []
-            for raw in self._open().blocks(self.schema, extra=extra):
+            for raw in self.open().blocks(self.schema, extra=extra):
                 units = {name: encode(column, raw[name]) for name, column in self.schema.items()}
                 blocks.append(units if unit is None else kept_rows(units, raw[unit], rows=self.adjacency.rows))
             self._units = blocks
         return self._units
 
-    def _open(self) -> Source:
+    def open(self) -> Source:
+        """Return the source of rows, unless the room was closed.  Costs nothing by itself."""
         if self.source is None:
             raise RoomClosedError(
                 "the curator has finished its plan and reads no more: make a new one for a new release"
@@ -135,3 +165,19 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
     if missing:
         raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")
     return tuple(name for name in source.names if name not in schema)
+
+
+def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
+    """Check that a table has the columns that make up a record's key.
+
+    Costs nothing: reads column names only.
+
+    Raises
+    ------
+    DataError
+        Naming the first missing column.
+    """
+    source = room.open()
+    missing = [name for name in columns if name not in source.names]
+    if missing:
+        raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")

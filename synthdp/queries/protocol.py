@@ -7,6 +7,7 @@ rows, ``finish`` is a function of the sums.  For linear queries ``finish`` is th
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -75,13 +76,8 @@ class RecordBounds:
 
 
 @runtime_checkable
-class Statistic(Protocol):
-    """k whole numbers computed from a table."""
-
-    @property
-    def domain(self) -> Domain:
-        """Which columns are read, and in which cells."""
-        ...
+class Bounded(Protocol):
+    """k whole numbers computed from a table, which move by a bounded amount between neighbours."""
 
     @property
     def k(self) -> int:
@@ -96,6 +92,30 @@ class Statistic(Protocol):
     @property
     def bounds(self) -> RecordBounds:
         """Exact bounds on the change between neighbours, in whole numbers."""
+        ...
+
+
+@runtime_checkable
+class KeyStatistic(Bounded, Protocol):
+    """k whole numbers computed from how often each record key occurs: for universes too large to list."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns whose values make up the key of a record."""
+        ...
+
+    def key_totals(self, counts: Mapping[str, int]) -> Totals:
+        """Return the (k,) answers from the count of each key that occurs."""
+        ...
+
+
+@runtime_checkable
+class Statistic(Bounded, Protocol):
+    """k whole numbers computed from the cells of a table's rows."""
+
+    @property
+    def domain(self) -> Domain:
+        """Which columns are read, and in which cells."""
         ...
 
     def sums(self, codes: Codes) -> Totals:
@@ -125,12 +145,12 @@ def sum_features(queries: LinearQueries, codes: Codes) -> Totals:
     return total
 
 
-def real_answers(queries: Statistic, values: Totals | IntArray) -> np.ndarray:
+def real_answers(queries: Bounded, values: Totals | IntArray) -> np.ndarray:
     """Return whole-number answers as real ones: divided by the unit."""
     return np.asarray(values / queries.unit, np.float64)
 
 
-def check_overflow(queries: Statistic, *, rows: int = 2**34) -> None:
+def check_overflow(queries: Bounded, *, rows: int = 2**34) -> None:
     """Refuse a statistic whose sum over ``rows`` rows might leave 63 bits.
 
     Raises

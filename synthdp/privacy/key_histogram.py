@@ -1,0 +1,78 @@
+"""Counts of record keys from a universe too large to list: the stability histogram."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from synthdp.errors import ParameterError
+from synthdp.privacy import noise
+from synthdp.privacy.adjacency import Adjacency
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramPlan:
+    """The noise of a stability histogram, fixed before any row is read.
+
+    Costs nothing: a plan.
+
+    Parameters
+    ----------
+    scale
+        Of the discrete Laplace noise on every count.
+    threshold
+        Least noisy count that is released.
+    sensitivity
+        l1 sensitivity of the counts.
+    """
+
+    scale: float
+    threshold: int
+    sensitivity: int
+
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of a count, before the threshold.  Costs nothing: arithmetic."""
+        return 1 / (math.sqrt(2) * math.sinh(0.5 / self.scale)) if self.scale > 0.01 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeyCounts:
+    """Noisy counts of the keys that occur often.
+
+    Costs nothing to use: noisy answers.
+
+    Parameters
+    ----------
+    columns
+        Columns whose values make up the key.
+    counts
+        By key, sorted.
+    plan
+        The noise on them.
+    """
+
+    columns: tuple[str, ...]
+    counts: dict[str, int]
+    plan: HistogramPlan
+
+
+def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
+    """Return the least noise, and then the least threshold, of a stability histogram of a given loss.
+
+    One row is one key's count, a replaced row two keys' counts; with r rows of a unit, r times as many.
+
+    Costs nothing: arithmetic; what is noised by it costs at most ``loss``.
+
+    Raises
+    ------
+    ParameterError
+        If the loss has no delta: keys that nobody listed cannot be released by a pure guarantee.
+    """
+    if not (isinstance(loss, ApproxDP) and loss.delta > 0):
+        raise ParameterError(f"a stability histogram needs an (epsilon, delta) with delta above 0, not {loss}")
+    rows = adjacency.rows
+    moved = 2 * rows if adjacency.rows_are_public else rows
+    scale, threshold = noise.laplace_threshold_for(moved, moved, rows, epsilon=loss.epsilon, delta=loss.delta)
+    return HistogramPlan(scale=scale, threshold=threshold, sensitivity=moved)

@@ -1,0 +1,61 @@
+"""Rows to record keys, and lists of keys from tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
+from synthdp.errors import DataError, ParameterError
+from synthdp.queries.record_keys import BETWEEN, MISSING, key_of, part_of
+from synthdp.queries.sparse import KeyList
+from synthdp.tables.frames import FrameSource
+
+
+def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:
+    """Return how often each record key occurs in a block of rows, given one raw column per part of the key."""
+    columns = [column if isinstance(column, Labels) else labels_of_numbers(column) for column in raw]
+    parts = [[part_of(level) for level in column.levels] + [MISSING] for column in columns]  # -1 is missing
+    codes = np.column_stack([column.codes for column in columns])
+    if len(codes) == 0:
+        return {}
+    rows = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.dtype.itemsize * codes.shape[1]))).ravel()
+    _, first, repeats = np.unique(rows, return_index=True, return_counts=True)
+    counts: Counter[str] = Counter()
+    for row, repeat in zip(codes[first].tolist(), repeats.tolist(), strict=True):
+        counts[BETWEEN.join([part[code] for part, code in zip(parts, row, strict=True)])] += repeat
+    return dict(counts)
+
+
+def overlap(records: object, *, columns: Sequence[str] | None = None) -> KeyList:
+    """Ask how many rows of the private table are in another, public list of records.
+
+    The uses that Blum and Roth name: which participants of a study, or patients with a rare disease, are in the table.
+
+    Parameters
+    ----------
+    records
+        A dataframe whose rows are the records, or a list of values of one column.
+    columns
+        The columns that make up a record, named as in the private table; default: all columns of the dataframe.
+
+    Raises
+    ------
+    DataError
+        If the dataframe lacks a column.
+    ParameterError
+        If a list comes without the name of its one column.
+    """
+    if isinstance(records, Iterable) and not hasattr(records, "columns"):
+        if columns is None or len(columns) != 1:
+            raise ParameterError("columns must name the one column that a list of values belongs to")
+        return KeyList.of(tuple(columns), (key_of((value,)) for value in records))
+    source = FrameSource(records)
+    names = source.names if columns is None else tuple(columns)
+    missing = [name for name in names if name not in source.names]
+    if missing:
+        raise DataError(f"column {missing[0]!r} is missing; the list has: {', '.join(source.names)}")
+    block: Mapping[str, RawColumn] = next(iter(source.blocks({}, extra=names)))
+    return KeyList.of(names, count_keys([block[name] for name in names]))
