@@ -7,6 +7,7 @@ from a product of fitted densities beat a uniform grid by 5 to 100 times (docs/m
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.fit.product_max_entropy import chebyshev_moments, product_max_entropy
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.smooth_domain import RowCount, smooth_domain
+from synthdp.mechanisms.smooth_domain import CELLS, RowCount, smooth_domain
 from synthdp.mechanisms.smooth_support import Synthesised, fit_support
 from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.calibration import calibrate
@@ -51,6 +52,7 @@ FINE = 0.02
 MEANS_SHARE = 0.8
 """Share of the budget for the means where second moments are measured on average."""
 
+LEAST_CELLS = 2**12
 MAX_MOMENTS = 5000
 CANDIDATES = 4000
 CANDIDATES_PER_MOMENT = 10
@@ -88,7 +90,8 @@ def product_synthesis(
     rng
         Randomness of the draws.
     """
-    fine, coarse = smooth_domain(schema, schema.names), Domain(tuple(_axis(*item) for item in schema.items()))
+    fine = smooth_domain(schema, schema.names, cells=_fine_cells(count.rows))
+    coarse = Domain(tuple(_axis(*item) for item in schema.items()))
     moments = plan(count.rows, fine, account.cost(Remaining()), account.adjacency)
     if moments is None:
         return _from_means(account, fine, coarse, count)
@@ -114,29 +117,33 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
 
     Costs nothing: arithmetic.
     """
+    extra = len(_indicators(domain))
+
+    def noise(moments: Moments) -> float:
+        norms, k = _norms(len(domain), moments, extra=extra, swap=adjacency.rows_are_public)
+        drawn = calibrate(norms.times(adjacency.rows), loss, k=k)
+        return drawn.noise.stddev / (drawn.resolution * UNIT * rows)
+
     for order in (2, 1) if len(domain) > 1 else (1,):
         for degree in reversed(DEGREES):
             moments = Moments(degree, order)
-            if _stddev(rows, domain, moments, loss, adjacency) <= FINE * (2 / degree) ** 2:
+            few = _norms(len(domain), moments, extra=extra)[1] <= MAX_MOMENTS
+            if few and noise(moments) <= FINE * (2 / degree) ** 2:
                 return moments
     least = Moments(2, 1)
-    return least if _stddev(rows, domain, least, loss, adjacency) <= TOO_NOISY else None
+    return least if noise(least) <= TOO_NOISY else None
 
 
-def _stddev(rows: float, domain: Domain, moments: Moments, loss: PrivacyLoss, adjacency: Adjacency) -> float:
-    d, p = len(domain), moments.degree
-    k = d * p + len(_indicators(domain)) + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
-    if k > MAX_MOMENTS:
-        return float("inf")
-    one = Norms(k * UNIT, k * UNIT**2, UNIT)
-    bounds = RecordBounds.of(one, _swap(domain, moments))
-    norms = bounds.swap if adjacency.rows_are_public else bounds.one
-    drawn = calibrate(norms.times(adjacency.rows), loss, k=k)
-    return drawn.noise.stddev / (drawn.resolution * UNIT * rows)
+def _norms(d: int, moments: Moments, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
+    """Return the sensitivity of the rounded moments and their number."""
+    p = moments.degree
+    k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
+    bounds = RecordBounds.of(Norms(k * UNIT, k * UNIT**2, UNIT), _swap(d, moments))
+    return (bounds.swap if swap else bounds.one), k
 
 
-def _swap(domain: Domain, moments: Moments) -> Norms | None:
-    return moments_swap(moments.degree, len(domain), unit=UNIT) if moments.order == 1 else None
+def _swap(d: int, moments: Moments) -> Norms | None:
+    return moments_swap(moments.degree, d, unit=UNIT) if moments.order == 1 else None
 
 
 def _basis(domain: Domain, moments: Moments) -> TensorBasis:
@@ -150,16 +157,17 @@ def _basis(domain: Domain, moments: Moments) -> TensorBasis:
             for a, b in itertools.product(degrees, degrees)
             if a + b <= moments.degree
         ]
-    return TensorBasis(domain, tuple(terms), unit=UNIT, swap=_swap(domain, moments))
+    return TensorBasis(domain, tuple(terms), unit=UNIT, swap=_swap(len(domain), moments))
 
 
 def _indicators(domain: Domain) -> list[Indicator]:
-    """Cells that may be released and have no point: special values, missing values."""
-    return [
-        Indicator(j, int(cell))
-        for j, axis in enumerate(domain.axes)
-        for cell in np.flatnonzero(np.isnan(axis.points) & axis.emitted)
-    ]
+    """Cells that may be released and have no point, special and missing values; only the hidden cell comes after."""
+    indicators = []
+    for j, axis in enumerate(domain.axes):
+        grid, size = axis.grid, axis.size
+        first = size - (grid.size - grid.regular)
+        indicators += [Indicator(j, first + i) for i in range(grid.visible - grid.regular)]
+    return indicators
 
 
 def _axis(name: str, column: Column) -> Axis:
@@ -171,6 +179,11 @@ def _axis(name: str, column: Column) -> Axis:
     inside = np.floor(edges * grid.regular).astype(np.int64)
     starts = np.unique(np.concatenate([inside, np.arange(grid.regular, grid.size)]))
     return Axis(name, column, starts, np.arange(len(starts)))
+
+
+def _fine_cells(rows: float) -> int:
+    """Return cells per column so many that rounding to their points is below the noise of this many rows."""
+    return min(CELLS, max(LEAST_CELLS, 1 << math.ceil(math.log2(rows))))
 
 
 def _enough(moments: int) -> int:
