@@ -76,7 +76,10 @@ class Release(Generic[OutputT_co]):
 
 
 class Mechanism(Protocol[OutputT_co]):
-    """A program that asks the curator and never sees a row."""
+    """A program that asks the curator and never sees a row.
+
+    Costs ``loss`` when it is released, for the curator's neighbours.
+    """
 
     @property
     def loss(self) -> Spend:
