@@ -277,7 +277,8 @@ def _assumptions(declared: Schema | None, complete: Schema, rows_are_public: boo
     open_ = complete.names if declared is None else declared.undeclared
     given = [name for name in complete if name not in open_]
     if given:
-        lines.append(f"bounds and levels of {', '.join(given)} were declared and do not come from this table")
+        which = "all columns" if not open_ else ", ".join(given)
+        lines.append(f"bounds and levels of {which} were declared and do not come from this table")
     if rows_are_public:
         lines.append("the number of rows is public")
     if complete.constraints:

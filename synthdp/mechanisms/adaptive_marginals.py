@@ -238,7 +238,7 @@ class _Run:
     def measure(self, domain: Domain, plan: Plan) -> list[NoisyTable]:
         tables = []
         for clique, share in plan.shares.items():
-            step = "marginal " + " × ".join(domain.names[j] for j in clique)
+            step = "marginals of several columns: " + " × ".join(domain.names[j] for j in clique)
             found = self.account.measure(Marginals(domain, (clique,)), spend=self.purse.part(share), step=step)
             self.measured.append(found)
             tables.append(NoisyTable(clique=clique, counts=found.answers, stddev=found.stddev))

@@ -102,7 +102,9 @@ def _no_epsilon(loss: PrivacyLoss) -> float:
 
 def _with_bounds(room: Room, name: str, column: Column, loss: PureDP, spend: Spend[Any]) -> Column:
     half = loss.fraction(0.5)
-    counts, stddev = _noisy_histogram(room, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"range of {name!r}")
+    counts, stddev = _noisy_histogram(
+        room, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
+    )
     present = np.flatnonzero(counts > stddev * math.log(1000 * len(counts)))
     lower, upper = _range(int(present[0]), int(present[-1])) if len(present) else (0.0, 1.0)
     width = (upper - lower) / PARTS
@@ -110,7 +112,7 @@ def _with_bounds(room: Room, name: str, column: Column, loss: PureDP, spend: Spe
     def part(values: FloatArray) -> FloatArray:
         return np.clip(np.floor((values - lower) / width), 0, PARTS - 1)
 
-    counts, stddev = _noisy_histogram(room, name, part, PARTS, half, spend, step=f"bounds of {name!r}")
+    counts, stddev = _noisy_histogram(room, name, part, PARTS, half, spend, step=f"discovered bounds: {name}")
     filled = np.flatnonzero(counts > stddev)
     if len(filled):
         lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
@@ -217,7 +219,7 @@ def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spe
     moved = rows * (2 if room.adjacency.rows_are_public else 1)
     scale, threshold = noise.laplace_threshold_for(moved, moved, rows, epsilon=loss.epsilon, delta=loss.delta)
     item = Item(
-        step=f"levels of {name!r}",
+        step=f"discovered levels: {name}",
         mechanism="thresholded discrete Laplace",
         answers=MOST_LEVELS,
         sensitivity=float(moved),

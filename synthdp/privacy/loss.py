@@ -7,6 +7,7 @@ that ask many questions with Gaussian noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -187,6 +188,31 @@ def components(loss: PrivacyLoss) -> tuple[float, float]:
             return rho, 0.0
         case GaussianDP(mu):
             return mu * mu, 0.0
+
+
+def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
+    """Return one or more losses of one currency added up.
+
+    Costs nothing: arithmetic.
+
+    Raises
+    ------
+    ParameterError
+        If they are of different currencies.
+    """
+    kinds = {type(loss) for loss in losses}
+    if len(kinds) != 1:
+        raise ParameterError("losses of different currencies do not add up")
+    main = sum(components(loss)[0] for loss in losses)
+    match losses[0]:
+        case PureDP():
+            return PureDP(main)
+        case ApproxDP():
+            return ApproxDP(main, sum(components(loss)[1] for loss in losses))
+        case ZCDP():
+            return ZCDP(main)
+        case GaussianDP():
+            return GaussianDP(math.sqrt(main))
 
 
 def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synthdp.privacy.adjacency import Adjacency, Neighbors
-from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, from_document, to_document
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, combined, from_document, to_document
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
 
@@ -82,16 +82,24 @@ class Receipt:
                 f"  attacker    a 50:50 guess about one unit becomes right at most {self.odds:.1%} of the time"
             )
         lines.append("  spent on")
-        width = max((len(item.step) for item in self.items), default=0)
-        lines += [
-            f"    {item.step:<{width}}  {item.loss!s:<14}  {item.answers} answers, {item.mechanism} noise, "
-            f"stddev {item.stddev:.4g}"
-            for item in self.items
-        ]
+        rows = [_line(group) for group in self.groups()]
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
+        lines += [f"    {step:<{widths[0]}}  {loss:<{widths[1]}}  {rest}" for step, loss, rest in rows]
         for title, texts in (("assumed", self.assumptions), ("notes", self.notes)):
             lines += [f"  {title if i == 0 else '':<10}  {text}" for i, text in enumerate(texts)]
         where = UNTRACKED if self.ledger is None else f"recorded in '{self.ledger}' for data set {self.dataset!r}"
         return "\n".join([*lines, f"  ledger      {where}"])
+
+    def groups(self) -> list[tuple[Item, ...]]:
+        """Return the items in order, those of one kind together: steps whose first words are the same.
+
+        Costs nothing: a record.
+        """
+        found: dict[tuple[str, str, type[PrivacyLoss]], list[Item]] = {}
+        for item in self.items:
+            kind = item.step.partition(":")[0]
+            found.setdefault((kind, item.mechanism, type(item.loss)), []).append(item)
+        return [tuple(items) for items in found.values()]
 
     @property
     def odds(self) -> float | None:
@@ -148,3 +156,13 @@ class Receipt:
             ledger=document["ledger"],
             dataset=document["dataset"],
         )
+
+
+def _line(items: tuple[Item, ...]) -> tuple[str, str, str]:
+    kind = items[0].step.partition(":")[0]
+    step = items[0].step if len(items) == 1 else f"{kind}: {len(items)} of them"
+    low, high = min(item.stddev for item in items), max(item.stddev for item in items)
+    spread = f"{low:.4g}" if high - low < 1e-3 * high else f"{low:.4g} to {high:.4g}"
+    answers = sum(item.answers for item in items)
+    rest = f"{answers} answer{'s' * (answers > 1)}, {items[0].mechanism} noise, stddev {spread}"
+    return step, str(combined([item.loss for item in items])), rest
