@@ -9,17 +9,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
-from synthdp.arrays import Answers, Codes, IntArray, Weights
+from synthdp.arrays import Answers, IntArray
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
-from synthdp.fit.multiplicative_weights import MultiplicativeWeights
-from synthdp.fit.problem import FitProblem
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.cell_fit import CellFit
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.protocol import Release
-from synthdp.mechanisms.row_total import RowTotal, check_share, row_total
+from synthdp.mechanisms.row_total import check_share, row_total
 from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
 from synthdp.queries.distances import MarginalDistances
@@ -88,12 +86,14 @@ class MWEM:
         account = curator.open_account(loss, currency=ZCDP)
         total = row_total(account, self.workload.domain, share=self.total_share)
         each = total.rest.split(2 * self.rounds)
-        fit = _Fit(cells, total, replay=self.replay)
+        fit = CellFit(cells, total.rows, replay=self.replay)
+        measured: list[Measurements] = []
         tables = []
         for _ in range(self.rounds):
-            expected = fit.expected(self.workload)
-            worst = account.select(_distances(self.workload, expected), spend=each, step="worst part")
-            fit.add(account.measure(_part(self.workload, worst), spend=each, step="part"))
+            distances = _distances(self.workload, fit.expected(self.workload))
+            part = _part(self.workload, account.select(distances, spend=each, step="worst part"))
+            measured.append(account.measure(part, spend=each, step="part"))
+            fit.add(part, measured[-1].answers, measured[-1].stddev)
             tables.append(fit.weights)
         weights = np.mean(tables, axis=0) if self.average else tables[-1]
         model = CellModel.of(curator.schema, self.workload.domain, cells, weights, total=float(total.rows))
@@ -102,59 +102,12 @@ class MWEM:
             output=model,
             loss=loss,
             receipt=curator.receipt(),
-            measurements=(*total.measurements, *fit.measured),
+            measurements=(*total.measurements, *measured),
         )
 
 
-class _Fit:
-    """Weights on the cells, and the measurements they explain."""
-
-    def __init__(self, cells: Codes, total: RowTotal, *, replay: int) -> None:
-        self._cells, self._rows, self._replay = cells, total.rows, replay
-        self._features: list[sp.csr_array] = []
-        self.measured: list[Measurements] = []
-        self.weights: Weights = np.full(len(cells), 1 / len(cells))
-
-    def expected(self, workload: LinearQueries) -> Answers:
-        """Return the (k,) sums that the weights predict, in units of the workload."""
-        if not isinstance(workload, Marginals):
-            return self._rows * (self.weights @ workload.features(self._cells))
-        tables = workload.cells(self._cells)
-        counts = [
-            np.bincount(table - first, weights=self.weights, minlength=size)
-            for table, first, size in zip(tables.T, workload.offsets, workload.sizes, strict=False)
-        ]
-        return np.asarray(self._rows * np.concatenate(counts), np.float64)
-
-    def add(self, measured: Measurements) -> None:
-        """Refit to a new measurement and all before it."""
-        queries = measured.queries
-        if not isinstance(queries, (Marginals, Subset)):
-            raise ParameterError("a measurement must be of one part of the workload")
-        self.measured.append(measured)
-        self._features.append(sp.csr_array((queries.features(self._cells) / queries.unit).T))
-        if self._replay == 0:
-            self.weights = self._updated(self._features[-1], measured)
-        else:
-            self.weights = self._refitted()
-
-    def _updated(self, features: sp.csr_array, measured: Measurements) -> Weights:
-        """Return the paper's update: w exp(q(x) (m - q(w)) / 2n), for each query of the measured part."""
-        missing = measured.answers - self._rows * (features @ self.weights)
-        exponent = features.T @ missing / (2 * self._rows)
-        weights = self.weights * np.exp(exponent - exponent.max())
-        return np.asarray(weights / weights.sum(), np.float64)
-
-    def _refitted(self) -> Weights:
-        answers = np.concatenate([part.answers for part in self.measured]) / self._rows
-        stddev = np.concatenate([np.full(len(part.values), part.stddev) for part in self.measured]) / self._rows
-        features = sp.csc_array(sp.vstack(self._features))
-        problem = FitProblem(A=features, b=answers, stddev=stddev, prior=self.weights)
-        return MultiplicativeWeights(max_iterations=self._replay).solve(problem).weights
-
-
 def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:
-    whole: IntArray = np.rint(expected * RESOLUTION).astype(np.int64)
+    whole: IntArray = np.rint(expected * workload.unit * RESOLUTION).astype(np.int64)
     if isinstance(workload, Marginals):
         return MarginalDistances(workload, whole, RESOLUTION)
     return QueryDistances(workload, whole, RESOLUTION)
