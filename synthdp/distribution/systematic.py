@@ -5,10 +5,14 @@ The only way rows are drawn from tables.  Knows no model; `graphical`, `explicit
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray
 from synthdp.randomness import Generator
+
+_SMALL_GROUP = 256  # rows; smaller groups are shuffled all together, larger ones each on its own, which is faster
 
 
 def systematic_counts(probabilities: FloatArray, totals: IntArray, rng: Generator) -> IntArray:
@@ -60,11 +64,17 @@ def draw_within_groups(probabilities: FloatArray, group: AnyArray, rng: Generato
     counts = systematic_counts(probabilities[present], totals[present], rng)
     cells = np.tile(np.arange(k, dtype=np.min_scalar_type(max(k - 1, 0))), len(present))
     values = np.repeat(cells, counts.ravel())
-    if len(present) <= 1:
-        rng.shuffle(values)
-        return values
-    order = rng.permutation(len(group))
-    order = order[np.argsort(group[order], kind="stable")]  # a radix sort up to 65536 groups
+    ends = np.cumsum(totals[present])
+    if len(present) * _SMALL_GROUP > len(group):
+        order = rng.permutation(len(group))
+        order = order[np.argsort(group[order], kind="stable")]
+    else:
+        for first, end in pairwise([0, *ends.tolist()]):
+            rng.shuffle(values[first:end])
+        if len(present) <= 1:
+            return values
+        radix = group.astype(np.uint16, copy=False) if len(totals) <= 2**16 else group
+        order = np.argsort(radix, kind="stable")
     drawn = np.empty_like(values)
     drawn[order] = values
     return drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,14 +25,24 @@ class Axis:
         (r,) first unit of each run, increasing from 0.
     cells
         (r,) cell of each run; every cell from 0 to the largest occurs.
+
+    Attributes
+    ----------
+    grid
+        The column's units.
+    size
+        Number of cells.
     """
 
     name: str
     column: Column
     starts: IntArray
     cells: IntArray
+    grid: Grid = field(init=False)
+    size: int = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "grid", grid_of(self.column))
         starts, cells = np.array(self.starts, np.int64), np.array(self.cells, np.int64)
         if not (len(starts) == len(cells) > 0 and starts[0] == 0 and (np.diff(starts) > 0).all()):
             raise InternalError("the runs of an axis must start at 0 and increase")
@@ -40,19 +50,10 @@ class Axis:
             raise InternalError("the cells of an axis must be numbered from 0 without gaps")
         object.__setattr__(self, "starts", frozen(starts))
         object.__setattr__(self, "cells", frozen(cells))
+        object.__setattr__(self, "size", int(cells.max()) + 1)
 
     def __repr__(self) -> str:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
-
-    @property
-    def grid(self) -> Grid:
-        """The column's units."""
-        return grid_of(self.column)
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return int(self.cells.max()) + 1
 
     def cells_of(self, units: Units) -> Units:
         """Return the cell of every unit, (n,) in the narrowest unsigned type."""
@@ -94,17 +95,24 @@ class Axis:
         InternalError
             If a cell may not be released.
         """
-        order = np.argsort(self.cells, kind="stable")
-        length = self._lengths(self.grid.visible)[order]
-        before = np.cumsum(length) - length
         width = self.width
-        if len(cells) and not width[np.unique(cells)].all():
+        present = np.bincount(cells, minlength=self.size) > 0
+        if not width[present].all():
             raise InternalError(f"a row was drawn in a cell of column {self.name!r} that is never released")
-        first = np.cumsum(width) - width
-        place = first[cells] + np.floor(rng.random(len(cells)) * width[cells]).astype(np.int64)
-        run = np.searchsorted(before, place, side="right") - 1
-        run = np.where(length[run] == 0, np.searchsorted(np.cumsum(length), place, side="right"), run)
-        return narrow(self.starts[order][run] + place - before[run], self.grid.size)
+        order = np.argsort(self.cells, kind="stable")
+        runs = np.bincount(self.cells, minlength=self.size)
+        first_run = (np.cumsum(runs) - runs)[cells]
+        place = np.zeros(len(cells), np.int64)
+        if width[present].max(initial=1) > 1:
+            place = (rng.random(len(cells)) * width[cells]).astype(np.int64)
+        starts, length = self.starts[order], self._lengths(self.grid.visible)[order]
+        run, before = first_run, np.zeros(1, np.int64)
+        if runs[present].max(initial=1) > 1:  # the runs of a cell one after the other
+            passed = np.cumsum(length)
+            place += (passed - length)[first_run]
+            run = np.searchsorted(passed, place, side="right")
+            before = (passed - length)[run]
+        return narrow(starts[run] + place - before, self.grid.size)
 
     def _lengths(self, stop: int) -> IntArray:
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

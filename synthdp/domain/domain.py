@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,27 +22,28 @@ class Domain:
     ----------
     axes
         One axis per column, in order.
+
+    Attributes
+    ----------
+    names
+        Column names.
+    shape
+        Number of cells of each axis.
     """
 
     axes: tuple[Axis, ...]
+    names: tuple[str, ...] = field(init=False)
+    shape: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tuple(self.axes))
+        object.__setattr__(self, "names", tuple(axis.name for axis in self.axes))
+        object.__setattr__(self, "shape", tuple(axis.size for axis in self.axes))
         if not self.axes or len(set(self.names)) < len(self.axes):
             raise ParameterError("a domain needs one or more axes with different names")
 
     def __len__(self) -> int:
         return len(self.axes)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names."""
-        return tuple(axis.name for axis in self.axes)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of cells of each axis."""
-        return tuple(axis.size for axis in self.axes)
 
     @property
     def cells(self) -> int:
@@ -68,10 +69,10 @@ class Domain:
 
     def codes(self, units: Mapping[str, Units]) -> Codes:
         """Return the cell codes of rows given by their units, (n, d) in Fortran order."""
-        columns = [axis.cells_of(units[axis.name]) for axis in self.axes]
-        codes = np.empty((len(columns[0]), len(columns)), np.result_type(*columns), order="F")
-        for j, column in enumerate(columns):
-            codes[:, j] = column
+        rows = len(units[self.names[0]])
+        codes = np.empty((rows, len(self)), np.min_scalar_type(max(self.shape) - 1), order="F")
+        for j, axis in enumerate(self.axes):
+            codes[:, j] = axis.cells_of(units[axis.name])
         return codes
 
     def units(self, codes: Codes, rng: Generator) -> dict[str, Units]:

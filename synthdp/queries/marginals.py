@@ -5,16 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.queries.counting import Clique, count_tables
 from synthdp.queries.protocol import Norms, RecordBounds
-
-Clique: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,11 +79,7 @@ class Marginals:
 
     def sums(self, codes: Codes) -> Totals:
         """Return the counts, (k,)."""
-        counts = [
-            np.bincount(self.domain.ravel(codes, clique), minlength=size)
-            for clique, size in zip(self.cliques, self.sizes, strict=True)
-        ]
-        return np.concatenate(counts).astype(np.int64)
+        return count_tables(codes, self.domain.shape, self.cliques)
 
     def finish(self, sums: Totals) -> Totals:
         """Return the counts as they are."""
