@@ -17,6 +17,9 @@ from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units, nar
 from synthdp.domain.grid import Grid, edges_of, grid_of, has_labels, labels_of
 from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Identifier, Integer
 
+LARGEST_WHOLE = 2**62
+"""Whole numbers beyond are clipped before anything else; no declared bound lies beyond."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
@@ -62,7 +65,9 @@ def encode(column: Column, raw: RawColumn) -> Units:
     if has_labels(column):
         units = _encode_labels(column, grid, raw if isinstance(raw, Labels) else labels_of_numbers(raw))
     else:
-        units = _encode_numbers(column, grid, raw if isinstance(raw, Numbers) else numbers_of_labels(raw))
+        if isinstance(raw, Labels):
+            raw = whole_numbers_of_labels(raw) if isinstance(column, Integer) else numbers_of_labels(raw)
+        units = _encode_numbers(column, grid, raw)
     return narrow(units, grid.size)
 
 
@@ -156,25 +161,48 @@ def labels_of_numbers(raw: Numbers) -> Labels:
 
 
 def numbers_of_labels(raw: Labels) -> Numbers:
-    """Return labels as numbers; what is no number is missing."""
+    """Return labels as real numbers; what is no number is missing."""
     of_level = np.array([*(_number(level) for level in raw.levels), math.nan])
     return Numbers(of_level[raw.codes])
+
+
+def whole_numbers_of_labels(raw: Labels) -> Numbers:
+    """Return labels as the nearest whole numbers, exact to 63 bits; what is no number is missing."""
+    found = [*(_whole_number(level) for level in raw.levels), None]
+    values = np.array([0 if number is None else number for number in found], np.int64)
+    missing = np.array([number is None for number in found])[raw.codes]
+    return Numbers(values[raw.codes], missing if missing.any() else None)
 
 
 def _number(level: object) -> float:
     try:
         return float(level)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        return math.inf if level > 0 else -math.inf  # type: ignore[operator]
+    except (TypeError, ValueError, ArithmeticError):
         return math.nan
+
+
+def _whole_number(level: object) -> int | None:
+    try:
+        number = round(int(level) if isinstance(level, str) else level)  # type: ignore[call-overload]
+    except (TypeError, ValueError, ArithmeticError):  # also infinity, and texts of numbers that are not whole
+        real = _number(level)
+        if math.isnan(real):
+            return None
+        number = round(max(-LARGEST_WHOLE, min(real, LARGEST_WHOLE)))
+    return max(-LARGEST_WHOLE, min(int(number), LARGEST_WHOLE))
 
 
 def _decimal_values(column: Continuous, grid: Grid, units: IntArray) -> FloatArray:
     """Value of each regular unit: the bounds themselves at the ends, else the decimal with the fewest digits."""
-    different, inverse = np.unique(units, return_inverse=True)
+    present = np.zeros(grid.regular, np.bool_)
+    present[units] = True
+    different = np.flatnonzero(present)
     values = shortest_decimals(edges_of(column, different), edges_of(column, different + 1))
     values[different == 0] = column.lower
     values[different == grid.regular - 1] = column.upper
-    return values[inverse]
+    return values[(np.cumsum(present) - 1)[units]]
 
 
 def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
@@ -185,16 +213,16 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
     low, high
         (n,) ends of the intervals.
     """
-    values, open_ = low.copy(), np.ones(len(low), np.bool_)
+    values, open_ = low.copy(), np.arange(len(low))
     widest = float(np.max(high - low, initial=0.0))
     first = -math.floor(math.log10(widest)) - 1 if widest > 0 else 0
     for digits in range(first, first + 18):
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.ceil(low * 10.0**digits) if digits >= 0 else np.ceil(low / 10.0**-digits)
             rounded = scaled / 10.0**digits if digits >= 0 else scaled * 10.0**-digits
-        fits = open_ & (low <= rounded) & (rounded < high)
-        values[fits] = rounded[fits]
-        open_ &= ~fits
+        fits = (low <= rounded) & (rounded < high)
+        values[open_[fits]] = rounded[fits]
+        open_, low, high = open_[~fits], low[~fits], high[~fits]
     return values
 
 

@@ -6,17 +6,19 @@ Types and names are public; nothing here holds a value of a row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from synthdp.domain.encoder import Labels, Numbers, RawColumn
-from synthdp.domain.grid import labels_of
-from synthdp.errors import FormatError
-from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Duration, Integer, Ordinal
+from synthdp.domain.encoder import Labels, RawColumn, decode
+from synthdp.domain.grid import grid_of
+from synthdp.errors import DataError, FormatError
+from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer, is_complete
 from synthdp.schema.schema import Schema
+from synthdp.tables.frames import FrameSource
+from synthdp.tables.library import library_named
+from synthdp.tables.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,23 +28,76 @@ class TableFormat:
     Parameters
     ----------
     library
-        Name of the dataframe library.
+        ``"pandas"``, ``"polars"``, ``"polars lazy"``, ``"pyarrow"`` or ``"duckdb"``.
     dtypes
-        The library's own name of each column's type.
+        The public name of each column's type, in the order of the columns.  Categories are no part of it: they are the
+        levels of the schema.
     """
 
     library: str
     dtypes: tuple[tuple[str, str], ...]
 
     @classmethod
-    def default(cls, schema: Schema) -> TableFormat:
-        """Return pandas with the types that suit a schema."""
-        return cls(library="pandas", dtypes=tuple((name, _default_dtype(column)) for name, column in schema.items()))
+    def of(cls, source: Source, schema: Schema) -> TableFormat:
+        """Return the form of a table, for the columns of a schema; of a file, pandas with suitable types.
 
-    def build(self, schema: Schema, columns: Mapping[str, RawColumn]) -> Any:  # noqa: ANN401 - a frame of any library
-        """Return a table in this format from raw columns of the schema."""
-        dtypes = dict(self.dtypes)
-        return pd.DataFrame({name: _pandas(schema[name], columns[name], dtypes[name]) for name in dtypes})
+        Looks at names and types only.
+
+        Raises
+        ------
+        DataError
+            If a column's type cannot hold what the schema declares for it, so that nothing is spent in vain.
+        """
+        if not isinstance(source, FrameSource):
+            order = [name for name in source.names if name in schema]
+            default = dict(cls.default(schema).dtypes)
+            return cls(library="pandas", dtypes=tuple((name, default[name]) for name in order))
+        form = cls(
+            library=source.library,
+            dtypes=tuple((name, source.dtypes[name]) for name in source.names if name in schema),
+        )
+        for name, dtype in form.dtypes:
+            column = _example(schema[name])
+            try:
+                library_named(form.library).array(column, _sample(column), dtype)
+            except FormatError as error:
+                raise DataError(
+                    f"column {name!r} of type {dtype} cannot be released as declared, {type(column).__name__}: {error}; "
+                    "declare another kind, convert the column, or drop it"
+                ) from None
+        return form
+
+    @classmethod
+    def default(cls, schema: Schema, *, library: str = "pandas") -> TableFormat:
+        """Return a library with the types that suit a schema."""
+        suits = library_named(library).default_type
+        return cls(library=library, dtypes=tuple((name, suits(column)) for name, column in schema.items()))
+
+    def without_impossible_nulls(self, schema: Schema) -> Schema:
+        """Return a schema in which columns whose types cannot hold a missing value are not nullable."""
+        can_be_null = library_named(self.library).can_be_null
+        full = {name for name, dtype in self.dtypes if schema[name].nullable and not can_be_null(dtype)}
+        return schema.replace({name: replace(schema[name], nullable=False) for name in full}) if full else schema
+
+    def build(self, schema: Schema, columns: Mapping[str, RawColumn]) -> Any:
+        """Return a table in this format from raw columns of the schema.
+
+        A missing value in a pandas column of numpy whole numbers or booleans, which cannot hold one, makes that
+        column's type the nullable one of the same size.
+
+        Raises
+        ------
+        FormatError
+            If the library is not installed, or knows no such type, or the type cannot hold the column.
+        """
+        library = library_named(self.library)
+        arrays = {}
+        for name, dtype in self.dtypes:
+            try:
+                arrays[name] = library.array(schema[name], columns[name], dtype)
+            except FormatError as error:
+                raise FormatError(f"column {name!r} cannot be made of type {dtype}: {error}") from None
+        return library.frame(arrays)
 
     def to_document(self) -> dict[str, Any]:
         """Return the format as a JSON document."""
@@ -64,44 +119,23 @@ class TableFormat:
             raise FormatError("a table format must name a library and its column types") from None
 
 
-def _default_dtype(column: Column) -> str:
+def _example(column: Column) -> Column:
+    """Return a declared column of the same kind, if this one is not: what matters is the kind."""
+    if is_complete(column):
+        return column
     match column:
-        case Continuous():
-            return "float64"
-        case Integer():
-            return "Int64" if column.nullable else "int64"
-        case Boolean():
-            return "boolean" if column.nullable else "bool"
+        case Continuous() | Integer() | Duration():
+            return replace(column, lower=0, upper=1)
         case Datetime():
-            return "datetime64[us]"
-        case Duration():
-            return "timedelta64[us]"
-        case Categorical() | Ordinal():
-            texts = all(isinstance(level, str) for level in labels_of(column))
-            return "str" if texts else "object"
+            return replace(column, lower="2000-01-01", upper="2001-01-01")
         case _:
-            return "object"
+            return column
 
 
-def _pandas(column: Column, raw: RawColumn, dtype: str) -> pd.Series[Any]:
-    if isinstance(raw, Labels):
-        values = np.array([*raw.levels, None], dtype=object)[raw.codes]
-        if dtype == "category":
-            levels = pd.CategoricalDtype(list(raw.levels), ordered=isinstance(column, Ordinal))
-            return pd.Series(pd.Categorical(values, dtype=levels))
-        return pd.Series(values, dtype=object).astype(dtype)  # type: ignore[call-overload,no-any-return]
-    return _numeric(column, raw, dtype)
-
-
-def _numeric(column: Column, raw: Numbers, dtype: str) -> pd.Series[Any]:
-    if isinstance(column, (Datetime, Duration)):
-        kind = "datetime64[us]" if isinstance(column, Datetime) else "timedelta64[us]"
-        moments = raw.values.astype(np.int64).view(kind)
-        if raw.missing is not None:
-            moments = np.where(raw.missing, np.array("NaT", kind), moments)
-        series = pd.Series(moments)
-        zone = getattr(pd.api.types.pandas_dtype(dtype), "tz", None)
-        return (series.dt.tz_localize("UTC") if zone is not None else series).astype(dtype)  # type: ignore[no-any-return,call-overload]
-    if raw.missing is None:
-        return pd.Series(raw.values).astype(dtype)  # type: ignore[no-any-return,call-overload]
-    return pd.Series(raw.values).astype("object").mask(raw.missing, None).astype(dtype)  # type: ignore[no-any-return,call-overload]
+def _sample(column: Column) -> RawColumn:
+    """Return a few values that a released column may have, from its declaration alone."""
+    if not is_complete(column):
+        return Labels([], np.zeros(0, np.int64))
+    grid = grid_of(column)
+    units = [0, grid.regular - 1, *range(grid.regular, grid.regular + len(grid.special))]
+    return decode(column, np.array(units, np.uint64))

@@ -1,4 +1,4 @@
-"""Dataframes in memory, of any library that narwhals knows, to raw columns and back."""
+"""Dataframes in memory, of any library that narwhals knows, as sources of rows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 import pandas as pd
 
-from synthdp.arrays import AnyArray, BoolArray, IntArray
-from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError
-from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Duration, Integer
+from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.tables.library import library_named
 
 
 class FrameSource:
@@ -21,7 +20,7 @@ class FrameSource:
     Parameters
     ----------
     table
-        A dataframe of pandas, polars or pyarrow, or a lazy one, which is collected.
+        A dataframe of pandas, polars or pyarrow, or a lazy one (polars, DuckDB, ...), which is collected here.
 
     Raises
     ------
@@ -30,10 +29,16 @@ class FrameSource:
     """
 
     def __init__(self, table: object) -> None:
-        self._frame = _frame(table)
+        self._frame = frame_of(table)
+        self.library = _library_name(table, self._frame)
+        self._native = self._frame.to_native()
+        if self.library == "pandas" and not isinstance(self._native, pd.DataFrame):
+            self._native = self._frame.to_pandas()  # modin and its like
+        types = table if self.library == "duckdb" else self._native
+        self.dtypes: Mapping[str, str] = library_named(self.library).type_names(types)
 
     def __repr__(self) -> str:
-        return f"FrameSource({len(self.names)} columns)"
+        return f"FrameSource({self.library}, {len(self.names)} columns)"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,130 +50,82 @@ class FrameSource:
         """Whether there is no row at all."""
         return len(self._frame) == 0
 
-    def series(self, name: str) -> nw.Series[Any]:
-        """Return one column."""
-        return self._frame[name]
+    def kind(self, name: str) -> Column:
+        """Return the kind of column that a column's type suggests, with bounds or levels left open.
+
+        Looks at the type only, never at a value.
+        """
+        nullable = library_named(self.library).can_be_null(self.dtypes[name])
+        return _kind_of(self._frame.collect_schema()[name], nullable=nullable)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield the whole frame as one block."""
-        block = {name: read_column(self._frame[name], column) for name, column in columns.items()}
-        block |= {name: _labels(self._frame[name]) for name in extra}
+        read = library_named(self.library).read
+        block = {name: read(self._native[name], column) for name, column in columns.items()}
+        block |= {name: read(self._native[name], Identifier()) for name in extra if name not in block}
         yield block
 
 
-def read_column(series: nw.Series[Any], column: Column) -> RawColumn:
-    """Return a series as raw values of a declared kind; what does not fit the kind is missing."""
-    match column:
-        case Continuous() | Integer():
-            return _numbers(series)
-        case Datetime():
-            return _moments(series)
-        case Duration():
-            return _durations(series)
-        case _:
-            return _labels(series)
+def frame_of(table: object) -> nw.DataFrame[Any]:
+    """Return a dataframe of any library as one of narwhals', collected if it is lazy.
 
-
-def infer_column(series: nw.Series[Any]) -> Column:
-    """Return the kind of column that a series' type suggests, with bounds or levels left open.
-
-    Looks at the type only, never at a value.
+    Raises
+    ------
+    DataError
+        If it is no dataframe, or has column names that are not texts or not different.
     """
-    dtype = series.dtype
-    can_be_null = not (
-        nw.get_native_namespace(series) is pd
-        and isinstance(series.to_native().dtype, np.dtype)
-        and series.to_native().dtype.kind in "iub"
-    )
-    if dtype.is_integer():
-        return Integer(nullable=can_be_null)
-    if dtype.is_numeric():
-        return Continuous(nullable=True)
-    if dtype == nw.Boolean:
-        return Boolean(nullable=can_be_null)
-    if dtype == nw.Datetime or dtype == nw.Date:
-        return Datetime(nullable=True, resolution="D" if dtype == nw.Date else "s")
-    if dtype == nw.Duration:
-        return Duration(nullable=True)
-    return Categorical(nullable=True, other="other")
-
-
-def _frame(table: object) -> nw.DataFrame[Any]:
     if isinstance(table, pd.DataFrame):
-        names = list(table.columns)
-        if not all(isinstance(name, str) for name in names):
-            raise DataError(
-                "column names must be texts: rename the columns, for example with table.columns.astype(str)"
-            )
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise DataError(f"column {repeated[0]!r} occurs more than once")
+        _check_names(list(table.columns))
+    elif type(table).__module__.split(".")[0] == "pyarrow" and hasattr(table, "column_names"):
+        _check_names(list(table.column_names))
     try:
         frame = nw.from_native(table)  # type: ignore[call-overload]
     except TypeError:
         raise DataError(f"the table must be a dataframe, not {type(table).__name__}") from None
     if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
+        frame = _collected(frame)
     if not isinstance(frame, nw.DataFrame):
         raise DataError(f"the table must be a dataframe, not {type(table).__name__}")
     return frame
 
 
-def _numbers(series: nw.Series[Any]) -> RawColumn:
-    dtype = series.dtype
-    if dtype == nw.Boolean:
-        series = series.cast(nw.Int8)
-        dtype = series.dtype
+def _check_names(names: list[object]) -> None:
+    if not all(isinstance(name, str) for name in names):
+        raise DataError("column names must be texts: rename the columns, for example with table.columns.astype(str)")
+    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"column {repeated[0]!r} occurs more than once")
+
+
+def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    try:
+        return frame.collect()
+    except ImportError:
+        raise DataError("a lazy table needs pyarrow to be collected: pip install 'synthdp[arrow]'") from None
+    except Exception:  # noqa: BLE001 - any engine may fail, and its own message may quote a value
+        raise DataError("the lazy table could not be collected: collect it first to see why") from None
+
+
+def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:
+    module = type(table).__module__.split(".")[0].lstrip("_")
+    if module == "duckdb":
+        return "duckdb"
+    if frame.implementation.is_polars():
+        return "polars lazy" if type(table).__name__ == "LazyFrame" else "polars"
+    return "pandas" if frame.implementation.is_pandas_like() else "pyarrow"
+
+
+def _kind_of(dtype: Any, *, nullable: bool) -> Column:
     if dtype.is_integer():
-        missing = _missing(series)
-        filled = series.fill_null(0) if missing is not None else series
-        return Numbers(_int64(filled.to_numpy()), missing)
+        return Integer(nullable=nullable)
     if dtype.is_numeric():
-        return Numbers(np.asarray(series.cast(nw.Float64).to_numpy(), np.float64))
-    return _labels(series)
-
-
-def _int64(values: AnyArray) -> IntArray:
-    if values.dtype == np.uint64:
-        values = np.minimum(values, np.uint64(2**63 - 1))
-    return np.asarray(values, np.int64)
-
-
-def _missing(series: nw.Series[Any]) -> BoolArray | None:
-    missing = np.asarray(series.is_null().to_numpy(), np.bool_)
-    return missing if missing.any() else None
-
-
-def _moments(series: nw.Series[Any]) -> RawColumn:
-    if series.dtype == nw.Date:
-        series = series.cast(nw.Datetime("us"))
-    if series.dtype == nw.Datetime:
-        return _whole(series, series.dt.timestamp("us"))
-    values = pd.to_datetime(pd.Series(_objects(series)), errors="coerce", utc=True, format="ISO8601")
-    micros = values.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
-    return Numbers(np.where(np.isnat(micros), 0, micros.astype(np.int64)), np.isnat(micros))
-
-
-def _durations(series: nw.Series[Any]) -> RawColumn:
-    if series.dtype == nw.Duration:
-        return _whole(series, series.dt.total_microseconds())
-    values = pd.to_timedelta(pd.Series(_objects(series)), errors="coerce").to_numpy(dtype="timedelta64[us]")
-    return Numbers(np.where(np.isnat(values), 0, values.astype(np.int64)), np.isnat(values))
-
-
-def _whole(series: nw.Series[Any], micros: nw.Series[Any]) -> Numbers:
-    missing = _missing(series)
-    filled = micros.fill_null(0) if missing is not None else micros
-    return Numbers(np.nan_to_num(np.asarray(filled.to_numpy())).astype(np.int64), missing)
-
-
-def _labels(series: nw.Series[Any]) -> Labels:
-    codes, levels = pd.factorize(_objects(series), use_na_sentinel=True)
-    return Labels(list(levels), codes.astype(np.int64))
-
-
-def _objects(series: nw.Series[Any]) -> AnyArray:
-    native = series.to_native()
-    if isinstance(native, pd.Series):
-        return np.asarray(native.to_numpy(dtype=object))
-    return np.asarray(series.to_list(), dtype=object)
+        return Continuous(nullable=True)
+    if dtype == nw.Boolean:
+        return Boolean(nullable=nullable)
+    if dtype == nw.Date:
+        return Datetime(nullable=True, resolution="D")
+    if dtype == nw.Datetime:
+        return Datetime(nullable=True)
+    if dtype == nw.Duration:
+        return Duration(nullable=True)
+    return Categorical(nullable=True, other="other")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synthdp.errors import SchemaError
 from synthdp.schema.schema import Schema
-from synthdp.tables.frames import FrameSource, infer_column
+from synthdp.tables.frames import FrameSource
 from synthdp.tables.source import Source
 
 
@@ -25,4 +25,4 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
     """
     if not isinstance(source, FrameSource):
         raise SchemaError("a schema must be given for a table that is not a dataframe")
-    return Schema({name: infer_column(source.series(name)) for name in source.names if name != without})
+    return Schema({name: source.kind(name) for name in source.names if name != without})
