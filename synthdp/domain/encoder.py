@@ -162,8 +162,8 @@ def labels_of_numbers(raw: Numbers) -> Labels:
 
 def numbers_of_labels(raw: Labels) -> Numbers:
     """Return labels as real numbers; what is no number is missing."""
-    of_level = np.array([*(_number(level) for level in raw.levels), math.nan])
-    return Numbers(of_level[raw.codes])
+    of_level: FloatArray = np.array([*(_number(level) for level in raw.levels), math.nan], np.float64)
+    return Numbers(np.asarray(of_level[raw.codes]))
 
 
 def whole_numbers_of_labels(raw: Labels) -> Numbers:
@@ -202,7 +202,7 @@ def _decimal_values(column: Continuous, grid: Grid, units: IntArray) -> FloatArr
     values = shortest_decimals(edges_of(column, different), edges_of(column, different + 1))
     values[different == 0] = column.lower
     values[different == grid.regular - 1] = column.upper
-    return values[(np.cumsum(present) - 1)[units]]
+    return np.asarray(values[(np.cumsum(present) - 1)[units]])
 
 
 def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
