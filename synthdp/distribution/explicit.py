@@ -88,8 +88,8 @@ class Explicit:
         """
         check_rows(rows)
         weights = self.weights.copy()
-        for column, mask in check_evidence(given, self.shape).items():
-            weights *= mask[self.codes[:, column]]
+        for column, likelihood in check_evidence(given, self.shape).items():
+            weights *= likelihood[self.codes[:, column]]
         points = np.flatnonzero(weights)
         if not points.size:
             raise impossible(given or {})

@@ -126,7 +126,7 @@ class Graphical:
     def condition(self, given: Evidence) -> Graphical:
         """Return the distribution given evidence on columns, exactly.
 
-        The probability of the evidence is exp of the difference of the two ``log_partition``.
+        The probability of a mask is exp of the difference of the two ``log_partition``.
 
         Raises
         ------
@@ -134,9 +134,10 @@ class Graphical:
             If the evidence does not fit the columns or has probability 0.
         """
         potentials = dict(self.potentials)
-        for column, mask in check_evidence(given, self.shape).items():
+        for column, likelihood in check_evidence(given, self.shape).items():
             before = potentials.get((column,), np.zeros(self.shape[column]))
-            potentials[(column,)] = np.where(mask, before, -np.inf)
+            with np.errstate(divide="ignore"):
+                potentials[(column,)] = before + np.log(likelihood)
         try:
             return Graphical.calibrated(self.tree, potentials)
         except ParameterError:

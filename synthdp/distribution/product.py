@@ -57,14 +57,14 @@ class Product:
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None) -> Codes:
         """Draw each column systematically and shuffle it; see `Distribution.sample`."""
         check_rows(rows)
-        masks = check_evidence(given, self.shape)
+        likelihoods = check_evidence(given, self.shape)
         codes = np.empty((rows, len(self.shape)), codes_dtype(self.shape), order="F")
         everyone = np.zeros(rows, np.uint8)
         for j, margin in enumerate(self.margins):
-            allowed = np.where(masks[j], margin, 0.0) if j in masks else margin
-            if not allowed.any():
-                raise impossible({j: masks[j]})
-            codes[:, j] = draw_within_groups(allowed[None, :], everyone, rng)
+            weights = margin * likelihoods[j] if j in likelihoods else margin
+            if not weights.any():
+                raise impossible({j: likelihoods[j]})
+            codes[:, j] = draw_within_groups(weights[None, :], everyone, rng)
         return codes
 
 

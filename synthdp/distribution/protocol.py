@@ -11,13 +11,16 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Codes, Table
+from synthdp.arrays import BoolArray, Codes, FloatArray, Table
 from synthdp.distribution.clique_tables import Clique, Shape
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 
-Evidence: TypeAlias = Mapping[int, BoolArray]
-"""For some columns j, a (k_j,) mask of the codes that remain possible."""
+Evidence: TypeAlias = Mapping[int, BoolArray | FloatArray]
+"""For some columns j, a (k_j,) mask of the codes that remain possible, or how likely each code makes what was seen.
+
+Likelihoods are finite numbers >= 0, up to a factor; the law is then proportional to the model's times theirs.
+"""
 
 
 @runtime_checkable
@@ -52,7 +55,7 @@ class Distribution(Protocol):
         rng
             Source of randomness.
         given
-            Evidence that every row must satisfy; the law is then the exact conditional one.
+            What is known of every row, column by column; the law is then the exact conditional one.
 
         Returns
         -------
@@ -66,16 +69,28 @@ class Distribution(Protocol):
         ...
 
 
-def check_evidence(given: Evidence | None, shape: Sequence[int]) -> dict[int, BoolArray]:
-    """Return the evidence as boolean masks (nothing for ``None``), or raise ParameterError."""
-    masks: dict[int, BoolArray] = {}
-    for column, mask in (given or {}).items():
+def check_evidence(given: Evidence | None, shape: Sequence[int]) -> dict[int, FloatArray]:
+    """Return the evidence as likelihoods (nothing for ``None``) whose largest is 1.
+
+    Raises
+    ------
+    ParameterError
+        If it does not fit the columns, or rules out every code of one.
+    """
+    likelihoods: dict[int, FloatArray] = {}
+    for column, weights in (given or {}).items():
         if not 0 <= column < len(shape):
             raise ParameterError(f"given: column ({column}) must lie within the {len(shape)} columns")
-        masks[column] = np.asarray(mask)
-        if masks[column].dtype != np.bool_ or masks[column].shape != (shape[column],):
-            raise ParameterError(f"given: mask of column {column} must hold {shape[column]} booleans")
-    return masks
+        found = np.asarray(weights)
+        if found.dtype.kind not in "bf" or found.shape != (shape[column],):
+            raise ParameterError(f"given: evidence on column {column} must hold {shape[column]} booleans or numbers")
+        likelihood = found.astype(np.float64)
+        if not np.isfinite(likelihood).all() or (likelihood < 0).any():
+            raise ParameterError(f"given: evidence on column {column} must be finite and at least 0")
+        if not likelihood.any():
+            raise impossible({column: found})
+        likelihoods[column] = likelihood / likelihood.max()
+    return likelihoods
 
 
 def check_rows(rows: int) -> None:
@@ -84,10 +99,16 @@ def check_rows(rows: int) -> None:
         raise ParameterError(f"rows ({rows}) must be at least 0")
 
 
-def impossible(given: Evidence) -> ParameterError:
+class ImpossibleEvidenceError(ParameterError):
+    """The evidence has probability 0 in the distribution."""
+
+
+def impossible(given: Evidence) -> ImpossibleEvidenceError:
     """Return the error for evidence of probability 0; it names columns, never codes."""
     columns = ", ".join(str(column) for column in sorted(given))
-    return ParameterError(f"given (columns {columns}) must have positive probability; it contradicts the distribution")
+    return ImpossibleEvidenceError(
+        f"given (columns {columns}) must have positive probability; it contradicts the distribution"
+    )
 
 
 def codes_dtype(shape: Sequence[int]) -> np.dtype[np.unsignedinteger]:

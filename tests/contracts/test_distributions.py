@@ -102,6 +102,20 @@ def test_the_law_given_evidence_is_the_exact_conditional_one(case):
     assert counts[~kept].sum() == 0
 
 
+def test_likelihoods_weight_the_law_exactly_up_to_their_factor(case):
+    """Evidence that a code makes more or less likely, on a scale that alone would overflow a product."""
+    distribution, joint = case
+    evidence = {1: np.array([0.2, 0.0, 0.7]) * 1e200, 3: np.array([3.0, 1.0, 0.5, 2.0]) * 1e200}
+    rows = all_rows(SHAPE)
+    weighted = joint * np.prod([w[rows[:, j]] / 1e200 for j, w in evidence.items()], axis=0)
+    conditional = weighted / weighted.sum()
+    rng = np.random.default_rng(8)
+    draws = [distribution.sample(4, rng, given=evidence) for _ in range(3000)]
+    counts = contingency(np.concatenate(draws), SHAPE, EVERYTHING)
+    deviation = np.sqrt(12_000 * conditional * (1 - conditional))
+    assert (np.abs(counts - 12_000 * conditional) <= 6.2 * deviation).all()
+
+
 def test_every_row_of_a_small_sample_has_the_law_of_the_distribution(case):
     distribution, joint = case
     rng = np.random.default_rng(6)
@@ -135,8 +149,10 @@ def test_evidence_of_probability_zero_is_refused_by_naming_columns_only(case):
     ("evidence", "message"),
     [
         ({5: np.ones(2, bool)}, r"given: column \(5\) must lie within the 5 columns"),
-        ({0: np.ones(3, bool)}, "given: mask of column 0 must hold 2 booleans"),
-        ({0: np.ones(2, int)}, "given: mask of column 0 must hold 2 booleans"),
+        ({0: np.ones(3, bool)}, "given: evidence on column 0 must hold 2 booleans or numbers"),
+        ({0: np.ones(2, int)}, "given: evidence on column 0 must hold 2 booleans or numbers"),
+        ({0: np.array([1.0, -0.5])}, "given: evidence on column 0 must be finite and at least 0"),
+        ({0: np.array([1.0, np.inf])}, "given: evidence on column 0 must be finite and at least 0"),
     ],
 )
 def test_evidence_that_does_not_fit_is_refused(case, evidence, message):

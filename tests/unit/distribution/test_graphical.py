@@ -63,6 +63,20 @@ def test_conditioning_is_exact_and_the_partition_gives_the_probability_of_the_ev
     assert all(mask[sampled[:, j]].all() for j, mask in evidence.items())
 
 
+@given(models(zeros=True), st.integers(0, 999))
+def test_conditioning_on_likelihoods_multiplies_the_joint_table_by_them(model, seed):
+    shape, potentials = model
+    joint, _ = joint_table(shape, potentials)
+    rng = np.random.default_rng(seed)
+    evidence = {j: rng.random(k) * (rng.random(k) < 0.8) for j, k in enumerate(shape)}
+    weighted = joint * np.prod([w[all_rows(shape)[:, j]] for j, w in evidence.items()], axis=0)
+    assume(weighted.sum() > 1e-9)
+    conditional = fitted(shape, potentials).condition(evidence)
+    for clique in subsets(len(shape), len(shape)):
+        expected = margin(shape, weighted / weighted.sum(), clique)
+        np.testing.assert_allclose(conditional.marginal(clique), expected, atol=1e-9)
+
+
 @given(models())
 def test_within_each_separator_cell_counts_are_within_one_of_their_expectation(model):
     shape, potentials = model
@@ -93,11 +107,15 @@ def test_potentials_far_apart_do_not_underflow():
     assert (sampled[:, 0] == 0).all()
 
 
-def test_a_message_that_underflows_one_scale_a_node_is_still_exact():
-    """Each value of column 0 leads to another scale, and what follows brings them level again."""
-    potentials = {(0, 1): np.array([0.0, 0, -1500, -1500]), (0,): np.array([0.0, 1500])}
-    graphical = fitted((2, 2), potentials)
-    np.testing.assert_allclose(graphical.marginal((0, 1)), [0.25] * 4, atol=1e-12)
+def test_a_message_that_underflows_at_one_scale_a_node_is_still_exact():
+    """Each code of column 1 has another scale in the leaf (1, 2), and the root (0, 1) brings them level again."""
+    shape = (4, 2, 2)
+    potentials = {(0, 1): np.tile([0.0, 1500.0], 4), (1, 2): np.array([0.0, 1.0, -1500.0, -1502.0])}
+    graphical = fitted(shape, potentials)
+    assert graphical.tree.nodes == ((0, 1), (1, 2))
+    logits = joint_logits(shape, potentials)
+    expected = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose(graphical.marginal((0, 1, 2)), expected, atol=1e-12)
 
 
 def test_far_columns_of_a_long_chain_are_joined_exactly():
