@@ -248,13 +248,12 @@ def ledger(path: Path, dataset: str | None, cap: float | None, cap_delta: float,
 @AS_JSON
 def doctor(as_json: bool) -> None:
     """Show versions and solvers, and test the noise of this installation."""
-    from importlib.metadata import version
-
     from synthdp.fit.registry import SOLVERS
     from synthdp.privacy.selftest import noise_selftest
+    from synthdp.privacy.versions import version_of
 
     packages = ["synthdp", "numpy", "scipy", "pandas", "scikit-learn", "cvxpy", "highspy", "opendp", "dp-accounting"]
-    versions = {name: version(name) for name in packages}
+    versions = {name: version_of(name) for name in packages}
     checks = noise_selftest()
     if as_json:
         click.echo(

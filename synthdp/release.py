@@ -17,6 +17,7 @@ from synthdp.errors import DataError, ParameterError, SolverUnavailableError
 from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.l1_fit import L1Fit
 from synthdp.mechanisms.protocol import Release
+from synthdp.mechanisms.workload import workload_of
 from synthdp.privacy.adjacency import neighbors_named
 from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import PrivacyLoss, Spend, loss_of
@@ -143,6 +144,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         loss = self._check_settings()
         source = _source(X)
         schema = self.schema if self.schema is not None else infer_schema(source, without=self.privacy_unit)
+        workload_of(self.workload, schema.names, target=self.target)
         mechanism = self._mechanism()
         curator = Curator(
             source,
@@ -260,10 +262,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _source(table: Any) -> Source:
-    if isinstance(table, Source):
-        return table
-    source = FrameSource(table)
-    if source.is_empty:
+    source = table if isinstance(table, Source) else FrameSource(table)
+    if getattr(source, "is_empty", False):
         raise DataError("the table has no rows: there is nothing to release")
     return source
 

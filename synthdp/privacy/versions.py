@@ -10,10 +10,14 @@ def noise_versions() -> tuple[tuple[str, str], ...]:
 
     Costs nothing: public.
     """
-    return tuple((name, _version(name)) for name in ("synthdp", "opendp", "dp-accounting", "numpy"))
+    return tuple((name, version_of(name)) for name in ("synthdp", "opendp", "dp-accounting", "numpy"))
 
 
-def _version(name: str) -> str:
+def version_of(name: str) -> str:
+    """Return the version of an installed package.
+
+    Costs nothing: public.
+    """
     try:
         return version(name)
     except PackageNotFoundError:
