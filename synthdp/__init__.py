@@ -1,25 +1,130 @@
-"""synthdp: differentially private synthetic tables, with a guarantee that holds end to end."""
+"""synthdp: differentially private synthetic tables, with a guarantee that holds end to end.
 
-from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
-from synthdp.privacy.curator import Curator
-from synthdp.privacy.ledger import Ledger
-from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
-from synthdp.schema.columns import (
-    Boolean,
-    Categorical,
-    Continuous,
-    Datetime,
-    Duration,
-    Identifier,
-    Integer,
-    Ordinal,
-)
-from synthdp.schema.constraints import Forbidden, Implies, LessEqual
-from synthdp.schema.schema import Schema
+Names are loaded when they are first used, so that `import synthdp` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals as AdaptiveMarginals
+    from synthdp.mechanisms.decision_list_release import DecisionListRelease as DecisionListRelease
+    from synthdp.mechanisms.direct_answers import GaussianAnswers as GaussianAnswers
+    from synthdp.mechanisms.direct_answers import LaplaceAnswers as LaplaceAnswers
+    from synthdp.mechanisms.fourier_marginals import FourierMarginals as FourierMarginals
+    from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
+    from synthdp.mechanisms.median_mechanism import MedianMechanism as MedianMechanism
+    from synthdp.mechanisms.mwem import MWEM as MWEM
+    from synthdp.mechanisms.net import NetMechanism as NetMechanism
+    from synthdp.mechanisms.parity_release import ParityRelease as ParityRelease
+    from synthdp.mechanisms.private_boosting import PrivateBoosting as PrivateBoosting
+    from synthdp.mechanisms.private_multiplicative_weights import (
+        PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
+    )
+    from synthdp.mechanisms.protocol import Release as Release
+    from synthdp.mechanisms.smooth_summary import SmoothSummary as SmoothSummary
+    from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis as SmoothSynthesis
+    from synthdp.mechanisms.sparse_mwem import SparseMWEM as SparseMWEM
+    from synthdp.mechanisms.sparse_projection import SparseProjection as SparseProjection
+    from synthdp.mechanisms.sparse_weights import SparseWeights as SparseWeights
+    from synthdp.mechanisms.stability_histogram import StabilityHistogram as StabilityHistogram
+    from synthdp.privacy.curator import Curator as Curator
+    from synthdp.privacy.ledger import Ledger as Ledger
+    from synthdp.privacy.loss import ZCDP as ZCDP
+    from synthdp.privacy.loss import ApproxDP as ApproxDP
+    from synthdp.privacy.loss import GaussianDP as GaussianDP
+    from synthdp.privacy.loss import PureDP as PureDP
+    from synthdp.privacy.receipt import Receipt as Receipt
+    from synthdp.progress import Progress as Progress
+    from synthdp.queries.conjunctions import conjunction as conjunction
+    from synthdp.queries.conjunctions import disjunction as disjunction
+    from synthdp.queries.conjunctions import exactly_r as exactly_r
+    from synthdp.queries.conjunctions import r_of_k as r_of_k
+    from synthdp.queries.conjunctions import symmetric as symmetric
+    from synthdp.queries.decision_lists import DecisionList as DecisionList
+    from synthdp.queries.gaussian_kernels import GaussianKernels as GaussianKernels
+    from synthdp.queries.sparse import KeyList as KeyList
+    from synthdp.queries.sparse import SparseConjunction as SparseConjunction
+    from synthdp.queries.sparse import Support as Support
+    from synthdp.queries.sparse import sparse_conjunction as sparse_conjunction
+    from synthdp.release import SyntheticRelease as SyntheticRelease
+    from synthdp.schema.columns import Boolean as Boolean
+    from synthdp.schema.columns import Categorical as Categorical
+    from synthdp.schema.columns import Continuous as Continuous
+    from synthdp.schema.columns import Datetime as Datetime
+    from synthdp.schema.columns import Duration as Duration
+    from synthdp.schema.columns import Identifier as Identifier
+    from synthdp.schema.columns import Integer as Integer
+    from synthdp.schema.columns import Ordinal as Ordinal
+    from synthdp.schema.constraints import Forbidden as Forbidden
+    from synthdp.schema.constraints import Implies as Implies
+    from synthdp.schema.constraints import LessEqual as LessEqual
+    from synthdp.schema.schema import Schema as Schema
+    from synthdp.storage import load as load
+    from synthdp.storage import save as save
 
 __version__ = "0.1.0"
 
+_HOME = {
+    "AdaptiveMarginals": "synthdp.mechanisms.adaptive_marginals",
+    "ApproxDP": "synthdp.privacy.loss",
+    "Boolean": "synthdp.schema.columns",
+    "Categorical": "synthdp.schema.columns",
+    "Continuous": "synthdp.schema.columns",
+    "Curator": "synthdp.privacy.curator",
+    "Datetime": "synthdp.schema.columns",
+    "DecisionList": "synthdp.queries.decision_lists",
+    "DecisionListRelease": "synthdp.mechanisms.decision_list_release",
+    "Duration": "synthdp.schema.columns",
+    "Forbidden": "synthdp.schema.constraints",
+    "FourierMarginals": "synthdp.mechanisms.fourier_marginals",
+    "GaussianAnswers": "synthdp.mechanisms.direct_answers",
+    "GaussianDP": "synthdp.privacy.loss",
+    "GaussianKernels": "synthdp.queries.gaussian_kernels",
+    "Identifier": "synthdp.schema.columns",
+    "Implies": "synthdp.schema.constraints",
+    "Integer": "synthdp.schema.columns",
+    "KeyList": "synthdp.queries.sparse",
+    "L1Fit": "synthdp.mechanisms.l1_fit",
+    "LaplaceAnswers": "synthdp.mechanisms.direct_answers",
+    "Ledger": "synthdp.privacy.ledger",
+    "LessEqual": "synthdp.schema.constraints",
+    "MWEM": "synthdp.mechanisms.mwem",
+    "MedianMechanism": "synthdp.mechanisms.median_mechanism",
+    "NetMechanism": "synthdp.mechanisms.net",
+    "Ordinal": "synthdp.schema.columns",
+    "ParityRelease": "synthdp.mechanisms.parity_release",
+    "PrivateBoosting": "synthdp.mechanisms.private_boosting",
+    "PrivateMultiplicativeWeights": "synthdp.mechanisms.private_multiplicative_weights",
+    "Progress": "synthdp.progress",
+    "PureDP": "synthdp.privacy.loss",
+    "Receipt": "synthdp.privacy.receipt",
+    "Release": "synthdp.mechanisms.protocol",
+    "Schema": "synthdp.schema.schema",
+    "SmoothSummary": "synthdp.mechanisms.smooth_summary",
+    "SmoothSynthesis": "synthdp.mechanisms.smooth_synthesis",
+    "SparseConjunction": "synthdp.queries.sparse",
+    "SparseMWEM": "synthdp.mechanisms.sparse_mwem",
+    "SparseProjection": "synthdp.mechanisms.sparse_projection",
+    "SparseWeights": "synthdp.mechanisms.sparse_weights",
+    "StabilityHistogram": "synthdp.mechanisms.stability_histogram",
+    "Support": "synthdp.queries.sparse",
+    "SyntheticRelease": "synthdp.release",
+    "ZCDP": "synthdp.privacy.loss",
+    "conjunction": "synthdp.queries.conjunctions",
+    "disjunction": "synthdp.queries.conjunctions",
+    "exactly_r": "synthdp.queries.conjunctions",
+    "load": "synthdp.storage",
+    "r_of_k": "synthdp.queries.conjunctions",
+    "save": "synthdp.storage",
+    "sparse_conjunction": "synthdp.queries.sparse",
+    "symmetric": "synthdp.queries.conjunctions",
+}
+
 __all__ = [
+    "MWEM",
     "ZCDP",
     "AdaptiveMarginals",
     "ApproxDP",
@@ -28,16 +133,61 @@ __all__ = [
     "Continuous",
     "Curator",
     "Datetime",
+    "DecisionList",
+    "DecisionListRelease",
     "Duration",
     "Forbidden",
+    "FourierMarginals",
+    "GaussianAnswers",
     "GaussianDP",
+    "GaussianKernels",
     "Identifier",
     "Implies",
     "Integer",
+    "KeyList",
+    "L1Fit",
+    "LaplaceAnswers",
     "Ledger",
     "LessEqual",
+    "MedianMechanism",
+    "NetMechanism",
     "Ordinal",
+    "ParityRelease",
+    "PrivateBoosting",
+    "PrivateMultiplicativeWeights",
+    "Progress",
     "PureDP",
+    "Receipt",
+    "Release",
     "Schema",
+    "SmoothSummary",
+    "SmoothSynthesis",
+    "SparseConjunction",
+    "SparseMWEM",
+    "SparseProjection",
+    "SparseWeights",
+    "StabilityHistogram",
+    "Support",
+    "SyntheticRelease",
     "__version__",
+    "conjunction",
+    "disjunction",
+    "exactly_r",
+    "load",
+    "r_of_k",
+    "save",
+    "sparse_conjunction",
+    "symmetric",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'synthdp' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])
