@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
 from synthdp.arrays import FloatArray, Weights
-from synthdp.errors import SolverFailedError
+from synthdp.errors import InternalError
+from synthdp.fit.small_lp import minimise
 
 _MAX_STEPS = 200
 _TOLERANCE = 1e-10
@@ -41,55 +41,42 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
         (p, m) the moments' functions.
     lower, upper
         (p,) their ranges, in the units of u.
-
-    Raises
-    ------
-    SolverFailedError
-        If HiGHS finds no optimum.
     """
-    m = len(f)
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     scale = float(np.abs(middle).max()) or 1.0
     middle, half = middle / scale, half / scale
-
-    def solve(cost: FloatArray, width: FloatArray) -> float | None:
-        rows = np.vstack([np.column_stack([A, -(middle + width)]), np.column_stack([-A, middle - width])])
-        found = linprog(
-            cost,
-            A_ub=rows,
-            b_ub=np.zeros(len(rows)),
-            A_eq=np.append(np.ones(m), 0.0)[None, :],
-            b_eq=[1.0],
-            bounds=(0, None),
-            method="highs",
-        )
-        if found.status == 2:
-            return None
-        if found.status != 0:
-            raise SolverFailedError(f"no range was found: {found.message}", status=str(found.message))
-        return float(found.fun)
-
     cost = np.append(f, 0.0)
-    least = solve(cost, half)
-    if least is None:
+    if _least_average(cost, A, middle, half) is None:
         half = half + _least_widening(A, middle, half)
-        least = solve(cost, half)
-    most = solve(-cost, half)
-    if least is None or most is None:
+    least, most = _least_average(cost, A, middle, half), _least_average(-cost, A, middle, half)
+    if least is None or most is None:  # only measures near 0 meet the ranges: they say nothing
         return Interval(float(f.min()), float(f.max()))
     return Interval(least, -most)
+
+
+def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:
+    m = A.shape[1]
+    found = minimise(
+        cost,
+        rows=np.vstack([np.column_stack([A, -(middle + half)]), np.column_stack([-A, middle - half])]),
+        limits=np.zeros(2 * len(A)),
+        equal=(np.append(np.ones(m), 0.0)[None, :], np.ones(1)),
+    )
+    return None if found is None else found.value
 
 
 def _least_widening(A: FloatArray, middle: FloatArray, half: FloatArray) -> float:
     """Return how much wider the ranges must be, plus a rounding, for some measure to meet them."""
     p, m = A.shape
     free = np.ones((p, 1))
-    rows = np.vstack([np.hstack([A, -free]), np.hstack([-A, -free])])
-    limits = np.concatenate([middle + half, half - middle])
-    found = linprog(np.append(np.zeros(m), 1.0), A_ub=rows, b_ub=limits, bounds=(0, None), method="highs")
-    if found.status != 0:
-        raise SolverFailedError(f"no range was found: {found.message}", status=str(found.message))
-    return float(found.fun) * (1 + 1e-6) + 1e-9
+    found = minimise(
+        np.append(np.zeros(m), 1.0),
+        rows=np.vstack([np.hstack([A, -free]), np.hstack([-A, -free])]),
+        limits=np.concatenate([middle + half, half - middle]),
+    )
+    if found is None:
+        raise InternalError("a program that always has a solution had none")
+    return found.value * (1 + 1e-6) + 1e-9
 
 
 def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> Weights:
@@ -111,15 +98,13 @@ def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> We
     -------
     (m,) weights, >= 0, sum 1.
     """
-    variance = np.maximum(np.asarray(stddev, np.float64) ** 2, _LEAST_VARIANCE)
+    variance = _variance(stddev)
     y = np.zeros(len(A))
     value, weights = _dual(y, A, moments, variance)
     for _ in range(_MAX_STEPS):
         mean = A @ weights
         gradient = mean - moments + variance * y
-        hessian = (A * weights) @ A.T - np.outer(mean, mean)
-        hessian[np.diag_indices_from(hessian)] += variance
-        direction = -np.linalg.solve(hessian, gradient)
+        direction = -np.linalg.solve(_hessian(A, weights, variance), gradient)
         decrease = -float(direction @ gradient)
         if decrease <= _TOLERANCE:
             break
@@ -133,6 +118,26 @@ def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> We
             break
         y, value, weights = y + step * direction, trial, trial_weights
     return weights
+
+
+def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, stddev: FloatArray) -> FloatArray:
+    """Return by how much the average of f under `max_entropy` moves with each of its (p,) moments.
+
+    Parameters as there; ``weights`` is what it returned.
+    """
+    covariance = (A * weights) @ f - (A @ weights) * float(f @ weights)
+    return np.asarray(np.linalg.solve(_hessian(A, weights, _variance(stddev)), covariance), np.float64)
+
+
+def _variance(stddev: FloatArray) -> FloatArray:
+    return np.maximum(np.asarray(stddev, np.float64) ** 2, _LEAST_VARIANCE)
+
+
+def _hessian(A: FloatArray, weights: Weights, variance: FloatArray) -> FloatArray:
+    mean = A @ weights
+    hessian: FloatArray = (A * weights) @ A.T - np.outer(mean, mean)
+    hessian[np.diag_indices_from(hessian)] += variance
+    return hessian
 
 
 def _dual(y: FloatArray, A: FloatArray, moments: FloatArray, variance: FloatArray) -> tuple[float, Weights]:

@@ -179,7 +179,9 @@ def binarize(
             raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(schema)}")
     if not chosen:
         raise ParameterError("there is no column with two or more levels: give thresholds for ordered columns")
-    axes, bits, literals = [], [], {}
+    axes: list[Axis] = []
+    bits: list[Bit] = []
+    literals: _Known = {}
     for name in chosen:
         column = schema[name]
         if name in cuts:
@@ -192,8 +194,8 @@ def binarize(
     return Binarized(Domain(tuple(axes)), tuple(bits), literals)
 
 
-_Named = list[tuple[str, AnyArray]]
-_Known = dict[tuple[str, Level | None], LiteralBit]
+_Named: TypeAlias = list[tuple[str, AnyArray]]
+_Known: TypeAlias = dict[tuple[str, Level | None], LiteralBit]
 
 
 def _levels(column: Column) -> tuple[Level, ...]:

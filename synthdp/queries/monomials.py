@@ -1,7 +1,7 @@
 """Counts of conjunctions of few bits, as a statistic: the monomials of Thaler, Ullman, Vadhan (2012).
 
-The rows where all bits of S are 0 (as in the paper) or all 1.  Kept beside `parities` for comparison: its sensitivity is
-the same, but answers need coefficients whose absolute sum explodes.
+Kept beside `parities` for comparison and teaching: the sensitivity is the same, but the answers need coefficients whose
+absolute sum explodes.
 """
 
 from __future__ import annotations

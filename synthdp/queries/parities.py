@@ -24,8 +24,8 @@ class Parities:
     """For every set S of at most t bits, ``scales[|S|]`` times the sum over rows of chi_S = (-1)^{sum of bits in S}.
 
     Adding a row changes every sum by its scale exactly: l1 = sum_i s_i C(d, i).  Replacing one whose f bits differ
-    changes, by twice the scale, the parities that meet these bits in an odd number: l2^2 = max_f 4 sum_i s_i^2 odd(i, f)
-    over the f that two rows can differ by (docs/proofs/parities.md).
+    changes, by twice the scale, the parities that meet these bits in an odd number: l2^2 = max over the f that two rows
+    can differ by of 4 sum_i s_i^2 odd(i, f) (docs/proofs/parities.md).
 
     Parameters
     ----------

@@ -90,8 +90,9 @@ def walsh_hadamard(cells: AnyArray) -> AnyArray:
 
 
 def _cells_are_cheaper(bits: Words, order: int) -> bool:
-    d, words = bits.shape
-    return d <= CELL_BITS and 2**d * (d + 1) + 64 * words * d < sum(level_sizes(d, order)[1:]) * words
+    d, words = bits.shape[0], bits.shape[1]
+    transform, popcounts = 2**d * (d + 1) + 64 * words * d, sum(level_sizes(d, order)[1:]) * words
+    return bool(d <= CELL_BITS and transform < popcounts)
 
 
 def _cells(bits: Words) -> IntArray:
@@ -158,4 +159,5 @@ def _row_popcounts(block: Words, ones: NDArray[np.uint8]) -> IntArray:
     bytes_ = ones.view(np.uint64)
     lanes = bytes_ & _LOW_BYTES
     lanes += (bytes_ >> _BYTE) & _LOW_BYTES
-    return np.add.reduce(lanes, axis=1).view(np.uint16).reshape(-1, 4).sum(axis=1, dtype=np.int64)
+    total: Words = np.add.reduce(lanes, axis=1)
+    return np.asarray(total.view(np.uint16).reshape(-1, 4).sum(axis=1, dtype=np.int64), np.int64)
