@@ -1,0 +1,43 @@
+"""The README says what is true: its quickstart runs and prints a receipt of the shape shown; its files exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(marker: str, language: str) -> str:
+    found = re.search(rf"<!-- {marker} -->\s*```{language}\n(.*?)```", README, re.S)
+    assert found is not None
+    return found.group(1)
+
+
+def shape(receipt: str) -> list[str]:
+    """The receipt's lines with every number and its padding masked; how many deep levels were used may vary."""
+    masked = [re.sub(r"[-+0-9.e]*\d[0-9.e-]*", "#", line) for line in receipt.strip().splitlines()]
+    masked = [re.sub(r"\s+", " ", line.replace(" to #", "")) for line in masked]
+    return [line for line in masked if "one-way marginals, level" not in line]
+
+
+def test_the_quickstart_prints_a_receipt_like_the_one_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    code = block("quickstart", "python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 6
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert shape(capsys.readouterr().out) == shape(block("receipt", "text"))
+
+
+def test_the_readme_links_to_files_that_exist() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_first_screen_holds_the_two_commands() -> None:
+    first = README[: README.index("## Quickstart")]
+    assert first.count("```sh") == 2
+    assert "synthdp demo" in first
+    assert "pytest" in block("test command", "sh")
