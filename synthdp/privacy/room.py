@@ -119,6 +119,8 @@ class Room:
 
         Costs nothing by itself: it may leave only where the number of rows is public.
         """
+        if self.schema.undeclared:  # values without a grid cannot be coded, but they can be counted
+            return sum(self.key_counts(self.schema.names[:1]).values())
         return sum(len(next(iter(block.values()))) for block in self._blocks())
 
     def _coded(self, domain: Domain) -> list[Codes]:

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from synthdp.errors import DataError, FormatError, ParameterError, PrivacyError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.boundary import last_holding
 from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
+from synthdp.privacy.cell_total import cell_total
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.room import Room
-from synthdp.queries.protocol import Norms
+from synthdp.queries.protocol import Norms, Statistic
 from synthdp.queries.sparse import UNIT, Support
 
 
@@ -98,6 +100,15 @@ class Alarm:
     stddev: float
     law: NoiseLaw
 
+    def bound(self, *, beta: float) -> float:
+        """Return how far the count is off at most, in rows, with probability 1 - beta.
+
+        Costs nothing: arithmetic.
+        """
+        if self.law is NoiseLaw.LAPLACE:
+            return self.stddev / math.sqrt(2) * math.log(1 / beta)
+        return self.stddev * float(-ndtri(beta / 2))
+
 
 @dataclass(slots=True, repr=False)
 class SparseVector:
@@ -142,15 +153,30 @@ class SparseVector:
         """
         return self.alarms >= self.plan.max_alarms
 
-    def ask(self, support: Support, *, guess: float) -> Alarm | None:
+    @property
+    def threshold_rows(self) -> float:
+        """How far off a guess may be, in rows, before noise.
+
+        Costs nothing: public.
+        """
+        return self.threshold / UNIT
+
+    def silence_bound(self, *, beta: float) -> float:
+        """Return how far any guess was off, in rows, that raised no alarm, with probability 1 - beta over the watch.
+
+        Costs nothing: arithmetic.
+        """
+        return self.plan.silence_bound(self.threshold_rows, beta=beta)
+
+    def ask(self, query: Support | Statistic, *, guess: float) -> Alarm | None:
         """Return a noisy total if the guess seems further off than the threshold, else ``None``.
 
         Costs nothing more: paid for when the watch was opened.
 
         Parameters
         ----------
-        support
-            The query.
+        query
+            The support of a query of record keys, or one query over cells with values in [0, 1].
         guess
             Its total in rows, by public knowledge.
 
@@ -161,7 +187,7 @@ class SparseVector:
         """
         if self.exhausted:
             raise PrivacyError("all alarms of this watch were raised: open another, with a larger max_alarms")
-        total = support.total(self.room.key_counts(self.columns))
+        total = self._total(query)
         if self.level is None:
             self.level = noise.geometric(scale=self.plan.level_scale)
         deviation = abs(total - round(guess * UNIT))
@@ -175,6 +201,11 @@ class SparseVector:
         draw = noise.discrete_laplace if plan.noise.law is NoiseLaw.LAPLACE else noise.discrete_gaussian
         noisy = int(draw(exact, scale=plan.noise.scale)[0])
         return Alarm(noisy / (plan.resolution * UNIT), self.plan.answer_stddev, plan.noise.law)
+
+    def _total(self, query: Support | Statistic) -> int:
+        if isinstance(query, Support):
+            return query.total(self.room.key_counts(self.columns))
+        return cell_total(self.room, query)
 
     def to_document(self) -> dict[str, Any]:
         """Return everything that a continuation needs, as JSON.

@@ -163,11 +163,15 @@ def _exact_bounds(values: csr_array) -> RecordBounds:
     """Norms of the vector of all queries' values on one key, at most over keys, and of a difference of two.
 
     All values are at least 0, so the difference of two keys' vectors has linf at most the larger linf, l1 at most the
-    sum of both and l2^2 at most the sum of both squares.  A scale of noise needs at least 1.
+    sum of both and l2^2 at most the sum of both squares; neither is more than k coordinates of linf can make.  A scale of
+    noise needs at least 1.
     """
     linf = max(1, int(values.max())) if values.nnz else 1
     l1, squares = _largest_two(values.sum(axis=0)), _largest_two(values.multiply(values).sum(axis=0))
-    one, swap = (Norms(max(1, sum(l1[:i])), max(1, sum(squares[:i])), linf) for i in (1, 2))
+    k = int(values.shape[0])
+    one, swap = (
+        Norms(max(1, min(sum(l1[:i]), k * linf)), max(1, min(sum(squares[:i]), k * linf**2)), linf) for i in (1, 2)
+    )
     return RecordBounds(one, swap)
 
 
