@@ -84,10 +84,10 @@ def decode(column: Column, units: Units) -> RawColumn:
     match column:
         case Continuous():
             values: AnyArray = _decimal_values(column, grid, regular)
-        case Integer(lower):
-            values = _whole_values(regular, int(lower or 0), int(column.upper or 0), grid.width)
+        case Integer(lower, upper):
+            values = _whole_values(column, grid, regular, int(lower or 0), int(upper or 0))
         case Datetime() | Duration():
-            values = (column.steps[0] + regular * grid.width) * RESOLUTIONS[column.resolution]
+            values = _whole_values(column, grid, regular, *column.steps) * RESOLUTIONS[column.resolution]
         case _:  # pragma: no cover - the cases above are all columns without labels
             raise TypeError(type(column).__name__)
     for i, special in enumerate(grid.special):
@@ -117,6 +117,8 @@ def _encode_numbers(column: Column, grid: Grid, raw: Numbers) -> IntArray:
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
     if raw.missing is not None:
         missing |= raw.missing
+    if isinstance(column, Integer) and values.dtype.kind == "f":
+        values = np.rint(values)
     match column:
         case Continuous(lower, upper):
             x = np.clip(np.where(missing, float(lower or 0.0), values).astype(np.float64), lower, upper)
@@ -138,17 +140,18 @@ def _encode_numbers(column: Column, grid: Grid, raw: Numbers) -> IntArray:
 
 def _cell_of(column: Continuous, x: FloatArray, regular: int) -> IntArray:
     lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
-    units = np.clip(np.floor((x - lower) * (regular / (upper - lower))), 0, regular - 1).astype(np.int64)
+    units = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
     units -= (x < edges_of(column, units)) & (units > 0)  # rounding above may miss by one
     units += (x >= edges_of(column, units + 1)) & (units < regular - 1)
     return units
 
 
 def _whole(values: AnyArray, first: int, last: int) -> IntArray:
-    """Return the steps above ``first`` of numbers rounded to whole ones and clipped to first <= x <= last."""
+    """Return the steps above ``first`` of whole numbers clipped to first <= x <= last."""
     if values.dtype.kind == "f":
-        values = np.clip(np.rint(values), -(2.0**62), 2.0**62)
-    return np.clip(values.astype(np.int64), first, last) - first
+        values = np.clip(values, -(2.0**62), 2.0**62)
+    steps = np.clip(values.astype(np.int64), first, last).view(np.uint64) - np.array(first).view(np.uint64)
+    return steps  # up to 2^63: unsigned
 
 
 def labels_of_numbers(raw: Numbers) -> Labels:
@@ -195,13 +198,17 @@ def _whole_number(level: object) -> int | None:
 
 
 def _decimal_values(column: Continuous, grid: Grid, units: IntArray) -> FloatArray:
-    """Value of each regular unit: the bounds themselves at the ends, else the decimal with the fewest digits."""
+    """Value of each regular unit: the bounds themselves at the ends, else the shortest decimal, none that is special."""
     present = np.zeros(grid.regular, np.bool_)
     present[units] = True
     different = np.flatnonzero(present)
-    values = shortest_decimals(edges_of(column, different), edges_of(column, different + 1))
+    low, high = edges_of(column, different), edges_of(column, different + 1)
+    values = shortest_decimals(low, high)
     values[different == 0] = column.lower
     values[different == grid.regular - 1] = column.upper
+    parts = len(grid.special) + 1
+    for k in range(1, parts):
+        values = np.where(np.isin(values, grid.special), low + (high - low) * (k / parts), values)
     return np.asarray(values[(np.cumsum(present) - 1)[units]])
 
 
@@ -216,7 +223,7 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
     values, open_ = low.copy(), np.arange(len(low))
     widest = float(np.max(high - low, initial=0.0))
     first = -math.floor(math.log10(widest)) - 1 if widest > 0 else 0
-    for digits in range(first, first + 18):
+    for digits in range(max(first, -308), min(first + 18, 309)):  # the powers of ten that are floats
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.ceil(low * 10.0**digits) if digits >= 0 else np.ceil(low / 10.0**-digits)
             rounded = scaled / 10.0**digits if digits >= 0 else scaled * 10.0**-digits
@@ -226,21 +233,33 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
     return values
 
 
-def _whole_values(units: IntArray, lower: int, upper: int, width: int) -> IntArray:
-    """Value of each unit: the whole number with the most trailing zeros; the bounds themselves at the ends."""
-    low = lower + units * width
-    if width == 1:
+def _whole_values(column: Column, grid: Grid, units: IntArray, lower: int, upper: int) -> IntArray:
+    """Value of each regular unit: the bounds themselves at the ends, else the roundest step, none that is special."""
+    low = lower + units * grid.width
+    if grid.width == 1:
         return low
-    high = np.minimum(low + width, upper + 1)
+    high = np.minimum(low + grid.width, upper + 1)
     values, open_ = low.copy(), np.ones(len(low), np.bool_)
-    for power in range(len(str(width)), -1, -1):
-        rounded = -(-low // 10**power) * 10**power
+    for step in _round_steps(column, grid.width):
+        rounded = -(-low // step) * step
         fits = open_ & (rounded < high)
         values[fits] = rounded[fits]
         open_ &= ~fits
     values[units == 0] = lower
     values[high == upper + 1] = upper
+    for k in range(len(grid.special)):
+        values = np.where(np.isin(values, grid.special), np.minimum(low + k, high - 1), values)
     return values
+
+
+def _round_steps(column: Column, width: int) -> list[int]:
+    """Return round numbers of steps, the roundest first: powers of ten, or days, hours, minutes and their parts."""
+    if not isinstance(column, (Datetime, Duration)):
+        return [10**power for power in range(len(str(width)), -1, -1)]
+    step = RESOLUTIONS[column.resolution]
+    clock = [1_000_000 * seconds for seconds in (86_400, 43_200, 21_600, 3_600, 1_800, 900, 600, 300, 60, 30, 10, 5)]
+    steps = [length // step for length in (*clock, *(10**power for power in range(6, -1, -1))) if length % step == 0]
+    return [days * steps[0] for days in (365, 30, 7)] + steps if width > 7 * steps[0] else steps
 
 
 def _fresh_labels(column: Identifier, rows: int) -> RawColumn:

@@ -7,6 +7,7 @@ but never released, unless the column declares a label for it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,7 +158,7 @@ def _steps(steps: int, *, special: tuple[float, ...], nullable: bool) -> Grid:
 
 def _continuous_units(column: Continuous) -> int:
     lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
-    spacing = float(np.spacing(max(abs(lower), abs(upper))))
+    spacing = math.ulp(max(abs(lower), abs(upper)))
     return int(max(1, min(MAX_UNITS, (upper - lower) / (4 * spacing))))
 
 

@@ -264,6 +264,8 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
         raise SchemaError(f"bounds must lie within ±2**62 {where}")
     if lower is not None and upper is not None and not lower < upper:
         raise SchemaError(f"lower ({lower}) must be below upper ({upper}) {where}")
+    if lower is not None and upper is not None and not math.isfinite(float(upper) - float(lower)):
+        raise SchemaError(f"upper - lower must be a finite number {where}")
     if len(set(column.special)) < len(column.special):
         raise SchemaError(f"special values must differ from each other {where}")
 
