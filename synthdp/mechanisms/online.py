@@ -26,7 +26,7 @@ from synthdp.queries.subset import Subset
 
 
 class Knowledge(Protocol):
-    """What is publicly known of a table, and how it learns from noisy answers."""
+    """What is publicly known of a table, and how it learns from noisy answers.  Costs nothing: public."""
 
     def guess(self, query: LinearQueries) -> float:
         """Return the expected sum of one query.  Costs nothing: public."""

@@ -38,8 +38,8 @@ class CellQueries:
         values = np.asarray(self.values)
         if values.dtype.kind not in "iub":
             raise ParameterError("values must be whole multiples of 1 / unit")
-        if values.ndim != 2 or not len(values) or values.shape[1] != self.domain.size:
-            raise ParameterError(f"values must be a matrix with a column for each of the {self.domain.size} cells")
+        if values.ndim != 2 or not len(values) or values.shape[1] != self.domain.cells:
+            raise ParameterError(f"values must be a matrix with a column for each of the {self.domain.cells} cells")
         if self.unit < 1:
             raise ParameterError(f"unit ({self.unit}) must be at least 1")
         object.__setattr__(self, "values", frozen(values.astype(np.int64)))
@@ -62,7 +62,7 @@ class CellQueries:
 
     def sums(self, codes: Codes) -> Totals:
         """Return the exact sums, (k,), from the histogram of the cells."""
-        return self.values @ np.bincount(self._flat(codes), minlength=self.domain.size)
+        return np.asarray(self.values @ np.bincount(self._flat(codes), minlength=self.domain.cells), np.int64)
 
     def finish(self, sums: Totals) -> Totals:
         """Return the sums as they are."""

@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.arrays import Codes, Features, FloatArray, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.marginals import Clique
+from synthdp.queries.counting import Clique
 from synthdp.queries.protocol import Norms, RecordBounds, sum_features
 from synthdp.queries.subset_counts import walsh_hadamard
 

@@ -64,4 +64,4 @@ class QueryDistances:
 
     def finish(self, sums: Totals) -> Totals:
         """Return the distances, (k,)."""
-        return np.abs(self.queries.finish(sums) * self.resolution - self.expected)
+        return np.asarray(np.abs(self.queries.finish(sums) * self.resolution - self.expected), np.int64)

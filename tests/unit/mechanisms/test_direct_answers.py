@@ -1,0 +1,122 @@
+"""Noise on every query: how much, how it is divided, and what the answers say of themselves."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from silence import silence
+from small_worlds import binary_table, binary_world, curator_of, skewed_codes
+
+from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
+from synthdp.errors import ParameterError
+from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers, best_shares, parts_of
+from synthdp.privacy import accuracy
+from synthdp.privacy.adjacency import Adjacency
+from synthdp.queries.cell_queries import CellQueries
+from synthdp.queries.marginals import Marginals, all_cliques
+from synthdp.queries.stack import Stack
+
+SCHEMA, DOMAIN = binary_world(3)
+TABLES = Marginals(DOMAIN, all_cliques(DOMAIN, 1) + all_cliques(DOMAIN, 3))
+CODES = skewed_codes(3, 500)
+TABLE = binary_table(SCHEMA, CODES)
+TRUTH = TABLES.sums(CODES)
+PAID = [
+    (LaplaceAnswers, PureDP(1.0)),
+    (LaplaceAnswers, ApproxDP(1.0, 1e-6)),
+    (GaussianAnswers, ApproxDP(1.0, 1e-6)),
+    (GaussianAnswers, ZCDP(0.1)),
+    (GaussianAnswers, GaussianDP(0.4)),
+]
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("aim", ["mean", "max"])
+@pytest.mark.parametrize(("mechanism", "budget"), PAID)
+def test_without_noise_the_answers_are_exact(monkeypatch, mechanism, budget, aim, neighbors):
+    silence(monkeypatch)
+    curator = curator_of(TABLE, SCHEMA, budget, neighbors)
+    release = mechanism(TABLES, aim=aim).release(curator)
+    np.testing.assert_array_equal(release.answer(TABLES), TRUTH)
+    np.testing.assert_array_equal(release.answer(np.array([3, 0])), TRUTH[[3, 0]])
+    assert curator.remaining is None
+    assert release.loss == budget
+
+
+@pytest.mark.parametrize("aim", ["mean", "max"])
+@pytest.mark.parametrize(("mechanism", "budget"), PAID)
+def test_intervals_hold_the_truth_as_often_as_they_say(mechanism, budget, aim):
+    inside = 0
+    for _ in range(20):
+        low, high = mechanism(TABLES, aim=aim).release(curator_of(TABLE, SCHEMA, budget)).output.interval(0.9)
+        inside += int(((low <= TRUTH) & (TRUTH <= high)).sum())
+    assert 0.75 < inside / (20 * TABLES.k) < 0.98
+
+
+@pytest.mark.parametrize("law", [NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN])
+def test_the_shares_make_the_sum_of_variances_least(law):
+    parts = parts_of(TABLES)
+    adjacency = Adjacency()
+    weights = np.array([part.k for part in parts], float)
+    power = 2 if law is NoiseLaw.LAPLACE else 1
+
+    def variance(x):
+        shares = np.exp(x) / np.exp(x).sum()
+        return float(weights @ shares**-power)
+
+    best = minimize(variance, np.zeros(len(parts)), method="BFGS")
+    shares = best_shares(parts, adjacency, law=law)
+    np.testing.assert_allclose(shares, np.exp(best.x) / np.exp(best.x).sum(), rtol=1e-3)
+    assert shares.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("mechanism", "budget"), [PAID[0], PAID[2], PAID[3]])
+def test_the_aim_decides_which_error_is_least(mechanism, budget):
+    spreads = {
+        aim: mechanism(TABLES, aim=aim).release(curator_of(TABLE, SCHEMA, budget)).output.stddev
+        for aim in ("mean", "max")
+    }
+    assert np.mean(spreads["mean"] ** 2) < np.mean(spreads["max"] ** 2)
+    assert spreads["max"].max() < spreads["mean"].max()
+
+
+def test_parts_of_a_stack_are_the_parts_of_its_parts():
+    stack = Stack((TABLES, CellQueries(DOMAIN, np.arange(8)[None, :])))
+    assert [part.k for part in parts_of(stack)] == [2, 2, 2, 8, 1]
+
+
+def test_composition_pays_for_less_noise_where_there_are_many_queries():
+    many = CellQueries(DOMAIN, np.random.default_rng(0).integers(0, 2, (400, 8)))
+    scales = [
+        LaplaceAnswers(many).release(curator_of(TABLE, SCHEMA, budget)).output.stddev[0]
+        for budget in (PureDP(1.0), ApproxDP(1.0, 1e-6))
+    ]
+    assert scales[1] < 0.6 * scales[0]
+
+
+def test_the_errors_keep_the_accuracy_bounds_of_the_lecture():
+    k, n = 100, 500
+    queries = CellQueries(DOMAIN, np.random.default_rng(0).integers(0, 2, (k, 8)))
+    truth = queries.sums(CODES)
+    for budget, delta in ((PureDP(1.0), 0.0), (ApproxDP(1.0, 1e-6), 1e-6)):
+        answers = LaplaceAnswers(queries).release(curator_of(TABLE, SCHEMA, budget)).output.values
+        bound = accuracy.laplace_bound(k, sensitivity=1 / n, epsilon=1.0, beta=1e-9, delta=delta)
+        assert np.abs(answers - truth).max() / n <= bound
+
+
+@pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 0.0)])
+def test_gaussian_noise_has_no_pure_epsilon(budget):
+    curator = curator_of(TABLE, SCHEMA, budget)
+    with pytest.raises(ParameterError, match="LaplaceAnswers"):
+        GaussianAnswers(TABLES).release(curator)
+    assert curator.remaining == budget
+
+
+def test_unknown_aims_levels_and_queries_are_refused():
+    with pytest.raises(ParameterError, match="aim"):
+        LaplaceAnswers(TABLES, aim="median")
+    output = LaplaceAnswers(TABLES).release(curator_of(TABLE, SCHEMA, PureDP(1.0))).output
+    with pytest.raises(ParameterError, match="confidence"):
+        output.interval(1.0)
+    with pytest.raises(ParameterError, match="queries"):
+        output.answer(Marginals(DOMAIN, ((0,),)))
