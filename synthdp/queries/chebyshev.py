@@ -26,8 +26,7 @@ _ROUNDING = 1 + 1e-9
 """Factor above 1 that covers the rounding of floating-point bounds and features."""
 
 _PAIR_L1 = 25 / 8
-_PAIR_D = (6 - math.sqrt(2)) / 4
-_PAIR_L2_SQUARED = _PAIR_D**2 * (1 + 4 * (2 - _PAIR_D) ** 2)
+_PAIR_L2_SQUARED = (71 + 8 * math.sqrt(2)) / 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
