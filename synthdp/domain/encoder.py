@@ -146,12 +146,12 @@ def _cell_of(column: Continuous, x: FloatArray, regular: int) -> IntArray:
     return units
 
 
-def _whole(values: AnyArray, first: int, last: int) -> IntArray:
+def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
     """Return the steps above ``first`` of whole numbers clipped to first <= x <= last."""
     if values.dtype.kind == "f":
         values = np.clip(values, -(2.0**62), 2.0**62)
-    steps = np.clip(values.astype(np.int64), first, last).view(np.uint64) - np.array(first).view(np.uint64)
-    return steps  # up to 2^63: unsigned
+    inside = np.clip(values.astype(np.int64), first, last)
+    return np.asarray(inside.view(np.uint64) - np.array(first).view(np.uint64))  # up to 2^63: unsigned
 
 
 def labels_of_numbers(raw: Numbers) -> Labels:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Continuous:
     special: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "special", tuple(self.special))
+        _store_numbers(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Integer:
     special: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "special", tuple(self.special))
+        _store_numbers(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Categorical:
 
     def __post_init__(self) -> None:
         if self.levels is not None:
-            object.__setattr__(self, "levels", tuple(self.levels))
+            object.__setattr__(self, "levels", _as_tuple("levels", self.levels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Ordinal:
     nullable: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", tuple(self.levels))
+        object.__setattr__(self, "levels", _as_tuple("levels", self.levels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +170,11 @@ class Duration:
     def __post_init__(self) -> None:
         for bound in ("lower", "upper"):
             length = getattr(self, bound)
-            if isinstance(length, dt.timedelta) and self.resolution in RESOLUTIONS:
-                step = dt.timedelta(microseconds=RESOLUTIONS[self.resolution])
-                object.__setattr__(self, bound, length // step)
+            if isinstance(length, np.generic):
+                length = length.item()
+            if isinstance(length, dt.timedelta) and _is_resolution(self.resolution):
+                length //= dt.timedelta(microseconds=RESOLUTIONS[self.resolution])
+            object.__setattr__(self, bound, length)
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -230,22 +232,32 @@ def check_column(name: str, column: object) -> None:
         case Continuous() | Integer():
             _check_numbers(column, where)
         case Datetime() | Duration():
-            if column.resolution not in RESOLUTIONS:
+            if not _is_resolution(column.resolution):
                 raise SchemaError(f"resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)} {where}")
             _check_pair(column.lower, column.upper, where)
+            if isinstance(column, Duration):
+                _check_lengths(column, where)
             if is_complete(column) and not column.steps[0] < column.steps[1]:
                 raise SchemaError(f"lower ({column.lower}) must be below upper ({column.upper}) {where}")
         case Categorical() | Ordinal():
+            labels = column.levels or ()
             if column.levels is not None:
                 _check_levels(column.levels, where)
             if isinstance(column, Categorical) and column.other is not None and not isinstance(column.other, str):
                 raise SchemaError(f"other must be a text label {where}")
-        case Boolean() | Identifier():
+            if isinstance(column, Categorical) and column.other in {str(x) for x in labels if not isinstance(x, str)}:
+                raise SchemaError(f"other must not be the text of a level that is no text {where}")
+        case Identifier():
+            if column.prefix is not None and not isinstance(column.prefix, str):
+                raise SchemaError(f"prefix must be a text {where}")
+        case Boolean():
             pass
         case _:
             known = ", ".join(kind.__name__ for kind in COLUMN_TYPES)
             hint = " (did you mean to call it?)" if isinstance(column, type) else ""
             raise SchemaError(f"a column must be one of {known}{hint} {where}")
+    if not isinstance(column.nullable, bool):
+        raise SchemaError(f"nullable must be True or False {where}")
 
 
 def _check_numbers(column: Continuous | Integer, where: str) -> None:
@@ -256,12 +268,12 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
             continue
         if isinstance(bound, bool) or not isinstance(bound, (int, float, np.integer, np.floating)):
             raise SchemaError(f"bounds and special values must be numbers {where}")
-        if not math.isfinite(bound):
+        if not _is_finite(bound):
             raise SchemaError(f"bounds and special values must be finite {where}")
         if isinstance(column, Integer) and bound != int(bound):
             raise SchemaError(f"bounds and special values of an Integer must be whole numbers {where}")
-    if isinstance(column, Integer) and any(b is not None and abs(b) > 2**62 for b in (lower, upper)):
-        raise SchemaError(f"bounds must lie within ±2**62 {where}")
+    if isinstance(column, Integer) and any(b is not None and abs(b) > 2**62 for b in (lower, upper, *column.special)):
+        raise SchemaError(f"bounds and special values of an Integer must lie within ±2**62 {where}")
     if lower is not None and upper is not None and not lower < upper:
         raise SchemaError(f"lower ({lower}) must be below upper ({upper}) {where}")
     if lower is not None and upper is not None and not math.isfinite(float(upper) - float(lower)):
@@ -282,16 +294,53 @@ def _check_levels(levels: Sequence[Level], where: str) -> None:
         raise SchemaError(f"levels must be texts, numbers or booleans, not missing values or lists {where}")
     if any(isinstance(level, float) and not math.isfinite(level) for level in levels):
         raise SchemaError(f"levels must be finite; declare missing values by nullable=True {where}")
-    if len(set(levels)) < len(levels):
-        raise SchemaError(f"levels must differ from each other {where}")
+    if len({str(level) for level in levels}) < len(levels) or len(set(levels)) < len(levels):
+        raise SchemaError(f"levels must differ from each other, also when written as text {where}")
 
 
-def _moment(moment: Moment) -> np.datetime64:
+def _check_lengths(column: Duration, where: str) -> None:
+    for bound in (column.lower, column.upper):
+        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
+            raise SchemaError(f"bounds of a Duration must be timedeltas or whole numbers of steps {where}")
+        if bound is not None and abs(bound) * RESOLUTIONS[column.resolution] > 2**62:
+            raise SchemaError(f"bounds of a Duration must lie within ±2**62 microseconds {where}")
+
+
+def _store_numbers(column: Continuous | Integer) -> None:
+    """Keep special values as a tuple, and all numbers as Python's own."""
+    object.__setattr__(column, "special", _as_tuple("special", column.special))
+    for bound in ("lower", "upper"):
+        if isinstance(value := getattr(column, bound), np.generic):
+            object.__setattr__(column, bound, value.item())
+
+
+def _as_tuple(name: str, values: object) -> tuple[Any, ...]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise SchemaError(f"{name} must be a list of values, not {type(values).__name__}")
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+
+
+def _is_resolution(resolution: object) -> bool:
+    return isinstance(resolution, str) and resolution in RESOLUTIONS
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
+def _moment(moment: Any) -> np.datetime64:
     if isinstance(moment, str):
         try:
             moment = dt.datetime.fromisoformat(moment)
         except ValueError:
             raise SchemaError(f"{moment!r} is not a date or time in ISO 8601, such as 2026-01-31T12:00") from None
+    if not isinstance(moment, (dt.date, np.datetime64)) or moment != moment:  # NaT is no moment
+        raise SchemaError("bounds of a Datetime must be dates, datetimes or ISO 8601 texts")
     if isinstance(moment, dt.datetime) and moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
-    return np.datetime64(moment, "us")  # type: ignore[call-overload,no-any-return]
+    if not np.datetime64("0001") <= np.datetime64(moment, "Y") <= np.datetime64("9999"):
+        raise SchemaError("bounds of a Datetime must lie in the years 1 to 9999")
+    return np.datetime64(moment, "us")

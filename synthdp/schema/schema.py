@@ -39,8 +39,12 @@ class Schema(Mapping[str, Column]):
     __slots__ = ("_columns", "constraints")
 
     def __init__(self, columns: Mapping[str, Column], *, constraints: Sequence[Constraint] = ()) -> None:
+        if not isinstance(columns, Mapping):
+            raise SchemaError(f"columns must map names to columns, not be of type {type(columns).__name__}")
         if not columns:
             raise SchemaError("a schema needs at least one column")
+        if not isinstance(constraints, (list, tuple)):
+            raise SchemaError("constraints must be a list of rules")
         for name, column in columns.items():
             if not isinstance(name, str):
                 raise SchemaError(f"column names must be texts, not {type(name).__name__}")

@@ -1,0 +1,241 @@
+"""Schemas: JSON and back, and one clear sentence for everything that contradicts itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import strategies as my
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synthdp.errors import FormatError, SchemaError
+from synthdp.schema.columns import (
+    Boolean,
+    Categorical,
+    Continuous,
+    Datetime,
+    Duration,
+    Identifier,
+    Integer,
+    Ordinal,
+    is_complete,
+)
+from synthdp.schema.schema import Schema
+
+
+@given(my.schemas(st.one_of(my.columns, my.undeclared_columns)))
+def test_json_and_back_gives_an_equal_schema(schema):
+    again = Schema.from_json(schema.to_json())
+    assert again == schema
+    assert hash(again) == hash(schema)
+    assert again.to_json() == schema.to_json()
+
+
+@given(my.schemas())
+def test_json_is_plain_and_has_a_version(schema):
+    document = json.loads(schema.to_json())
+    assert document["synthdp_schema"] == 1
+    assert [column["name"] for column in document["columns"]] == list(schema)
+
+
+@given(my.schemas())
+def test_pickling_gives_an_equal_schema(schema):
+    assert pickle.loads(pickle.dumps(schema)) == schema
+
+
+@given(my.schemas(st.one_of(my.columns, my.undeclared_columns)))
+def test_undeclared_columns_are_those_without_bounds_or_levels(schema):
+    assert schema.undeclared == tuple(name for name in schema if not is_complete(schema[name]))
+
+
+def test_writing_and_reading_a_file(tmp_path):
+    schema = Schema({"größe": Continuous(0, 2.5), "país": Categorical(["Perú", "日本"])})
+    schema.write(tmp_path / "s.json")
+    assert Schema.read(tmp_path / "s.json") == schema
+
+
+def test_a_schema_keeps_the_order_of_its_columns():
+    schema = Schema({"b": Boolean(), "a": Boolean()})
+    assert schema.names == ("b", "a")
+    assert schema != Schema({"a": Boolean(), "b": Boolean()})
+    assert schema.replace({"b": Integer(0, 1)}).names == ("b", "a")
+
+
+def test_numbers_of_numpy_become_pythons_own():
+    schema = Schema({
+        "i": Integer(np.int64(1), np.int8(5), special=np.array([-1])),
+        "c": Continuous(np.float64(0.5), np.float32(2)),
+        "o": Ordinal(np.array(["x", "y"])),
+        "p": Ordinal(pd.Index([1, 2])),
+        "d": Duration(np.int64(1), np.timedelta64(60_000, "ms")),
+    })  # fmt: skip
+    assert Schema.from_json(schema.to_json()) == schema
+    assert type(schema["i"].lower) is int
+    assert schema["d"].steps == (1, 60)
+
+
+def test_moments_are_utc_in_steps_of_the_resolution():
+    zoned = Datetime("1970-01-02T01:00+01:00", dt.datetime(1970, 1, 3, tzinfo=dt.UTC), resolution="h")
+    assert zoned.steps == (24, 48)
+    assert zoned == Datetime(dt.date(1970, 1, 2), np.datetime64("1970-01-03"), resolution="h")
+    assert Datetime("1969-12-31", "1970-01-01", resolution="D").steps == (-1, 0)
+
+
+def test_lengths_are_steps_of_the_resolution():
+    assert Duration(dt.timedelta(0), dt.timedelta(days=1), resolution="min").steps == (0, 1440)
+
+
+BAD = {
+    "no column": (lambda: Schema({}), "a schema needs at least one column"),
+    "no mapping": (lambda: Schema([("a", Boolean())]), "columns must map names to columns, not be of type list"),
+    "name": (lambda: Schema({1: Boolean()}), "column names must be texts, not int"),
+    "class": (lambda: Schema({"a": Boolean}),
+              ("a column must be one of Continuous, Integer, Categorical, Ordinal, Boolean, Datetime, Duration, Identifier "
+              "(did you mean to call it?) for column 'a'")),
+    "order": (lambda: Schema({"age": Integer(5, 2)}), "lower (5) must be below upper (2) for column 'age'"),
+    "equal": (lambda: Schema({"x": Continuous(5.0, 5.0)}), "lower (5.0) must be below upper (5.0) for column 'x'"),
+    "one bound": (lambda: Schema({"a": Continuous(None, 1)}), "lower and upper must be given together for column 'a'"),
+    "text bound": (lambda: Schema({"a": Continuous("0", 1)}), "bounds and special values must be numbers for column 'a'"),
+    "boolean bound": (lambda: Schema({"a": Integer(0, True)}), "bounds and special values must be numbers for column 'a'"),
+    "nan": (lambda: Schema({"a": Continuous(float("nan"), 1)}), "bounds and special values must be finite for column 'a'"),
+    "inf": (lambda: Schema({"a": Continuous(0, float("inf"))}), "bounds and special values must be finite for column 'a'"),
+    "huge": (lambda: Schema({"a": Continuous(0, 10**400)}), "bounds and special values must be finite for column 'a'"),
+    "wide": (lambda: Schema({"a": Continuous(-1e308, 1e308)}), "upper - lower must be a finite number for column 'a'"),
+    "fraction": (lambda: Schema({"a": Integer(0.5, 2)}),
+                 "bounds and special values of an Integer must be whole numbers for column 'a'"),
+    "too large": (lambda: Schema({"a": Integer(0, 2**63)}),
+                  "bounds and special values of an Integer must lie within ±2**62 for column 'a'"),
+    "special": (lambda: Continuous(0, 1, special=-1), "special must be a list of values, not int"),
+    "special nan": (lambda: Schema({"a": Continuous(0, 1, special=(float("nan"),))}),
+                    "bounds and special values must be finite for column 'a'"),
+    "special twice": (lambda: Schema({"a": Integer(0, 1, special=(7, 7.0))}),
+                      "special values must differ from each other for column 'a'"),
+    "nullable": (lambda: Schema({"a": Boolean(nullable="no")}), "nullable must be True or False for column 'a'"),
+    "no level": (lambda: Schema({"a": Categorical([])}), "levels must not be empty for column 'a'"),
+    "text of levels": (lambda: Categorical("abc"), "levels must be a list of values, not str"),
+    "one level": (lambda: Ordinal(5), "levels must be a list of values, not int"),
+    "repeated": (lambda: Schema({"a": Categorical(["x", "x"])}),
+                 "levels must differ from each other, also when written as text for column 'a'"),
+    "same text": (lambda: Schema({"a": Ordinal(["1", 1])}),
+                  "levels must differ from each other, also when written as text for column 'a'"),
+    "same number": (lambda: Schema({"a": Categorical([1, True])}),
+                    "levels must differ from each other, also when written as text for column 'a'"),
+    "null level": (lambda: Schema({"a": Categorical([None, "x"])}),
+                   "levels must be texts, numbers or booleans, not missing values or lists for column 'a'"),
+    "list level": (lambda: Schema({"a": Categorical([["x"]])}),
+                   "levels must be texts, numbers or booleans, not missing values or lists for column 'a'"),
+    "nan level": (lambda: Schema({"a": Categorical([float("nan")])}),
+                  "levels must be finite; declare missing values by nullable=True for column 'a'"),
+    "other": (lambda: Schema({"a": Categorical(["x"], other=3)}), "other must be a text label for column 'a'"),
+    "other number": (lambda: Schema({"a": Categorical([1, 2], other="1")}),
+                     "other must not be the text of a level that is no text for column 'a'"),
+    "no date": (lambda: Datetime("soon", "later"), "'soon' is not a date or time in ISO 8601, such as 2026-01-31T12:00"),
+    "number date": (lambda: Datetime(5, 6), "bounds of a Datetime must be dates, datetimes or ISO 8601 texts"),
+    "nat": (lambda: Datetime(pd.NaT, "2020-01-01"), "bounds of a Datetime must be dates, datetimes or ISO 8601 texts"),
+    "far": (lambda: Datetime(np.datetime64("90000-01-01"), np.datetime64("90001-01-01")),
+            "bounds of a Datetime must lie in the years 1 to 9999"),
+    "same day": (lambda: Schema({"a": Datetime("2020-01-01T01:00", "2020-01-01T02:00", resolution="D")}),
+                 "lower (2020-01-01T01:00:00.000000) must be below upper (2020-01-01T02:00:00.000000) for column 'a'"),
+    "resolution": (lambda: Schema({"a": Datetime("2020-01-01", "2021-01-01", resolution="week")}),
+                   "resolution ('week') must be one of D, h, min, s, ms, us for column 'a'"),
+    "odd resolution": (lambda: Schema({"a": Duration(0, 1, resolution=["s"])}),
+                       "resolution (['s']) must be one of D, h, min, s, ms, us for column 'a'"),
+    "length": (lambda: Schema({"a": Duration(0.5, 1)}),
+               "bounds of a Duration must be timedeltas or whole numbers of steps for column 'a'"),
+    "long": (lambda: Schema({"a": Duration(0, 10**15, resolution="D")}),
+             "bounds of a Duration must lie within ±2**62 microseconds for column 'a'"),
+    "prefix": (lambda: Schema({"a": Identifier(3)}), "prefix must be a text for column 'a'"),
+    "null identifier": (lambda: Identifier(nullable=True),
+                        "an Identifier is never missing in the output: leave nullable out"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD)
+def test_a_contradiction_is_refused_in_one_sentence(make, message):
+    with pytest.raises(SchemaError) as refused:
+        make()
+    assert str(refused.value) == message
+
+
+def document(**column):
+    return json.dumps({"synthdp_schema": 1, "columns": [{"name": "a", **column}]})
+
+
+BAD_JSON = {
+    "broken": ("[1", FormatError, "the schema is not valid JSON (line 1)"),
+    "deep": ("[" * 100_000, FormatError, "the schema is not valid JSON (line ?)"),
+    "list": ("[]", FormatError, "the schema is not a synthdp schema: it has no 'synthdp_schema' version"),
+    "version": ('{"synthdp_schema": 2}', FormatError, "the schema has schema version 2; this synthdp reads 1"),
+    "no columns": ('{"synthdp_schema": 1}', FormatError, "the schema must list its columns under 'columns'"),
+    "no name": ('{"synthdp_schema": 1, "columns": [{}]}', FormatError, "the schema has a column without a 'name'"),
+    "twice": ('{"synthdp_schema": 1, "columns": [{"name": "a", "type": "boolean"}, {"name": "a", "type": "boolean"}]}',
+              SchemaError, "the schema declares column 'a' twice"),
+    "type": (document(type="text"), SchemaError,
+             ("column 'a' of the schema must have a type among continuous, integer, categorical, ordinal, boolean, "
+             "datetime, duration, identifier")),
+    "draft": (document(type="boolean", reviewed=False), SchemaError,
+              ("column 'a' of the schema is a draft taken from the table: check it against public knowledge, then set "
+              '"reviewed" to true')),
+    "setting": (document(type="integer", maximum=5), SchemaError,
+                "column 'a' of the schema has an unknown setting 'maximum'"),
+    "levels": (document(type="ordinal"), SchemaError, "column 'a' of the schema needs 'levels'"),
+    "levels text": (document(type="ordinal", levels="abc"), SchemaError,
+                    "levels must be a list for column 'a' of the schema"),
+    "nullable": (document(type="boolean", nullable="yes"), SchemaError,
+                 "nullable must be true or false for column 'a' of the schema"),
+    "date": (document(type="datetime", lower=3, upper=5), SchemaError,
+             "column 'a' of the schema: bounds of a Datetime must be dates, datetimes or ISO 8601 texts"),
+    "bounds": (document(type="integer", lower="x", upper="y"), SchemaError,
+               "bounds and special values must be numbers for column 'a'"),
+    "infinite": ('{"synthdp_schema": 1, "columns": [{"name": "a", "type": "integer", "lower": 0, "upper": 1e400}]}',
+                 SchemaError, "bounds and special values must be finite for column 'a'"),
+    "rules": ('{"synthdp_schema": 1, "columns": [{"name": "a", "type": "boolean"}], "constraints": 5}',
+              FormatError, "the schema must list its rules under 'constraints'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kind", "message"), BAD_JSON.values(), ids=BAD_JSON)
+def test_a_bad_document_is_refused_in_one_sentence(text, kind, message):
+    with pytest.raises(kind) as refused:
+        Schema.from_json(text)
+    assert str(refused.value) == message
+
+
+plain = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3)),
+    lambda inside: st.one_of(st.lists(inside, max_size=2), st.dictionaries(st.text(max_size=2), inside, max_size=2)),
+    max_leaves=4,
+)
+settings = st.dictionaries(
+    st.sampled_from(["lower", "upper", "levels", "special", "resolution", "other", "prefix"]), plain, max_size=4
+)
+kinds = ["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "duration", "identifier"]
+
+
+@given(settings, st.sampled_from(kinds))
+def test_any_settings_make_a_schema_or_one_clear_error(settings, kind):
+    assert reads_back_or_names_the_column(document(**settings, type=kind))
+
+
+def reads_back_or_names_the_column(text):
+    try:
+        schema = Schema.from_json(text)
+    except (SchemaError, FormatError) as refused:
+        return "'a'" in str(refused)
+    return Schema.from_json(schema.to_json()) == schema
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(FormatError, match=r"cannot be read: No such file or directory$"):
+        Schema.read(tmp_path / "none.json")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "s.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FormatError, match=r"is not UTF-8 text$"):
+        Schema.read(tmp_path / "s.json")
