@@ -23,6 +23,7 @@ from synthdp.mechanisms.smooth_practical import random_terms
 from synthdp.mechanisms.smooth_product import Moments, plan
 from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis
 from synthdp.mechanisms.smooth_theory import exact_parameters
+from synthdp.privacy import noise
 from synthdp.privacy.adjacency import Adjacency, Neighbors
 from synthdp.privacy.curator import Curator
 from synthdp.privacy.ledger import Ledger
@@ -289,3 +290,24 @@ def test_settings_out_of_range_are_refused():
     asked = curator(table, schema=schema)
     with pytest.raises(ParameterError, match=r"needs 2\^15 averages; at most 20000"):
         SmoothSynthesis(variant="exact").release(asked)
+
+
+@pytest.mark.parametrize("shift", [-(10**13), 10**13])
+@pytest.mark.parametrize(("d", "rows"), [(3, 2000), (30, 400)])
+def test_answers_that_no_table_has_still_give_a_table(monkeypatch, d, rows, shift):
+    for law in ("discrete_laplace", "linf_knorm"):
+        monkeypatch.setattr(noise, law, lambda values, *, scale: values + shift)
+    table, schema = wide(d, rows)
+    sample = SmoothSynthesis().release(curator(table, schema=schema)).sample(200)
+    assert sample.shape == (200, d)
+    assert (sample.mean() * np.sign(shift) > 0.2).all()
+
+
+def test_missing_values_keep_their_shares_where_only_means_are_measured(monkeypatch):
+    silence(monkeypatch)
+    table, _ = wide(30, 400)
+    table.iloc[:100, 0] = np.nan
+    schema = Schema({name: Continuous(-1, 1, nullable=name == "x0") for name in table})
+    sample = SmoothSynthesis().release(curator(table, schema=schema)).sample(4000, random_state=0)
+    assert sample["x0"].isna().mean() == pytest.approx(0.25, abs=0.01)
+    assert sample["x0"].mean() == pytest.approx(table["x0"].mean(), abs=0.1)
