@@ -275,8 +275,8 @@ def _eliminate_upwards(
         columns, table = list(tree.nodes[i]), model.conditionals[i] if i != top else model.beliefs[i]
         kept = queried.union(separator if i != top else ())
         waiting = messages.pop(i)
-        for number, (incoming, message, child) in enumerate(waiting):
-            needed = kept.union(tree.separators[child], *(tree.separators[c] for _, _, c in waiting[number:]))
+        for number, (incoming, message, _) in enumerate(waiting):
+            needed = kept.union(*(tree.separators[c] for _, _, c in waiting[number:]))
             columns, table = _summed(columns, table, needed)
             columns, table = _joined(tree.shape, columns, table, incoming, message, tuple(queried), max_cells)
         columns, table = _summed(columns, table, kept)

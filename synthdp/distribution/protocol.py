@@ -88,7 +88,7 @@ def check_evidence(given: Evidence | None, shape: Sequence[int]) -> dict[int, Fl
         if not np.isfinite(likelihood).all() or (likelihood < 0).any():
             raise ParameterError(f"given: evidence on column {column} must be finite and at least 0")
         if not likelihood.any():
-            raise impossible({column: found})
+            raise impossible(given or {})
         likelihoods[column] = likelihood / likelihood.max()
     return likelihoods
 

@@ -54,6 +54,15 @@ def test_particles_reach_the_joint_fit_of_tree_and_extras(joint, model):
         np.testing.assert_allclose(raked.marginal(table.clique), exact.marginal(table.clique), atol=2e-3)
 
 
+def test_of_tables_that_contradict_each_other_the_one_way_is_met(model):
+    """One-ways are raked last: they are what everything else is decoded by."""
+    one_way = NoisyTable(clique=(0,), counts=np.array([500.0, 1500.0]), stddev=1e-6)
+    extra = NoisyTable(clique=EXTRA, counts=np.array([900.0, 600.0, 300.0, 200.0]), stddev=1e-6)
+    rng = np.random.default_rng(5)
+    raked = Particles(size=5000, sweeps=1).fit(model, [one_way, extra], total=TOTAL, rng=rng)
+    np.testing.assert_allclose(raked.marginal((0,)), [0.25, 0.75], atol=1e-6)
+
+
 def test_structural_zeros_of_the_model_stay():
     allowed = np.array([True, True, False, True, True, True])
     tables = [NoisyTable(clique=c, counts=np.full(k, TOTAL / k), stddev=3.0) for c, k in {(0,): 2, (0, 1): 6}.items()]
