@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_worlds import answers, binary_world, labelled_world, largest_change
 
-from synthdp.domain.universe import universe, universe_size, visible_domain
 from synthdp.domain.discretize import domain_of
+from synthdp.domain.universe import universe, universe_size, visible_domain
 from synthdp.errors import ParameterError, SensitivityError
 from synthdp.queries.boosting_scores import BoostingScores
 from synthdp.queries.cell_queries import CellQueries
