@@ -3,47 +3,46 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Units
+from synthdp.arrays import AnyArray, BoolArray, IntArray, Units
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers
+from synthdp.tables.values import shown
 
 
-def kept_rows(block: dict[str, Units], unit: RawColumn, *, rows: int) -> dict[str, Units]:
-    """Return a block with at most ``rows`` rows of each unit; rows without a unit are each one of their own.
+def kept_rows(blocks: Sequence[tuple[dict[str, Units], RawColumn]], *, rows: int) -> dict[str, Units]:
+    """Return all blocks as one, with at most ``rows`` rows of each unit; a row without a unit is one of its own.
 
     Among a unit's rows those with the smallest public hash of (unit, row, how often the same row came before) are kept:
-    the choice depends on no other unit, nor on the order of rows.
+    the choice depends on no other unit, nor on the order of rows or where blocks end.
 
     Costs nothing by itself: removing one unit changes at most ``rows`` rows of the result.
 
     Parameters
     ----------
-    block
-        Units by column, (n,) each.
-    unit
-        The unit of every row.
+    blocks
+        Units by column, (n,) each, and the unit of every row; one block or more.
     rows
         Most rows to keep, >= 1.
     """
-    unit = unit if isinstance(unit, Labels) else labels_of_numbers(unit)
-    n = len(unit.codes)
-    if n == 0:
-        return block
-    owner = np.where(unit.codes >= 0, unit.codes, len(unit.levels) + np.arange(n))
-    table = np.column_stack([owner, *(column.astype(np.int64) for column in block.values())])
-    order = np.lexsort(table.T[::-1])
-    place = _place_in_run((np.diff(table[order], axis=0) != 0).any(axis=1))
-    repeat = np.empty(n, np.int64)
-    repeat[order] = place
-    salt = np.array([_hash(level) for level in unit.levels] + [0], np.uint64)[np.where(unit.codes >= 0, unit.codes, -1)]
-    rank = _mix(np.column_stack([salt, table[:, 1:].astype(np.uint64), repeat.astype(np.uint64)]))
-    order = np.lexsort([rank, owner])
-    kept = np.zeros(n, np.bool_)
+    table = {name: np.concatenate([block[name] for block, _ in blocks]) for name in blocks[0][0]}
+    position: dict[str, int] = {}
+    owner = np.concatenate([_owners(unit, position) for _, unit in blocks])
+    salts = np.array([*map(_hash, position), 0], np.uint64)
+    salt = salts[owner]
+    nobody = owner < 0
+    owner[nobody] = len(position) + np.arange(np.count_nonzero(nobody))
+    row = _mix(np.zeros(len(owner), np.uint64), *table.values())
+    order = np.lexsort([row, owner])
+    repeat = np.empty(len(owner), np.int64)
+    repeat[order] = _place_in_run((np.diff(owner[order]) != 0) | (row[order][1:] != row[order][:-1]))
+    order = np.lexsort([_mix(salt, row, repeat), owner])
+    kept = np.zeros(len(owner), np.bool_)
     kept[order] = _place_in_run(np.diff(owner[order]) != 0) < rows
-    return {name: column[kept] for name, column in block.items()}
+    return {name: column[kept] for name, column in table.items()}
 
 
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
@@ -51,15 +50,17 @@ def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolAr
 
     For values that have no units yet.  Costs nothing by itself: removing one unit changes at most ``rows`` rows.
     """
-    labels = unit if isinstance(unit, Labels) else labels_of_numbers(unit)
-    n, known = len(labels.codes), labels.codes >= 0
-    owner = np.where(known, labels.codes, len(labels.levels) + np.arange(n))
+    position: dict[str, int] = {}
+    owner = _owners(unit, position)
+    known = owner >= 0
+    before = np.array([*(seen.get(identity, 0) for identity in position), 0])[owner]
+    counts = np.bincount(owner[known], minlength=len(position))
+    for identity, count in zip(position, counts, strict=True):
+        seen[identity] = seen.get(identity, 0) + int(count)
+    owner[~known] = len(position) + np.arange(np.count_nonzero(~known))
     order = np.argsort(owner, kind="stable")
-    place = np.empty(n, np.int64)
-    place[order] = _place_in_run(np.diff(owner[order]) != 0) if n else 0
-    before = np.array([seen.get(level, 0) for level in labels.levels] + [0])[np.where(known, labels.codes, -1)]
-    for level, count in zip(labels.levels, np.bincount(labels.codes[known], minlength=len(labels.levels)), strict=True):
-        seen[level] = seen.get(level, 0) + int(count)
+    place = np.empty(len(owner), np.int64)
+    place[order] = _place_in_run(np.diff(owner[order]) != 0)
     return np.asarray(place + before < rows)
 
 
@@ -70,23 +71,39 @@ def rows_of(raw: RawColumn, kept: BoolArray) -> RawColumn:
     return Numbers(raw.values[kept], None if raw.missing is None else raw.missing[kept])
 
 
-def _place_in_run(starts_anew: np.ndarray) -> np.ndarray:
+def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
+    """Return the number of each row's unit in ``position``, which grows; -1 where it is missing."""
+    labels = unit if isinstance(unit, Labels) else labels_of_numbers(unit)
+    numbers = [position.setdefault(_identity(level), len(position)) for level in labels.levels]
+    return np.array([*numbers, -1], np.int64)[labels.codes]
+
+
+def _identity(level: object) -> str:
+    """Return one text for all spellings of a unit: a missing value elsewhere in the column may make 1 a float."""
+    number = level.item() if isinstance(level, np.generic) else level
+    if isinstance(number, (bool, int, float, Decimal)):
+        try:
+            return f"number:{int(number)}" if number == int(number) else f"number:{number}"
+        except (ValueError, ArithmeticError):  # infinite
+            return f"number:{number}"
+    return f"{type(level).__name__}:{level if isinstance(level, str) else shown(level)}"
+
+
+def _place_in_run(starts_anew: AnyArray) -> IntArray:
     """Position of each element in its run, where ``starts_anew[i]`` says that element i + 1 begins one."""
     n = len(starts_anew) + 1
     first = np.concatenate([[True], starts_anew])
-    return np.arange(n) - np.maximum.accumulate(np.where(first, np.arange(n), 0))
+    return (np.arange(n) - np.maximum.accumulate(np.where(first, np.arange(n), 0))).astype(np.int64)
 
 
-def _hash(level: Any) -> int:
-    text = f"{type(level).__name__}:{level}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+def _hash(identity: str) -> int:
+    return int.from_bytes(hashlib.blake2b(identity.encode(errors="replace"), digest_size=8).digest(), "little")
 
 
-def _mix(columns: np.ndarray) -> np.ndarray:
+def _mix(state: AnyArray, *columns: AnyArray) -> AnyArray:
     """Return a 64-bit hash of each row (splitmix64, column by column)."""
-    state = np.zeros(len(columns), np.uint64)
-    for column in columns.T:
-        state = (state ^ column) + np.uint64(0x9E3779B97F4A7C15)
+    for column in columns:
+        state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         state ^= state >> np.uint64(31)

@@ -137,10 +137,12 @@ class Room:
         if self._units is None:
             unit = self.adjacency.unit
             extra = () if unit is None else (unit,)
-            blocks = []
+            blocks, owners = [], []
             for raw in self.open().blocks(self.schema, extra=extra):
-                units = {name: encode(column, raw[name]) for name, column in self.schema.items()}
-                blocks.append(units if unit is None else kept_rows(units, raw[unit], rows=self.adjacency.rows))
+                blocks.append({name: encode(column, raw[name]) for name, column in self.schema.items()})
+                owners += [] if unit is None else [raw[unit]]
+            if unit is not None:
+                blocks = [kept_rows(list(zip(blocks, owners, strict=True)), rows=self.adjacency.rows)]
             self._units = blocks
         return self._units
 
@@ -165,7 +167,8 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
     """
     missing = [name for name in schema if name not in source.names]
     if missing:
-        raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")
+        # The table's own names are not quoted: in a file without a header they are its first row.
+        raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")
     return tuple(name for name in source.names if name not in schema)
 
 
@@ -182,4 +185,4 @@ def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
     source = room.open()
     missing = [name for name in columns if name not in source.names]
     if missing:
-        raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")
+        raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")

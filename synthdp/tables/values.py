@@ -120,11 +120,12 @@ def _key(value: object) -> tuple[type, Any]:
     try:
         hash(value)
     except (TypeError, ValueError, ArithmeticError):
-        return Opaque, Opaque(_repr(value))
+        return Opaque, Opaque(shown(value))
     return type(value), value
 
 
-def _repr(value: object) -> str:
+def shown(value: object) -> str:
+    """Return an object's own text, or the name of its type if it has none."""
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 - any object may be in a table, and none may stop the reading

@@ -256,7 +256,7 @@ def test_replacing_a_row_costs_twice_the_noise_of_adding_one() -> None:
 
 
 def test_a_missing_column_is_named_and_nothing_is_spent(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="column 'city' is missing; the table has: age"):
+    with pytest.raises(DataError, match="column 'city' is missing; the schema has: age, city"):
         Curator(TABLE[["age"]], schema=SCHEMA, budget=PureDP(1.0), ledger=tmp_path / "l.sqlite")
     assert not (tmp_path / "l.sqlite").exists()
 
