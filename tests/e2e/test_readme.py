@@ -10,7 +10,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def block(marker: str, language: str) -> str:
-    found = re.search(rf"<!-- {marker} -->\s*```{language}\n(.*?)```", README, re.S)
+    found = re.search(rf"<!-- {marker} -->\s*```{language}\n(.*?)```", README, re.DOTALL)
     assert found is not None
     return found.group(1)
 
