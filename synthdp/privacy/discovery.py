@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
+from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
@@ -42,6 +42,9 @@ PARTS = 32
 MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other"."""
 
+CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""The years 1 to 9999, in microseconds since 1970: where a Datetime may lie."""
+
 T = TypeVar("T")
 Spend = Callable[[Item, Callable[[], T]], T]
 
@@ -62,6 +65,14 @@ class Discovered:
 
     schema: Schema
     columns: tuple[str, ...]
+
+    @property
+    def without_levels(self) -> tuple[str, ...]:
+        """Columns no value of which was frequent enough to be released, such as free text and identifiers."""
+        found = ((name, self.schema[name]) for name in self.columns)
+        return tuple(
+            name for name, column in found if isinstance(column, Categorical) and column.levels == (column.other,)
+        )
 
 
 def discover(room: Room, loss: PrivacyLoss, *, spend: Spend[Any]) -> Discovered:
@@ -105,8 +116,10 @@ def _with_bounds(room: Room, name: str, column: Column, loss: PureDP, spend: Spe
     counts, stddev = _noisy_histogram(
         room, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
     )
-    present = np.flatnonzero(counts > stddev * math.log(1000 * len(counts)))
-    lower, upper = _range(int(present[0]), int(present[-1])) if len(present) else (0.0, 1.0)
+    present = np.flatnonzero(counts > _clear(stddev, len(counts)))
+    if not len(present):
+        present = np.flatnonzero(counts == counts.max())
+    lower, upper = _range(int(present[0]), int(present[-1]))
     width = (upper - lower) / PARTS
 
     def part(values: FloatArray) -> FloatArray:
@@ -119,9 +132,16 @@ def _with_bounds(room: Room, name: str, column: Column, loss: PureDP, spend: Spe
     return _declare(column, float(lower), float(upper))
 
 
+def _clear(stddev: float, bins: int) -> float:
+    """Return the count that Laplace noise alone reaches in any of so many bins with probability 1 % at most."""
+    return stddev / math.sqrt(2) * math.log(bins / (2 * 0.01))
+
+
 def _range(first: int, last: int) -> tuple[float, float]:
     """Return the ends of two bins; a range over a factor of four or more begins (or ends) at zero."""
     lower, upper = _power_edge(first, low=True), _power_edge(last, low=False)
+    if lower == upper:  # nothing but zeros
+        return 0.0, 1.0
     if 0 < 4 * lower <= upper:
         return 0.0, upper
     if lower <= 4 * upper < 0:
@@ -195,23 +215,25 @@ def _present(raw: RawColumn) -> FloatArray:
 def _declare(column: Column, lower: float, upper: float) -> Column:
     match column:
         case Integer():
-            return replace(column, lower=math.floor(lower), upper=max(math.ceil(upper), math.floor(lower) + 1))
+            low, high = _whole_bounds(lower, upper, -LARGEST_WHOLE, LARGEST_WHOLE)
+            return replace(column, lower=low, upper=high)
         case Continuous():
             return replace(column, lower=lower, upper=upper)
         case Datetime() | Duration():
             step = RESOLUTIONS[column.resolution]
-            first = math.floor(lower / step)
-            last = max(math.ceil(upper / step), first + 1)
+            first, last = CALENDAR if isinstance(column, Datetime) else (-LARGEST_WHOLE, LARGEST_WHOLE)
+            low, high = _whole_bounds(lower / step, upper / step, -(-first // step), last // step)
             if isinstance(column, Duration):
-                return replace(column, lower=first, upper=last)
-            return replace(column, lower=_moment(first * step), upper=_moment(last * step))
+                return replace(column, lower=low, upper=high)
+            return replace(column, lower=np.datetime64(low * step, "us"), upper=np.datetime64(high * step, "us"))
         case _:
             raise SchemaError(f"a {type(column).__name__} column has no bounds to discover")
 
 
-def _moment(micros: int) -> np.datetime64:
-    years = 292_000 * 365 * 86_400_000_000
-    return np.datetime64(min(max(micros, -years), years), "us")
+def _whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int, int]:
+    """Return the whole numbers around an interval, different ones, in first <= x <= last."""
+    low = min(max(math.floor(lower), first), last - 1)
+    return low, max(min(math.ceil(upper), last), low + 1)
 
 
 def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:
@@ -234,32 +256,45 @@ def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spe
         return noise.laplace_threshold(counts, scale=scale, threshold=threshold)
 
     noisy = spend(item, answer)
-    frequent = sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS]
-    levels = sorted((json.loads(key) for key in frequent), key=lambda level: (type(level).__name__, level))
-    return replace(column, levels=tuple(levels) or ("other",), other=column.other or _free_label(levels))
+    frequent = [json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS]]
+    levels = _different(frequent, other=column.other)
+    return replace(column, levels=levels or (column.other or "other",), other=column.other or _free_label(levels))
+
+
+def _different(levels: list[Level], *, other: str | None) -> tuple[Level, ...]:
+    """Return levels in order; of those that are written alike, such as 1 and "1", the most frequent."""
+    by_text: dict[str, Level] = {} if other is None else {other: other}
+    for level in levels:
+        by_text.setdefault(str(level), level)
+    if other is not None and other not in levels:
+        del by_text[other]
+    return tuple(sorted(by_text.values(), key=lambda level: (type(level).__name__, level)))
 
 
 def _level_counts(raw: RawColumn) -> dict[str, int]:
-    """How often each level occurs, keyed by its JSON text; values that are no level are left out."""
+    """How often each level occurs, keyed by its JSON text; values that are no level are left out.
+
+    A float that is whole is keyed as a whole number: a missing value elsewhere may have made the column float.
+    """
     if isinstance(raw, Numbers):
         raw = labels_of_numbers(raw)
     counts = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.levels))
     keyed: dict[str, int] = {}
     for level, count in zip(raw.levels, counts, strict=True):
         plain = level.item() if isinstance(level, np.generic) else level
-        if (
-            count
-            and isinstance(plain, (str, bool, int, float))
-            and plain == plain
-            and plain not in (math.inf, -math.inf)
-        ):
-            key = json.dumps(plain, ensure_ascii=False)
-            keyed[key] = keyed.get(key, 0) + int(count)
+        if not count or not isinstance(plain, (str, bool, int, float)):
+            continue
+        if isinstance(plain, (int, float)) and not -LARGEST_WHOLE <= plain <= LARGEST_WHOLE:
+            continue
+        if isinstance(plain, float):
+            plain = int(plain) if plain.is_integer() else plain
+        key = json.dumps(str(plain) if isinstance(plain, str) else plain, ensure_ascii=False)
+        keyed[key] = keyed.get(key, 0) + int(count)
     return keyed
 
 
-def _free_label(levels: list[Level]) -> str:
+def _free_label(levels: Sequence[Level]) -> str:
     label = "other"
-    while label in levels:
+    while label in map(str, levels):
         label += "_"
     return label
