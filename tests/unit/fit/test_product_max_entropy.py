@@ -99,3 +99,14 @@ def test_malformed_input_is_refused(arguments, message):
     full = {"moments": np.zeros((1, 2)), "stddev": 0.1, **arguments}
     with pytest.raises(ParameterError, match=message):
         product_max_entropy(full.pop("moments"), full.pop("stddev"), **full)
+
+
+def test_given_points_replace_the_chebyshev_nodes():
+    points = np.array([-0.5, 0.5])
+    found = product_max_entropy(np.array([[0.25]]), 0.0, nodes=points)
+    np.testing.assert_allclose(found, [[0.25, 0.75]], atol=1e-6)
+
+
+def test_points_outside_the_interval_are_refused():
+    with pytest.raises(ParameterError, match="vector of points in"):
+        product_max_entropy(np.array([[0.25]]), 0.0, nodes=np.array([-1.5, 0.5]))
