@@ -38,6 +38,7 @@ from synthdp.privacy.loss import to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import Statistic
+from synthdp.queries.total import Total
 from synthdp.queries.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.sampling import SyntheticModel
 from synthdp.schema.schema import Schema
@@ -234,7 +235,7 @@ def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArra
 
 
 def _has_form(queries: Statistic) -> bool:
-    return isinstance(queries, (Marginals, TensorBasis))
+    return isinstance(queries, (Marginals, TensorBasis, Total))
 
 
 def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
@@ -266,6 +267,8 @@ def _queries(queries: Statistic, store: _Store) -> dict[str, Any]:
                 "domain": store.domain(queries.domain),
                 "cliques": [list(clique) for clique in queries.cliques],
             }
+        case Total():
+            return {"kind": "total", "domain": store.domain(queries.domain)}
         case TensorBasis():
             factors = {Cosine: "cosine", Indicator: "indicator"}
             terms = [
@@ -280,6 +283,8 @@ def _read_queries(document: Mapping[str, Any], domains: list[Domain]) -> Statist
     domain = domains[document["domain"]]
     if document["kind"] == "marginals":
         return Marginals(domain, tuple(tuple(clique) for clique in document["cliques"]))
+    if document["kind"] == "total":
+        return Total(domain)
     factors: dict[str, type[Factor]] = {"cosine": Cosine, "indicator": Indicator}
     terms = tuple(tuple(factors[kind](column, number) for kind, column, number in term) for term in document["terms"])
     return TensorBasis(domain, terms, int(document["unit"]))

@@ -191,13 +191,15 @@ class _Run:
             return float(self.account.rows)
         domain = domain_of(self.account.schema, bins=1)
         found = self.account.measure(Total(domain), spend=self.purse.part(TOTAL_SHARE), step="number of rows")
+        self.measured.append(found)
         self.left -= TOTAL_SHARE
         return max(1.0, float(found.answers[0]))
 
     def measure_one_ways(self, total: float) -> list[OneWay]:
         self.progress("one-ways")
         share = self.one_way_share(total)
-        columns, spent = self.settings.one_ways.measure(self.account, self.purse, share=share, total=total)
+        columns, spent, answers = self.settings.one_ways.measure(self.account, self.purse, share=share, total=total)
+        self.measured += answers
         self.left -= spent
         return columns
 

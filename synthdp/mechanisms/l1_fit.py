@@ -116,15 +116,15 @@ class L1Fit:
         account = curator.open_account(loss)
         purse = Purse(account.budget, account.adjacency)  # type: ignore[arg-type]
         self._progress("one-ways", 0)
-        total, left = _total(account, purse)
+        total, left, measured = _total(account, purse)
         share = ONE_WAY_SHARE if len(schema) > 1 else left
-        columns, spent = OneWayTree().measure(account, purse, share=share, total=total)
+        columns, spent, first = OneWayTree().measure(account, purse, share=share, total=total)
+        measured += first
         refinements = tuple(coarsen(column, max(total, 1.0) / GROUPS) for column in columns)
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))
         product = Product(
             shape=domain.shape, margins=tuple(_margin(c, r) for c, r in zip(columns, refinements, strict=True))
         )
-        measured: tuple[Measurements, ...] = ()
         distribution: Product | Explicit = product
         pairs = [p for p in itertools.combinations(range(len(domain)), 2) if workload.weight(p) > 0]
         if pairs:
@@ -133,7 +133,7 @@ class L1Fit:
             answers = account.measure(queries, spend=purse.part(left - spent), step=f"{self.basis} of pairs")
             self._progress("fit", 2)
             distribution = self._fit(answers, queries, product, total, rng)
-            measured = (answers,)
+            measured += (answers,)
         model = SyntheticModel(
             schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
             format=format or TableFormat.default(schema),
@@ -167,14 +167,14 @@ class L1Fit:
         self.on_progress(Progress(stage=stage, done=done, total=3))
 
 
-def _total(account: Curator, purse: Purse) -> tuple[float, float]:
-    """Return the (estimated) number of rows, and the share of the budget that is left."""
+def _total(account: Curator, purse: Purse) -> tuple[float, float, tuple[Measurements, ...]]:
+    """Return the (estimated) number of rows, the share of the budget that is left, and what was measured."""
     if account.adjacency.rows_are_public:
-        return float(account.rows), 1.0
+        return float(account.rows), 1.0, ()
     found = account.measure(
         Total(domain_of(account.schema, bins=1)), spend=purse.part(TOTAL_SHARE), step="number of rows"
     )
-    return max(1.0, float(found.answers[0])), 1.0 - TOTAL_SHARE
+    return max(1.0, float(found.answers[0])), 1.0 - TOTAL_SHARE, (found,)
 
 
 def _margin(column: OneWay, refinement: Refinement) -> FloatArray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,6 +64,17 @@ class OneWay:
         return self.first.cells[np.searchsorted(self.first.starts, starts, side="right") - 1]
 
 
+class Measured(NamedTuple):
+    """All columns, the share of the purse that was really spent, and the noisy answers themselves.
+
+    Costs nothing: a record.
+    """
+
+    columns: list[OneWay]
+    spent: float
+    answers: tuple[Measurements, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneWayTree:
     """How one-way marginals are measured.
@@ -89,8 +101,8 @@ class OneWayTree:
     heavy: float = 8.0
     deep: float = 2.0
 
-    def measure(self, curator: Curator, purse: Purse, *, share: float, total: float) -> tuple[list[OneWay], float]:
-        """Measure all columns; return them and the share that was really spent.
+    def measure(self, curator: Curator, purse: Purse, *, share: float, total: float) -> Measured:
+        """Measure all columns.
 
         Costs at most ``share`` of the purse, for the curator's neighbours.
 
@@ -110,6 +122,7 @@ class OneWayTree:
         domain = Domain(tuple(axis_of(name, column, bins=self.bins) for name, column in schema.items()))
         queries = one_ways(domain)
         first = curator.measure(queries, spend=purse.part(each * len(schema)), step="one-way marginals")
+        answers = [first]
         trees = [
             _Tree(axis, np.asarray(counts, np.float64), first.stddev, total)
             for axis, counts in zip(domain.axes, queries.split(first.answers), strict=True)
@@ -122,10 +135,11 @@ class OneWayTree:
                 break
             parts = Domain(tuple(tree.parts(self.fan) for tree in split))
             answered = _measure_parts(curator, purse, parts, share=deeper * len(split), level=level)
+            answers.append(answered)
             spent += deeper * len(split)
             for tree, counts in zip(split, one_ways(parts).split(answered.answers), strict=True):
                 tree.grow(np.asarray(counts, np.float64), answered.stddev, self.fan)
-        return [tree.one_way() for tree in trees], spent
+        return Measured([tree.one_way() for tree in trees], spent, tuple(answers))
 
     def shares(self, schema: Schema, purse: Purse, *, share: float) -> tuple[float, float]:
         """Return the share of one column's first level, and of one deeper level.  Costs nothing: arithmetic."""
