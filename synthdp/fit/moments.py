@@ -14,7 +14,8 @@ from synthdp.errors import InternalError
 from synthdp.fit.small_lp import minimise
 
 _MAX_STEPS = 200
-_TOLERANCE = 1e-10
+_ROUNDING = 1e-14
+_TOLERANCE = 1e-24
 _LEAST_VARIANCE = 1e-12
 """Variance that exact moments count as having, so that the dual has a minimum also on the boundary."""
 
@@ -111,7 +112,7 @@ def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> We
         step = 1.0
         while step > 1e-10:
             trial, trial_weights = _dual(y + step * direction, A, moments, variance)
-            if trial <= value - 1e-4 * step * decrease:
+            if trial <= value - 1e-4 * step * decrease + _ROUNDING * (1 + abs(value)):
                 break
             step /= 2
         else:

@@ -234,9 +234,10 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
     cuts = np.array(sorted(set(thresholds)), np.float64)
     if not cuts.size:
         raise ParameterError(f"thresholds of column {name!r} must be at least one number")
+    inside = (cuts > float(column.lower or 0)) & (cuts <= float(column.upper or 0))
     units = encode(column, Numbers(cuts)).astype(np.int64)
-    if (units <= 0).any() or (units >= grid.regular).any() or len(set(units.tolist())) < len(cuts):
-        raise ParameterError(f"thresholds of column {name!r} must lie in different units strictly inside its bounds")
+    if not inside.all() or (units >= grid.regular).any() or len({0, *units.tolist()}) <= len(cuts):
+        raise ParameterError(f"thresholds of column {name!r} must lie in different units inside its bounds")
     starts = np.concatenate([[0], units, np.arange(grid.regular, grid.size)])
     axis = Axis(name, column, starts, np.arange(len(starts)))
     special = np.array(grid.special, np.float64)
