@@ -144,9 +144,9 @@ def variables_of(schema: Schema, *, length: int) -> tuple[str, ...]:
     levels = column.levels or () if isinstance(column, Categorical) else ()
     names = [str(level).removeprefix("not ").rpartition(":")[0] for level in levels]
     variables = tuple(dict.fromkeys(names))
-    if not variables or any(
-        schema.get(name) != own for name, own in decision_list_schema(variables, length=length).items()
-    ):
+    expected = dict(decision_list_schema(variables, length=length)) if variables else {}
+    fits = all(schema.get(name) == own for name, own in expected.items()) and f"rule {length + 1}" not in schema
+    if not expected or not fits:
         raise ParameterError(f"the schema must be decision_list_schema(variables, length={length})")
     return variables
 

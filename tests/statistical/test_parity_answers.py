@@ -16,7 +16,7 @@ from synthdp.queries.decision_lists import decision_list_columns, decision_list_
 
 pytestmark = pytest.mark.slow
 
-TIMES, P = 1500, 1e-9
+TIMES, P = 1000, 1e-9
 SCHEMA = Schema({f"b{j}": Boolean() for j in range(4)})
 FRAME = pd.DataFrame(np.random.default_rng(0).random((4000, 4)) < 0.5, columns=list(SCHEMA))
 QUERY = conjunction({"b0": 1, "b1": 0, "b3": 1})

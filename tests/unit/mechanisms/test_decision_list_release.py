@@ -105,4 +105,4 @@ def test_settings_out_of_range_are_refused():
     with pytest.raises(ParameterError, match="lower order"):
         DecisionListRelease(4, 4).plan([f"v{j}" for j in range(300)], Adjacency(), PureDP(1.0))
     with pytest.raises(ParameterError, match="'v5' is missing"):
-        DecisionListRelease(3).release(curator()).answer({name: 1 for name in VARIABLES[:5]})
+        DecisionListRelease(3).release(curator()).answer(dict.fromkeys(VARIABLES[:5], 1))
