@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Codes, FloatArray, IntArray, Units
-from synthdp.distribution.protocol import Distribution
+from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, Units, narrow
+from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import decode
-from synthdp.domain.grid import grid_of
+from synthdp.domain.encoder import RawColumn, decode
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.values import numbers_of_units, units_of_values
+from synthdp.domain.rules import rules_of
+from synthdp.domain.values import units_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.schema.columns import Column
-from synthdp.schema.constraints import LessEqual
+from synthdp.repair import Repair
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
-REDRAWS = 20
-"""How often rows that break an order between two columns are drawn anew before they are set to a common value."""
+REPLACEMENTS = 30
+"""How often rows whose cells let them obey no rule are replaced by new ones before they repeat others."""
+
+FEWEST_REPLACED = 100
+"""Rows that are drawn at least, when some are replaced."""
+
+WORKERS = min(4, os.cpu_count() or 1)
+"""Threads that draw and decode columns; numpy computes outside the interpreter's lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +87,8 @@ class SyntheticModel:
             Seed of the sampling.  It never reaches noise.
         given
             Values that the rows must have, by column: one value, a list of values, or ``(lower, upper)`` for an ordered
-            column, both inclusive.
+            column, both inclusive, with ``None`` for no end; ``None`` alone is the missing value.  The rows have the
+            model's conditional law: nothing is drawn and rejected, except to keep rules that cut through a cell.
         format
             Another outer form.
 
@@ -90,26 +98,58 @@ class SyntheticModel:
             If ``rows`` is below 1, or ``given`` names no column or a combination of probability 0.
         """
         units = self.sample_units(self.rows if rows is None else rows, generator(random_state), given=given)
-        raw = {name: decode(column, units[name]) for name, column in self.schema.items()}
-        return (format or self.format).build(self.schema, raw)
+        return (format or self.format).build(self.schema, self._decoded(units))
+
+    def _decoded(self, units: Mapping[str, Units]) -> dict[str, RawColumn]:
+        with ThreadPoolExecutor(WORKERS) as pool:
+            raw = pool.map(lambda name: decode(self.schema[name], units[name]), self.schema)
+            return dict(zip(self.schema, raw, strict=True))
 
     def sample_units(self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None) -> dict[str, Units]:
         """Draw rows as units of each column."""
         if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
             raise ParameterError(f"rows ({rows!r}) must be a whole number of at least 1")
         allowed = {name: self._allowed(name, value) for name, value in (given or {}).items()}
-        evidence = {
-            self.domain.index(name)[0]: self._coarse_share(self.domain.index(name)[0], allowed[name])
-            for name in allowed
-        }
-        codes = self.distribution.sample(int(rows), rng, given=evidence or None)
-        units = {
-            axis.name: self.refine(j, codes, j, rng, allowed.get(axis.name)) for j, axis in enumerate(self.domain.axes)
-        }
-        for rule in self.schema.constraints:
-            if isinstance(rule, LessEqual):
-                keep_order(self, units, rule, rng)
+        units, wrong = self._draw(int(rows), rng, allowed)
+        for _ in range(REPLACEMENTS):
+            if not len(wrong):
+                return units
+            fresh, broken = self._draw(max(2 * len(wrong), FEWEST_REPLACED), rng, allowed)
+            good = np.setdiff1d(np.arange(len(fresh[self.domain.names[0]])), broken)[: len(wrong)]
+            _copy(fresh, good, units, wrong[: len(good)])
+            wrong = wrong[len(good) :]
+        good = np.setdiff1d(np.arange(rows), wrong)
+        if not len(good):
+            raise ParameterError(
+                "no row was found that obeys all rules of the schema" + (" and has the given values" if given else "")
+            )
+        _copy(units, rng.choice(good, len(wrong)), units, wrong)
         return units
+
+    def _draw(self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray]) -> tuple[dict[str, Units], IntArray]:
+        """Draw rows and mend them within their cells; also which ones still break a rule."""
+        evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
+        try:
+            codes = self.distribution.sample(rows, rng, given=evidence or None)
+        except ImpossibleEvidenceError:
+            names = " and ".join(repr(name) for name in allowed)
+            raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
+        seeds = rng.integers(2**63, size=len(self.domain))
+
+        def units_of(j: int) -> Units:
+            return self._refine(j, codes[:, j], generator(int(seeds[j])), allowed.get(self.domain.names[j]))
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            units = dict(zip(self.domain.names, pool.map(units_of, range(len(self.domain))), strict=True))
+        rules = rules_of(self.schema)
+        if not rules:
+            return units, np.zeros(0, np.int64)
+
+        def redraw(name: str, some: IntArray, mask: BoolArray | None) -> Units:
+            j = self.domain.index(name)[0]
+            return self._refine(j, codes[some, j], rng, mask)
+
+        return units, Repair(self.domain, rules, codes, units, allowed, redraw, rng).mend()
 
     def _allowed(self, name: str, value: object) -> BoolArray:
         if name not in self.schema:
@@ -119,8 +159,8 @@ class SyntheticModel:
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Share of each fine cell's units that are allowed."""
         fine = self.refinements[j].fine
-        cells = np.repeat(fine.cells, np.diff(np.append(fine.starts, fine.grid.size)))[: fine.grid.visible]
-        count = np.bincount(cells, weights=allowed[: fine.grid.visible], minlength=fine.size)
+        cells = fine.cells_of(np.flatnonzero(allowed[: fine.grid.visible]).astype(np.uint32))
+        count = np.bincount(cells, minlength=fine.size)
         return np.divide(count, fine.width, out=np.zeros(fine.size), where=fine.width > 0)
 
     def _coarse_share(self, j: int, allowed: BoolArray) -> FloatArray:
@@ -131,62 +171,26 @@ class SyntheticModel:
         part = np.bincount(refinement.coarse_cell, weights=refinement.weights * share)
         return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
-    def refine(self, j: int, codes: Codes, at: int, rng: Generator, allowed: BoolArray | None = None) -> Units:
-        """Draw units of column ``j`` for rows whose coarse cells stand in column ``at`` of ``codes``."""
+    def _refine(self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None) -> Units:
+        """Draw units of column ``j`` for rows in these coarse cells."""
         refinement = self.refinements[j]
         table = refinement.table(None if allowed is None else self._fine_share(j, allowed))
-        fine = draw_within_groups(table, codes[:, at], rng)
-        units = refinement.fine.units_in(fine, rng)
-        return units if allowed is None else _redraw(units, refinement, fine, allowed, rng)
+        fine = draw_within_groups(table, cells, rng)
+        if allowed is None:
+            return refinement.fine.units_in(fine, rng)
+        return _units_among(allowed, refinement, fine, rng)
 
 
-def _redraw(units: Units, refinement: Refinement, fine: Codes, allowed: BoolArray, rng: Generator) -> Units:
-    """Draw anew, among the allowed units of their cell, the units that are not allowed."""
-    if allowed[units].all():
-        return units
-    good = np.flatnonzero(allowed)
-    cell = refinement.fine.cells_of(good.astype(units.dtype))
-    order = np.argsort(cell, kind="stable")
-    first = np.searchsorted(cell[order], np.arange(refinement.fine.size))
+def _units_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> Units:
+    """Draw a unit for every fine cell, uniformly among the allowed ones that a released row may have."""
+    good = np.flatnonzero(allowed[: refinement.fine.grid.visible])
+    cell = refinement.fine.cells_of(good.astype(np.uint32))
+    good = good[np.argsort(cell, kind="stable")]
     count = np.bincount(cell, minlength=refinement.fine.size)
-    place = first[fine] + np.floor(rng.random(len(fine)) * count[fine]).astype(np.int64)
-    return np.where(allowed[units], units, good[order][np.minimum(place, len(good) - 1)]).astype(units.dtype)
+    place = (np.cumsum(count) - count)[fine] + (rng.random(len(fine)) * count[fine]).astype(np.int64)
+    return narrow(good[place], refinement.fine.grid.size)
 
 
-def keep_order(model: SyntheticModel, units: dict[str, Units], rule: LessEqual, rng: Generator) -> None:
-    """Make every row obey ``left <= right``, in place: rows whose cells overlap may have drawn them in the wrong order.
-
-    Both values are drawn anew within their cells, a bounded number of times; what is left is set to a common value.
-    """
-    left, right = model.schema[rule.left], model.schema[rule.right]
-    a, b = model.domain.index(rule.left, rule.right)
-    for _ in range(REDRAWS):
-        wrong = _disordered(left, units[rule.left], right, units[rule.right])
-        if not len(wrong):
-            return
-        for j, name in ((a, rule.left), (b, rule.right)):
-            cells = model.refinements[j].fine.cells_of(units[name][wrong])
-            codes = model.refinements[j].coarse_cell[cells].reshape(-1, 1)
-            units[name][wrong] = model.refine(j, codes, 0, rng)
-    wrong = _disordered(left, units[rule.left], right, units[rule.right])
-    high = numbers_of_units(right, units[rule.right][wrong].astype(np.int64))
-    units[rule.left][wrong] = _largest_up_to(left, high).astype(units[rule.left].dtype)
-    wrong = _disordered(left, units[rule.left], right, units[rule.right])
-    low = numbers_of_units(left, units[rule.left][wrong].astype(np.int64))
-    units[rule.right][wrong] = _smallest_from(right, low).astype(units[rule.right].dtype)
-
-
-def _disordered(left: Column, a: Units, right: Column, b: Units) -> IntArray:
-    return np.flatnonzero(numbers_of_units(left, a.astype(np.int64)) > numbers_of_units(right, b.astype(np.int64)))
-
-
-def _largest_up_to(column: Column, bound: FloatArray) -> IntArray:
-    """Return the largest regular unit whose number is at most each bound, or unit 0."""
-    values = numbers_of_units(column, np.arange(grid_of(column).regular))
-    return np.maximum(np.searchsorted(values, bound, side="right") - 1, 0)
-
-
-def _smallest_from(column: Column, bound: FloatArray) -> IntArray:
-    """Return the smallest regular unit whose number is at least each bound, or the last one."""
-    values = numbers_of_units(column, np.arange(grid_of(column).regular))
-    return np.minimum(np.searchsorted(values, bound, side="left"), len(values) - 1)
+def _copy(source: Mapping[str, Units], rows: IntArray, target: dict[str, Units], at: IntArray) -> None:
+    for name, column in target.items():
+        column[at] = source[name][rows]

@@ -199,9 +199,7 @@ def _whole_number(level: object) -> int | None:
 
 def _decimal_values(column: Continuous, grid: Grid, units: IntArray) -> FloatArray:
     """Value of each regular unit: the bounds themselves at the ends, else the shortest decimal, none that is special."""
-    present = np.zeros(grid.regular, np.bool_)
-    present[units] = True
-    different = np.flatnonzero(present)
+    different, place = _different(units, grid.regular)
     low, high = edges_of(column, different), edges_of(column, different + 1)
     values = shortest_decimals(low, high)
     values[different == 0] = column.lower
@@ -209,7 +207,17 @@ def _decimal_values(column: Continuous, grid: Grid, units: IntArray) -> FloatArr
     parts = len(grid.special) + 1
     for k in range(1, parts):
         values = np.where(np.isin(values, grid.special), low + (high - low) * (k / parts), values)
-    return np.asarray(values[(np.cumsum(present) - 1)[units]])
+    return np.asarray(values[place])
+
+
+def _different(units: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Return the different units in order, and the place of every unit among them."""
+    if len(units) < size // 8:
+        different, place = np.unique(units, return_inverse=True)
+        return different, place
+    present = np.zeros(size, np.bool_)
+    present[units] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[units]
 
 
 def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:

@@ -50,7 +50,19 @@ class Refinement:
         return Axis(self.fine.name, self.fine.column, self.fine.starts, self.coarse_cell[self.fine.cells])
 
     def table(self, allowed: FloatArray | None = None) -> FloatArray:
-        """Return the share of every fine cell in every coarse one, (coarse, fine), weighted by ``allowed``."""
+        """Return the share of every fine cell in every coarse one, (coarse, fine).
+
+        Parameters
+        ----------
+        allowed
+            (fine.size,) part of each fine cell's units that may be drawn.  Where only cells of weight 0 are left of a
+            coarse cell, they are taken by their number of units.
+        """
+        weights = self.weights
+        if allowed is not None:
+            weights = weights * allowed
+            empty = np.bincount(self.coarse_cell, weights=weights) <= 0
+            weights = np.where(empty[self.coarse_cell], self.fine.width * allowed, weights)
         table = np.zeros((int(self.coarse_cell.max()) + 1, self.fine.size))
-        table[self.coarse_cell, np.arange(self.fine.size)] = self.weights if allowed is None else self.weights * allowed
+        table[self.coarse_cell, np.arange(self.fine.size)] = weights
         return table

@@ -1,34 +1,18 @@
-"""Values that a person names (in a rule, a condition, a question) to units of a column, and cells to ranges of values."""
+"""Values that a person names, in a rule, a condition or a question, as units of a column; and units as exact numbers."""
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.domain.axis import Axis
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, decode, encode
-from synthdp.domain.grid import grid_of, has_labels
+from synthdp.domain.grid import Grid, grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError
-from synthdp.schema.columns import RESOLUTIONS, Column, Datetime, Duration, Identifier
-
-
-def unit_of(column: Column, value: object) -> int:
-    """Return the unit of one value; the null unit for ``None``, the "other" unit for what the column cannot hold.
-
-    Raises
-    ------
-    ParameterError
-        If the value is of another kind than the column's.
-    """
-    grid = grid_of(column)
-    if value is None:
-        return grid.other if grid.null is None else grid.null
-    if has_labels(column):
-        return int(encode(column, Labels([value], np.zeros(1, np.int64)))[0])
-    try:
-        return int(encode(column, Numbers(_numbers(column, value)))[0])
-    except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{value!r} is not a value of a {type(column).__name__} column") from None
+from synthdp.schema.columns import RESOLUTIONS, Column, Datetime, Duration, Identifier, Ordinal
 
 
 def units_of_values(column: Column, values: object, *, name: str = "") -> BoolArray:
@@ -39,7 +23,9 @@ def units_of_values(column: Column, values: object, *, name: str = "") -> BoolAr
     column
         The column.
     values
-        One value, a list of values, or ``(lower, upper)`` for a column of numbers, both inclusive; ``None`` is missing.
+        One value or a list of values, where ``None`` is the missing value; for an ordered column also ``(lower,
+        upper)``, both inclusive, with ``None`` for no end on that side.  A range narrower than the column's units stands
+        for the unit that holds it.
     name
         What errors call the column.
 
@@ -48,48 +34,140 @@ def units_of_values(column: Column, values: object, *, name: str = "") -> BoolAr
     ParameterError
         If the column cannot hold such a value.
     """
-    grid = grid_of(column)
     if isinstance(column, Identifier):
         raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
+    grid = grid_of(column)
     allowed = np.zeros(grid.size, np.bool_)
-    if isinstance(values, tuple) and len(values) == 2 and not has_labels(column):
-        first, last = (unit_of(column, bound) for bound in values)
-        allowed[min(first, last) : max(first, last) + 1] = True
-        return allowed
-    for value in values if isinstance(values, (list, tuple, set, frozenset, range)) else [values]:
-        unit = unit_of(column, value)
-        if unit == grid.hidden:
-            raise ParameterError(f"column {name!r} cannot hold the value {value!r}")
-        allowed[unit] = True
+    for value in _listed(column, grid, values):
+        if isinstance(value, tuple):
+            first, last = _range(column, grid, value, name)
+            allowed[first : last + 1] = True
+        else:
+            allowed[_unit_of(column, grid, value, name)] = True
+    if not allowed.any():
+        raise ParameterError(f"column {name!r} was given no value at all")
     return allowed
 
 
-def numbers_of_units(column: Column, units: IntArray) -> FloatArray:
-    """Return the number behind each unit, comparable between columns of one kind; NaN for missing and special values."""
-    grid = grid_of(column)
-    raw = decode(column, units.astype(np.uint32))
-    values = np.asarray(raw.values if isinstance(raw, Numbers) else raw.codes, np.float64)
-    return np.where(units < grid.regular, values, np.nan)
+def is_range(column: Column, value: object) -> bool:
+    """Say whether a value in a condition is a pair of ends of an ordered column."""
+    return isinstance(value, tuple) and len(value) == 2 and grid_of(column).ordered
 
 
-def cell_bounds(axis: Axis) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest number of each cell's regular units, (size,) each; NaN where there are none."""
-    regular = axis.starts < axis.grid.regular
-    starts = axis.starts[regular]
-    stops = np.minimum(np.append(axis.starts[1:], axis.grid.size)[regular], axis.grid.regular)
-    low, high = np.full(axis.size, np.nan), np.full(axis.size, np.nan)
-    np.fmin.at(low, axis.cells[regular], numbers_of_units(axis.column, starts))
-    np.fmax.at(high, axis.cells[regular], numbers_of_units(axis.column, stops - 1))
-    return low, high
+def numbers_of_units(column: Column, units: AnyArray) -> tuple[AnyArray, BoolArray]:
+    """Return the exact number behind each unit and whether it is a regular one; others compare with nothing, (n,) each."""
+    raw = decode(column, units.astype(np.uint32, copy=False))
+    numbers = raw.values if isinstance(raw, Numbers) else raw.codes
+    return numbers, np.asarray(units < grid_of(column).regular)
 
 
-def _numbers(column: Column, value: object) -> FloatArray | IntArray:
-    if isinstance(column, Datetime):
-        return np.array([value], "datetime64[us]").astype(np.int64)
-    if isinstance(column, Duration):
-        if isinstance(value, (int, float)):
-            return np.array([value * RESOLUTIONS[column.resolution]], np.float64)
-        return np.array([value], "timedelta64[us]").astype(np.int64)
-    if isinstance(value, int):
-        return np.array([value], np.int64)
-    return np.array([float(value)], np.float64)  # type: ignore[arg-type]
+def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:
+    if is_range(column, values):
+        return [values]
+    if isinstance(values, (list, tuple, set, frozenset, range, np.ndarray)):
+        return [part for value in values for part in _listed(column, grid, value)]
+    return [values]
+
+
+def _unit_of(column: Column, grid: Grid, value: object, name: str) -> int:
+    """Return the unit of one value, or raise."""
+    found = None
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        found = grid.null
+    elif has_labels(column):
+        found = _position(column, value)
+    else:
+        number = _number(column, value, name)
+        inside = number[0] in grid.special or _lowest(column) <= number[0] <= _highest(column)
+        found = int(encode(column, Numbers(number))[0]) if inside else None
+    if found is None:
+        raise ParameterError(f"column {name!r} cannot hold the value {value!r}")
+    return found
+
+
+def _position(column: Column, value: object) -> int | None:
+    levels = labels_of(column)
+    try:
+        return levels.index(value) if value in levels else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tuple[int, int]:
+    """Return the first and the last unit whose value lies between two ends."""
+    low, high = ends
+    if isinstance(column, Ordinal):
+        first = 0 if low is None else _unit_of(column, grid, low, name)
+        last = grid.regular - 1 if high is None else _unit_of(column, grid, high, name)
+        if first > last:
+            raise ParameterError(f"the lower end of a range ({low!r}) must not be above the upper ({high!r})")
+        return first, last
+    lower = _number(column, low, name) if low is not None else np.array([_lowest(column)])
+    upper = _number(column, high, name) if high is not None else np.array([_highest(column)])
+    if not lower[0] <= upper[0]:
+        raise ParameterError(f"the lower end of a range ({low!r}) must not be above the upper ({high!r})")
+    if upper[0] < _lowest(column) or lower[0] > _highest(column):
+        raise ParameterError(f"column {name!r} has no value between {low!r} and {high!r}")
+    first, last = (_regular_unit(column, grid, end) for end in (lower, upper))
+    values, _ = numbers_of_units(column, np.array([first, last]))
+    inner = first + int(values[0] < lower[0]), last - int(values[1] > upper[0])
+    return inner if inner[0] <= inner[1] else (first, first)
+
+
+def _regular_unit(column: Column, grid: Grid, number: AnyArray) -> int:
+    """Return the regular unit that holds a number, clipped to the bounds, even where the number is a special value."""
+    clipped = np.clip(number, _lowest(column), _highest(column))
+    unit = int(encode(column, Numbers(clipped))[0])
+    return unit if unit < grid.regular else int(encode(_without_special(column), Numbers(clipped))[0])
+
+
+def _without_special(column: Column) -> Column:
+    return type(column)(column.lower, column.upper)  # type: ignore[union-attr,arg-type,call-arg]
+
+
+def _lowest(column: Column) -> int | float:
+    return _bound(column, 0)
+
+
+def _highest(column: Column) -> int | float:
+    return _bound(column, 1)
+
+
+def _bound(column: Column, end: int) -> int | float:
+    if isinstance(column, (Datetime, Duration)):
+        step = RESOLUTIONS[column.resolution]
+        return (column.steps[end] + end) * step - end
+    return (column.lower, column.upper)[end]  # type: ignore[union-attr,return-value]
+
+
+def _number(column: Column, value: Any, name: str) -> FloatArray | IntArray:
+    """Return a value as encoders take it: a number, or microseconds; (1,)."""
+    try:
+        if isinstance(column, Datetime):
+            return np.array([_moment(value)], "datetime64[us]").astype(np.int64)
+        if isinstance(column, Duration):
+            if isinstance(value, (int, float, np.number)):
+                return np.array([value * RESOLUTIONS[column.resolution]], np.float64)
+            return np.array([value], "timedelta64[us]").astype(np.int64)
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            return np.array([int(value)], np.int64)
+        if isinstance(value, (float, np.floating)):
+            return np.array([float(value)], np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ParameterError(f"{value!r} is not a value of column {name!r}, which is of type {type(column).__name__}")
+
+
+def _moment(value: object) -> object:
+    if isinstance(value, str):
+        value = dt.datetime.fromisoformat(value)
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC).replace(tzinfo=None)
+    if isinstance(value, (dt.datetime, dt.date, np.datetime64)):
+        return value
+    raise TypeError(type(value).__name__)
+
+
+def unit_of_label(column: Column, label: object) -> int:
+    """Return the unit of a label, that of "other" for one that the column does not list."""
+    return int(encode(column, Labels([label], np.zeros(1, np.int64)))[0])

@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from synthdp.arrays import BoolArray
 from synthdp.distribution.clique_tables import Clique
+from synthdp.distribution.graphical import Graphical
+from synthdp.distribution.junction_tree import junction_tree
 from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.values import cell_bounds, units_of_values
-from synthdp.schema.constraints import Forbidden, Implies, LessEqual
+from synthdp.domain.rules import Order, rules_of
+from synthdp.domain.values import is_range, units_of_values
+from synthdp.errors import ParameterError, SchemaError
+from synthdp.schema.constraints import Constraint, Forbidden, Implies
 from synthdp.schema.schema import Schema
+
+MAX_CELLS = 1_000_000
+"""Rules over more combinations of cells are left to the sampling, which draws rows that break them anew."""
+
+CHECKED_BINS = 8
+"""Cells of an ordered column when the rules are checked for contradiction."""
+
+
+def check_rules(schema: Schema) -> None:
+    """Refuse rules that no row can obey together.
+
+    Costs nothing: reads the schema.
+
+    Raises
+    ------
+    SchemaError
+        If some column or combination of columns is left without any value.
+    """
+    if not schema.constraints:
+        return
+    domain = domain_of(schema, bins=CHECKED_BINS)
+    released = {(j,): np.where(axis.emitted, 0.0, -np.inf) for j, axis in enumerate(domain.axes)}
+    zeros = {c: np.where(mask, 0.0, -np.inf) for c, mask in structural_zeros(schema, domain).items()}
+    try:
+        Graphical.calibrated(junction_tree(domain.shape, [*zeros, *released]), released | zeros)
+    except ParameterError:
+        raise SchemaError("the rules of the schema contradict each other: no row can obey them all") from None
 
 
 def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
@@ -21,20 +54,24 @@ def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
     Costs nothing: reads the schema.
     """
     pinned: list[set[int]] = [set() for _ in axes]
-    for rule in schema.constraints:
-        for name, values in _listed(rule):
+    for constraint in schema.constraints:
+        for name, values in _listed(constraint):
             j = schema.names.index(name)
-            units = np.flatnonzero(units_of_values(schema[name], values))
-            pinned[j] |= {int(cell) for cell in axes[j].cells_of(units.astype(np.uint32))}
-        if isinstance(rule, LessEqual):  # missing and special values are free of it, so they keep apart from numbers
-            for j in (schema.names.index(rule.left), schema.names.index(rule.right)):
-                free = np.arange(axes[j].grid.regular, axes[j].grid.visible)
-                pinned[j] |= {int(cell) for cell in axes[j].cells_of(free.astype(np.uint32))}
+            single = [value for value in values if not is_range(schema[name], value)]
+            if single:
+                pinned[j] |= _cells(axes[j], units_of_values(schema[name], single, name=name))
+    for rule in rules_of(schema):
+        if isinstance(rule, Order):  # missing and special values are free of it, so they keep apart from numbers
+            for j in (schema.names.index(name) for name in rule.names):
+                free = np.arange(axes[j].grid.size) >= axes[j].grid.regular
+                pinned[j] |= _cells(axes[j], free)
     return [frozenset(leaves) for leaves in pinned]
 
 
 def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
-    """Return for the columns of each rule which combinations of cells may occur.
+    """Return for the columns of each rule which combinations of cells may occur, flat in C order.
+
+    A combination that holds both rows that obey and rows that do not may occur.
 
     Costs nothing: reads the schema.
 
@@ -43,55 +80,31 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
     schema
         With its rules.
     domain
-        Axes in which every value that a rule lists has a cell of its own.
+        Axes of its columns.
     """
     zeros: dict[Clique, BoolArray] = {}
-    for rule in schema.constraints:
-        for clique, allowed in _masks(rule, schema, domain):
-            zeros[clique] = zeros[clique] & allowed if clique in zeros else allowed
+    for rule in rules_of(schema):
+        columns = domain.index(*rule.names)
+        if math.prod(domain.shape[j] for j in columns) > MAX_CELLS:
+            continue
+        possible = rule.possible([domain.axes[j] for j in columns])
+        if not possible.all():
+            clique = tuple(sorted(columns))
+            flat = possible.transpose([columns.index(j) for j in clique]).ravel()
+            zeros[clique] = zeros[clique] & flat if clique in zeros else flat
     return zeros
 
 
-def _listed(rule: LessEqual | Forbidden | Implies) -> list[tuple[str, list[object]]]:
-    match rule:
+def _cells(axis: Axis, units: BoolArray) -> set[int]:
+    visible = np.flatnonzero(units[: axis.grid.visible])
+    return {int(cell) for cell in axis.cells_of(visible.astype(np.uint32))}
+
+
+def _listed(constraint: Constraint) -> list[tuple[str, list[object]]]:
+    match constraint:
         case Forbidden(values):
             return list(values.items())
         case Implies(when, then):
             return [*when.items(), *then.items()]
         case _:
             return []
-
-
-def _masks(rule: LessEqual | Forbidden | Implies, schema: Schema, domain: Domain) -> list[tuple[Clique, BoolArray]]:
-    match rule:
-        case LessEqual(left, right):
-            a, b = domain.index(left, right)
-            low, _ = cell_bounds(domain.axes[a])
-            _, high = cell_bounds(domain.axes[b])
-            possible = ~(low[:, None] > high[None, :])  # NaN (missing, special) compares as free
-            return [_sorted((a, b), possible)]
-        case Forbidden(values):
-            return [_forbid(values, schema, domain)]
-        case Implies(when, then):
-            return [_forbid({**when, name: values}, schema, domain, inverted=name) for name, values in then.items()]
-
-
-def _forbid(
-    values: Mapping[str, Sequence[object]], schema: Schema, domain: Domain, *, inverted: str | None = None
-) -> tuple[Clique, BoolArray]:
-    columns = domain.index(*values)
-    sides = []
-    for name, j in zip(values, columns, strict=True):
-        axis = domain.axes[j]
-        units = np.flatnonzero(units_of_values(schema[name], values[name]))
-        side = np.isin(np.arange(axis.size), axis.cells_of(units.astype(np.uint32)))
-        sides.append(~side if name == inverted else side)
-    forbidden = np.ones([len(side) for side in sides], np.bool_)
-    for axis_number, side in enumerate(sides):
-        forbidden &= side.reshape([-1 if i == axis_number else 1 for i in range(len(sides))])
-    return _sorted(columns, ~forbidden)
-
-
-def _sorted(columns: Sequence[int], allowed: BoolArray) -> tuple[Clique, BoolArray]:
-    order = sorted(range(len(columns)), key=lambda i: columns[i])
-    return tuple(columns[i] for i in order), np.ascontiguousarray(allowed.transpose(order)).ravel()

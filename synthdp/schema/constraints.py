@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from synthdp.errors import SchemaError
-from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Duration, Integer, Ordinal
+from synthdp.schema.columns import (
+    Boolean,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Duration,
+    Identifier,
+    Integer,
+    Ordinal,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +44,8 @@ class Forbidden:
     Parameters
     ----------
     values
-        For two or more columns, the value or list of values; ``None`` stands for missing.
+        For two or more columns, the value or list of values; ``None`` stands for missing, and for ordered columns
+        ``(lower, upper)`` for a range, both ends included.
     """
 
     values: Mapping[str, Any]
@@ -47,7 +61,7 @@ class Implies:
     Parameters
     ----------
     when, then
-        Column names and the value or list of values; ``None`` stands for missing.
+        Column names and the value, list of values or range, as in `Forbidden`.
     """
 
     when: Mapping[str, Any]
@@ -90,12 +104,25 @@ def check_constraint(constraint: object, columns: Mapping[str, Column]) -> None:
 
 
 def _as_list(given: object) -> list[Any]:
-    return list(given) if isinstance(given, (list, tuple, set, frozenset)) else [given]
+    """Return the values as a list in which a pair (a tuple, or a list within a list as JSON has it) is a range."""
+    if isinstance(given, (list, set, frozenset)):
+        return [
+            tuple(_plain(end) for end in value) if isinstance(value, (tuple, list)) else _plain(value)
+            for value in given
+        ]
+    return [tuple(_plain(end) for end in given)] if isinstance(given, tuple) else [_plain(given)]
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, (dt.date, dt.datetime)):
+        return value.isoformat()
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
 def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
     for name in names:
-        if name not in columns:
+        if not isinstance(name, str) or name not in columns:
             raise SchemaError(f"a rule names column {name!r}; the schema has: {', '.join(columns)}")
 
 
@@ -103,15 +130,33 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
     _known(tuple(values), columns)
     for name, wanted in values.items():
         column = columns[name]
+        if isinstance(column, Identifier):
+            raise SchemaError(f"a rule names column {name!r}, an identifier, whose labels carry no information")
+        if not wanted:
+            raise SchemaError(f"a rule lists no value of column {name!r}")
         for value in wanted:
-            if value is None:
-                allowed = column.nullable
-            elif isinstance(column, (Categorical, Ordinal)):
-                other = getattr(column, "other", None)
-                allowed = column.levels is None or value in column.levels or value == other
-            elif isinstance(column, Boolean):
-                allowed = isinstance(value, bool)
-            else:
-                raise SchemaError(f"a rule lists values of column {name!r}, which has no levels")
-            if not allowed:
+            ends = _ends(name, column, value) if isinstance(value, tuple) else [value]
+            if not all(_may_hold(column, end) for end in ends):
                 raise SchemaError(f"a rule names the value {value!r}, which column {name!r} cannot hold")
+
+
+def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
+    if isinstance(column, (Categorical, Boolean)) or len(value) != 2:
+        raise SchemaError(f"a rule gives a range of column {name!r}: that takes an ordered column and two ends")
+    return [end for end in value if end is not None]
+
+
+def _may_hold(column: Column, value: object) -> bool:
+    if value is None:
+        return column.nullable
+    match column:
+        case Categorical() | Ordinal():
+            return column.levels is None or value in column.levels or value == getattr(column, "other", None)
+        case Boolean():
+            return isinstance(value, bool)
+        case Integer() | Continuous():
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+        case Datetime():
+            return isinstance(value, (str, np.datetime64))
+        case _:
+            return isinstance(value, (int, float, dt.timedelta)) and not isinstance(value, bool)

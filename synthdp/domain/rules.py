@@ -1,0 +1,149 @@
+"""Rules between columns, compiled to units: which rows break them, and which combinations of cells can obey them.
+
+`mechanisms.structural` makes structural zeros of the second, `repair` mends rows by the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, Units
+from synthdp.domain.axis import Axis
+from synthdp.domain.grid import grid_of
+from synthdp.domain.values import numbers_of_units, units_of_values
+from synthdp.schema.columns import Column
+from synthdp.schema.constraints import Forbidden, Implies, LessEqual
+from synthdp.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The number in one column is at most that in another; missing and special values are free.
+
+    Parameters
+    ----------
+    left, right
+        The columns' names.
+    columns
+        Their declarations.
+    """
+
+    left: str
+    right: str
+    columns: tuple[Column, Column]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns it is about."""
+        return self.left, self.right
+
+    def broken(self, units: Mapping[str, Units]) -> BoolArray:
+        """Return which rows break the rule, (n,)."""
+        low, bound_low = numbers_of_units(self.columns[0], units[self.left])
+        high, bound_high = numbers_of_units(self.columns[1], units[self.right])
+        return np.asarray((low > high) & bound_low & bound_high)
+
+    def possible(self, axes: Sequence[Axis]) -> BoolArray:
+        """Return which cells of the two axes, taken together, hold a row that obeys; shaped by the axes."""
+        low, _, left_free = cell_numbers(axes[0])
+        _, high, right_free = cell_numbers(axes[1])
+        return np.asarray((low[:, None] <= high[None, :]) | left_free[:, None] | right_free[None, :])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Excluded:
+    """No row has all of these units together.
+
+    Parameters
+    ----------
+    units
+        For each column which units are meant, (grid.size,).
+    """
+
+    units: Mapping[str, BoolArray]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns it is about."""
+        return tuple(self.units)
+
+    def broken(self, units: Mapping[str, Units]) -> BoolArray:
+        """Return which rows break the rule, (n,)."""
+        every = [meant[units[name]] for name, meant in self.units.items()]
+        return np.asarray(np.logical_and.reduce(every))
+
+    def possible(self, axes: Sequence[Axis]) -> BoolArray:
+        """Return which cells of the axes, taken together, hold a row that obeys; shaped by the axes."""
+        possible = np.zeros([axis.size for axis in axes], np.bool_)
+        for i, (axis, meant) in enumerate(zip(axes, self.units.values(), strict=True)):
+            outside = has_units(axis, ~meant)
+            possible |= outside.reshape([-1 if i == j else 1 for j in range(len(axes))])
+        return possible
+
+
+Rule: TypeAlias = Order | Excluded
+
+
+def rules_of(schema: Schema) -> tuple[Rule, ...]:
+    """Return the rules of a schema, with the orders that follow from two others through a column that is never missing."""
+    rules: list[Rule] = []
+    for constraint in schema.constraints:
+        match constraint:
+            case LessEqual(left, right):
+                rules.append(Order(left, right, (schema[left], schema[right])))
+            case Forbidden(values):
+                rules.append(Excluded({name: _meant(schema, name, given) for name, given in values.items()}))
+            case Implies(when, then):
+                condition = {name: _meant(schema, name, given) for name, given in when.items()}
+                rules += [Excluded({**condition, name: ~_meant(schema, name, given)}) for name, given in then.items()]
+    orders = [rule for rule in rules if isinstance(rule, Order)]
+    return (*rules, *_implied(orders))
+
+
+def has_units(axis: Axis, units: BoolArray) -> BoolArray:
+    """Return which cells hold a unit among some that a released row may have, (axis.size,)."""
+    cells = axis.cells_of(np.flatnonzero(units[: axis.grid.visible]).astype(np.uint32))
+    return np.bincount(cells, minlength=axis.size) > 0
+
+
+def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
+    """Return the least and largest number in each cell, and whether the cell holds units that no order binds.
+
+    A cell without numbers has a least one above every other cell's.
+    """
+    grid = axis.grid
+    regular = axis.starts < grid.regular
+    first = axis.starts[regular]
+    last = np.minimum(np.append(axis.starts[1:], grid.size)[regular], grid.regular) - 1
+    least, _ = numbers_of_units(axis.column, first)
+    most, _ = numbers_of_units(axis.column, last)
+    limits = np.iinfo(np.int64) if least.dtype.kind == "i" else np.finfo(np.float64)
+    low, high = np.full(axis.size, limits.max, least.dtype), np.full(axis.size, limits.min, most.dtype)
+    np.minimum.at(low, axis.cells[regular], least)
+    np.maximum.at(high, axis.cells[regular], most)
+    free = np.zeros(grid.size, np.bool_)
+    free[grid.regular :] = True
+    return low, high, has_units(axis, free)
+
+
+def _meant(schema: Schema, name: str, given: object) -> BoolArray:
+    return units_of_values(schema[name], given, name=name)
+
+
+def _implied(orders: list[Order]) -> list[Order]:
+    known = {order.names: order for order in orders}
+    waiting = list(orders)
+    while waiting:
+        first = waiting.pop()
+        for second in list(known.values()):
+            for a, b in ((first, second), (second, first)):
+                pair = (a.left, b.right)
+                bound = grid_of(a.columns[1]).visible == grid_of(a.columns[1]).regular
+                if a.right == b.left and bound and a.left != b.right and pair not in known:
+                    known[pair] = Order(*pair, (a.columns[0], b.columns[1]))
+                    waiting.append(known[pair])
+    return [order for order in known.values() if order not in orders]

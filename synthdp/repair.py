@@ -1,0 +1,209 @@
+"""Rows that break a rule are drawn anew within their cells, so that every released row obeys every rule.
+
+Between `distribution`, whose structural zeros leave out the cells where no row can obey, and `sampling`.  Knows units
+and rules, no private row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, Codes, IntArray, Units
+from synthdp.domain.domain import Domain
+from synthdp.domain.grid import grid_of
+from synthdp.domain.rules import Excluded, Order, Rule, has_units
+from synthdp.domain.values import numbers_of_units
+from synthdp.randomness import Generator
+
+Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], Units]
+"""Draws units of a column for some rows, within their coarse cells, perhaps only among some units."""
+
+PLAIN_REDRAWS = 4
+"""How often rows are drawn anew just as they were drawn; each time the law is the exact one given their cells."""
+
+NARROW_REDRAWS = 8
+"""How often they are drawn anew after that, among units that the other columns' cells leave possible.
+
+For orders that leaves the law as it is and wastes fewer draws."""
+
+REMEMBERED = 100
+"""Combinations of cells whose possible units are kept for the next draw."""
+
+
+@dataclass(slots=True, eq=False)
+class Repair:
+    """Mends rows in place.
+
+    Parameters
+    ----------
+    domain
+        The coarse axes.
+    rules
+        What rows must obey.
+    codes
+        (n, d) coarse cells of the rows.
+    units
+        Their units, changed in place.
+    allowed
+        For some columns the units that a condition allows.
+    redraw
+        Draws units anew.
+    rng
+        For choices that the rules leave open.
+    """
+
+    domain: Domain
+    rules: Sequence[Rule]
+    codes: Codes
+    units: dict[str, Units]
+    allowed: Mapping[str, BoolArray]
+    redraw: Redraw
+    rng: Generator
+    _known: dict[tuple[int, ...], dict[str, BoolArray]] = field(default_factory=dict)
+
+    def broken(self, rows: IntArray | None = None, rules: Sequence[Rule] | None = None) -> IntArray:
+        """Return which rows break a rule, among some."""
+        rows = np.arange(len(self.codes)) if rows is None else rows
+        rules = self.rules if rules is None else rules
+        names = {name for rule in rules for name in rule.names}
+        units = {name: self.units[name][rows] for name in names}
+        wrong = np.zeros(len(rows), np.bool_)
+        for rule in rules:
+            wrong |= rule.broken(units)
+        return rows[wrong]
+
+    def mend(self) -> IntArray:
+        """Mend what can be mended within the rows' cells; return the rows that still break a rule."""
+        for names, rules in connected(self.rules):
+            rows = self.broken(rules=rules)
+            for _ in range(PLAIN_REDRAWS):
+                if len(rows):
+                    self._draw(names, rows)
+                    rows = self.broken(rows, rules)
+            orders = [rule for rule in rules if isinstance(rule, Order)]
+            for _ in range(NARROW_REDRAWS):
+                if len(rows):
+                    for rule in rules:
+                        if isinstance(rule, Excluded):
+                            self._escape(rule, self.broken(rows, [rule]))
+                    self._draw_narrowly(orders, self.broken(rows, orders))
+                    rows = self.broken(rows, rules)
+            if len(rows) and orders:
+                self._lift(orders, rows)
+        return self.broken()
+
+    def _draw(self, names: Sequence[str], rows: IntArray) -> None:
+        for name in names:
+            self.units[name][rows] = self.redraw(name, rows, self.allowed.get(name))
+
+    def _escape(self, rule: Excluded, rows: IntArray) -> None:
+        """Draw one column of each row, chosen at random, away from what a rule excludes, if its cell has other units."""
+        outside = {name: ~meant & self.allowed.get(name, True) for name, meant in rule.units.items()}
+        for name in self.rng.permutation(rule.names).tolist():
+            j = self.domain.index(name)[0]
+            mine = rows[has_units(self.domain.axes[j], outside[name])[self.codes[rows, j]]]
+            mine = mine[self.rng.random(len(mine)) < 1 / len(rule.names)]
+            if len(mine):
+                self.units[name][mine] = self.redraw(name, mine, outside[name])
+
+    def _draw_narrowly(self, orders: Sequence[Order], rows: IntArray) -> None:
+        """Draw rows of the same cells together, each column among the units that orders leave it."""
+        if not len(rows):
+            return
+        names = sorted({name for order in orders for name in order.names})
+        columns = list(self.domain.index(*names))
+        kinds, kind = np.unique(self.codes[rows][:, columns], axis=0, return_inverse=True)
+        by_kind = np.argsort(kind.ravel(), kind="stable")
+        mine = np.split(rows[by_kind], np.cumsum(np.bincount(kind.ravel()))[:-1])
+        for cells, same in zip(kinds, mine, strict=True):
+            masks = self._possible(names, orders, cells)
+            for name in names:
+                if masks[name].any():
+                    self.units[name][same] = self.redraw(name, same, masks[name])
+
+    def _possible(self, names: Sequence[str], orders: Sequence[Order], cells: AnyArray) -> dict[str, BoolArray]:
+        """Return for each column the units of its cell that orders leave, once the others are within theirs."""
+        key = tuple(int(cell) for cell in (*self.domain.index(*names), *cells))
+        if key in self._known:
+            return self._known[key]
+        masks: dict[str, BoolArray] = {}
+        for name, cell in zip(names, cells, strict=True):
+            axis = self.domain.axes[self.domain.index(name)[0]]
+            masks[name] = np.repeat(axis.cells == cell, np.diff(np.append(axis.starts, axis.grid.size)))
+            masks[name][axis.grid.visible :] = False
+            if name in self.allowed:
+                masks[name] &= self.allowed[name]
+        for _ in orders:
+            for order in orders:
+                _narrow(order, masks)
+        if len(self._known) < REMEMBERED:
+            self._known[key] = masks
+        return masks
+
+    def _lift(self, orders: Sequence[Order], rows: IntArray) -> None:
+        """Lift right sides to their left sides, from the values as they are, then from the least of the cells."""
+        ladders = {name: self._ladder(name) for name in sorted({name for order in orders for name in order.names})}
+        for from_least in (False, True):
+            for name, ladder in ladders.items() if from_least else ():
+                self._raise(name, ladder, rows, None)
+            for _ in range(2 * len(ladders) + 2):
+                for order in orders:
+                    left, bound = numbers_of_units(order.columns[0], self.units[order.left][rows])
+                    right, free = numbers_of_units(order.columns[1], self.units[order.right][rows])
+                    low = bound & free & (left > right)
+                    self._raise(order.right, ladders[order.right], rows[low], left[low])
+            rows = self.broken(rows, orders)
+
+    def _ladder(self, name: str) -> tuple[IntArray, AnyArray, IntArray]:
+        """Return a column's regular units that may be drawn, their numbers and cells, by cell and number."""
+        axis = self.domain.axes[self.domain.index(name)[0]]
+        regular = np.arange(grid_of(axis.column).regular)
+        if name in self.allowed:
+            regular = regular[self.allowed[name][regular]]
+        cells = axis.cells_of(regular.astype(np.uint32)).astype(np.int64)
+        order = np.argsort(cells, kind="stable")
+        return regular[order], numbers_of_units(axis.column, regular[order])[0], cells[order]
+
+    def _raise(
+        self, name: str, ladder: tuple[IntArray, AnyArray, IntArray], rows: IntArray, least: AnyArray | None
+    ) -> None:
+        """Set rows whose value is regular to the smallest unit of their cell whose number is at least ``least``."""
+        if not len(rows):
+            return
+        units, numbers, cells = ladder
+        j = self.domain.index(name)[0]
+        for cell in np.unique(self.codes[rows, j]):
+            here = self.codes[rows, j] == cell
+            first, stop = np.searchsorted(cells, [cell, cell + 1])
+            at = np.zeros(int(here.sum()), np.int64)
+            if least is not None:
+                at = np.searchsorted(numbers[first:stop], least[here])
+            fits = (at < stop - first) & (self.units[name][rows[here]] < self.domain.axes[j].grid.regular)
+            self.units[name][rows[here][fits]] = units[first + at[fits]].astype(self.units[name].dtype)
+
+
+def _narrow(order: Order, masks: dict[str, BoolArray]) -> None:
+    """Take away, in place, the numbers of either side that no number of the other can stand beside."""
+    regular = [grid_of(column).regular for column in order.columns]
+    units = [np.flatnonzero(masks[name][:size]) for name, size in zip(order.names, regular, strict=True)]
+    free = [bool(masks[name][size:].any()) for name, size in zip(order.names, regular, strict=True)]
+    low, high = (numbers_of_units(column, some)[0] for column, some in zip(order.columns, units, strict=True))
+    if len(low) and len(high):
+        least, most = low.min(), high.max()
+        masks[order.left][units[0][low > most]] = free[1]
+        masks[order.right][units[1][high < least]] = free[0]
+
+
+def connected(rules: Sequence[Rule]) -> list[tuple[tuple[str, ...], list[Rule]]]:
+    """Divide rules into groups that share no column; the columns and the rules of each."""
+    groups: list[tuple[set[str], list[Rule]]] = []
+    for rule in rules:
+        touching = [group for group in groups if group[0] & set(rule.names)]
+        groups = [group for group in groups if group not in touching]
+        names = set(rule.names).union(*(group[0] for group in touching))
+        groups.append((names, [*(r for group in touching for r in group[1]), rule]))
+    return [(tuple(sorted(names)), inside) for names, inside in groups]
