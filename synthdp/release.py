@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.domain.encoder import decode, encode
+from synthdp.domain.conform import conform
 from synthdp.errors import DataError, ParameterError, SolverUnavailableError
 from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.l1_fit import L1Fit
@@ -24,17 +27,30 @@ from synthdp.privacy.loss import PrivacyLoss, Spend, loss_of
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.sampling import SyntheticModel
-from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
 from synthdp.storage import load, save
+from synthdp.tables.estimator_input import checked_table, is_table, join_label, label_kind, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
 from synthdp.tables.infer import infer_schema
 from synthdp.tables.source import Source
 
 LARGE_EPSILON = 5.0
+PAIRED = "a y was passed: the synthetic table has as many rows as it, so the number of rows was made public"
 MECHANISMS = ("auto", "adaptive_marginals", "l1_fit")
 SOLVERS = ("auto", "lp", "mw", "maxent")
+
+
+def _not_asked_by_imblearn(_: object) -> bool:
+    """Hide the transformer from imbalanced-learn, whose pipelines take steps that transform or resample, but not both."""
+    frame = sys._getframe(1)  # noqa: SLF001 - hasattr() has no other way to know its caller
+    for _depth in range(6):
+        if frame.f_globals.get("__name__", "").startswith("imblearn."):
+            return False
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return True
 
 
 class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -142,9 +158,11 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If the ledger does not cover the spend; nothing is read then.
         """
         loss = self._check_settings()
-        source = _source(X)
+        self._array = not is_table(X)
+        source = self._source(X, reset=True)
         schema = self.schema if self.schema is not None else infer_schema(source, without=self.privacy_unit)
         workload_of(self.workload, schema.names, target=self.target)
+        format = TableFormat.of(source, schema)  # noqa: A001
         mechanism = self._mechanism()
         curator = Curator(
             source,
@@ -163,7 +181,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 share = loss.fraction(self.domain_budget)
                 whole.discover(spend=share)
                 left = loss.fraction(1 - self.domain_budget)
-            format = TableFormat.of(source, whole.schema)  # noqa: A001
             release = replace(mechanism, spend=left).release(whole, random_state=self.random_state, format=format)
             receipt = curator.receipt(
                 total=loss,
@@ -173,32 +190,84 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.release_: Release[SyntheticModel] = replace(release, loss=loss, receipt=receipt)
         self.schema_ = release.output.schema
         self.receipt_ = receipt
-        self.n_features_in_ = len(source.names)
-        self.feature_names_in_ = _names(source.names)
         return self
 
+    @available_if(_not_asked_by_imblearn)
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
-        """Fit, and return a synthetic table like ``X``: same columns, order, types and library."""
-        return self.fit(X).sample(self.n_rows)
+        """Fit, and return a synthetic table like ``X``: same columns, order, types and library.
 
+        Parameters
+        ----------
+        X
+            A dataframe or an array.
+        y
+            Left out, the number of rows is ``n_rows`` or the noisy estimate.  If a caller passes one, as scikit-learn's
+            pipelines do, the result must have as many rows as ``y``: that number is then public, and the receipt says so.
+            To release labels with their rows, put them in the table, or use `TrainOnSynthetic` or ``fit_resample``.
+        """
+        self.fit(X)
+        if y is None or self.n_rows is not None:
+            return self.sample(self.n_rows)
+        self.receipt_ = replace(self.receipt_, notes=(*self.receipt_.notes, PAIRED))
+        self.release_ = replace(self.release_, receipt=self.receipt_)
+        return self.sample(len(np.asarray(y)))
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Release rows and their labels together, and return synthetic rows and labels.
+
+        For pipelines of imbalanced-learn, in which the later steps are trained on what this returns.
+
+        Parameters
+        ----------
+        X
+            A dataframe or an array.
+        y
+            A label for every row.  Its name, or ``"target"``, may be a column of the schema; if it is not, its levels are
+            discovered under ``domain_budget``.
+
+        Returns
+        -------
+        Synthetic rows like ``X``, and labels like ``y``.
+        """
+        joined, label = join_label(X, y)
+        model = clone(self)
+        schema = self.schema
+        if schema is None:
+            schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace({label: label_kind(y)})
+        elif label not in schema:
+            schema = schema.extended({label: label_kind(y)})
+        model.set_params(schema=schema)
+        synthetic = model.fit(joined).sample(self.n_rows)
+        self.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
+        self._array = not is_table(X)
+        return split_label(synthetic, label, like=(X, y))
+
+    @available_if(_not_asked_by_imblearn)
     def transform(self, X: Any) -> Any:
-        """Return ``X`` brought to the schema, row by row: clipped, unforeseen values made missing.
+        """Return ``X`` brought to the declared schema, row by row: clipped, unforeseen values made missing.
 
         Real rows stay real: this is for applying a pipeline, whose later steps were trained on synthetic rows, to data.
+        What was not declared but discovered is an estimate, and leaves values as they are.
         """
         check_is_fitted(self)
-        source = _source(X)
+        source = self._source(X, reset=False)
         missing = [name for name in self.schema_ if name not in source.names]
         if missing:
             raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
             raise DataError("transform needs a dataframe in memory")
+        declared = self.schema_ if self.schema is None else self.schema
         raw = {
-            name: blocks[0][name] if isinstance(column, Identifier) else decode(column, encode(column, blocks[0][name]))
-            for name, column in self.schema_.items()
+            name: conform(declared[name], blocks[0][name]) if self.schema is not None else blocks[0][name]
+            for name in self.schema_
         }
-        return TableFormat.of(source, self.schema_).build(self.schema_, raw)
+        return self._outer(TableFormat.of(source, self.schema_).build(self.schema_, raw), X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
+        """Return the names of the columns that come out: those of the schema."""
+        check_is_fitted(self)
+        return np.array(self.schema_.names, dtype=object)
 
     def sample(
         self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
@@ -216,7 +285,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
-        return self.release_.sample(rows, random_state=generator(seed), given=given)
+        return self._outer(self.release_.sample(rows, random_state=generator(seed), given=given))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to a folder of JSON and npz."""
@@ -227,6 +296,31 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
         """Read a release from a folder."""
         return load(path)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say what scikit-learn may expect: any values, and other rows at every fit."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def _source(self, X: Any, *, reset: bool) -> Source:
+        """Return the rows of whatever the user brought; nothing of it is kept but names."""
+        if isinstance(X, Source):
+            source = X
+            self.n_features_in_, self.feature_names_in_ = len(X.names), np.array(X.names, dtype=object)
+        else:
+            source = FrameSource(checked_table(self, X, reset=reset))
+        if getattr(source, "is_empty", False):
+            raise DataError("the table has no rows: there is nothing to release")
+        return source
+
+    def _outer(self, table: Any, like: Any = None) -> Any:
+        """Give an array back to who brought an array."""
+        array = self._array if like is None else not is_table(like)
+        return np.asarray(table) if array and not isinstance(like, Source) else table
 
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""
@@ -259,17 +353,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if explicit:
             return L1Fit(self.workload, solver=self.solver, on_progress=progress)
         return AdaptiveMarginals(self.workload, target=self.target, on_progress=progress)
-
-
-def _source(table: Any) -> Source:
-    source = table if isinstance(table, Source) else FrameSource(table)
-    if getattr(source, "is_empty", False):
-        raise DataError("the table has no rows: there is nothing to release")
-    return source
-
-
-def _names(names: Sequence[str]) -> Any:
-    return np.array(names, dtype=object)
 
 
 def _assumptions(declared: Schema | None, complete: Schema, rows_are_public: bool) -> tuple[str, ...]:

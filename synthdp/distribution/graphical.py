@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,6 +93,9 @@ class Graphical:
             conditionals=tuple(frozen(table) for table in result.conditionals),
             log_partition=result.log_partition,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Graphical.calibrated, (self.tree, dict(self.potentials))
 
     @property
     def shape(self) -> Shape:

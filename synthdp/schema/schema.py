@@ -92,6 +92,10 @@ class Schema(Mapping[str, Column]):
         """Return a schema with some columns declared anew, in the same order."""
         return Schema({**self._columns, **columns}, constraints=self.constraints)
 
+    def extended(self, columns: Mapping[str, Column]) -> Schema:
+        """Return a schema with more columns at its end."""
+        return Schema({**self._columns, **columns}, constraints=self.constraints)
+
     def to_json(self) -> str:
         """Return the schema as JSON text with a version."""
         return json.dumps(to_document(self._columns, self.constraints), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,28 @@
+"""Real values brought to what a column declares, one by one: clipped and checked, never rounded to a grid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from synthdp.domain.encoder import Numbers, RawColumn, decode, encode
+from synthdp.domain.grid import has_labels
+from synthdp.schema.columns import Column, Continuous, Identifier, Integer, is_complete
+
+
+def conform(column: Column, raw: RawColumn) -> RawColumn:
+    """Return values that the column may hold: numbers clipped, unforeseen labels made missing or "other".
+
+    A column whose bounds or levels are not declared, and an identifier, are left as they are.
+    """
+    if isinstance(column, Identifier) or not is_complete(column):
+        return raw
+    if has_labels(column) or not isinstance(column, Continuous | Integer) or not isinstance(raw, Numbers):
+        return decode(column, encode(column, raw))
+    clipped = np.clip(raw.values, column.lower, column.upper)
+    for special in column.special:
+        clipped = np.where(raw.values == special, raw.values, clipped)
+    if isinstance(column, Integer) and clipped.dtype.kind == "f":
+        clipped = np.rint(clipped)
+    return replace(raw, values=clipped.astype(raw.values.dtype))

@@ -1,0 +1,123 @@
+"""What scikit-learn's users bring: arrays and dataframes, with or without a separate label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    assert_all_finite,
+    check_array,
+    column_or_1d,
+)
+
+from synthdp.errors import DataError
+from synthdp.schema.columns import Categorical, Column, Continuous
+from synthdp.tables.source import Source
+
+DEFAULT_LABEL = "target"
+
+
+def is_table(X: Any) -> bool:
+    """Say whether ``X`` is a dataframe or a source of rows, rather than an array."""
+    if isinstance(X, Source):
+        return True
+    return nw.from_native(X, pass_through=True) is not X
+
+
+def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """Return ``X`` as a dataframe, checked as scikit-learn checks its input; missing and infinite values are welcome.
+
+    Parameters
+    ----------
+    estimator
+        Remembers the names and the number of columns if ``reset``, else is compared with them.
+    X
+        A dataframe of any library, or whatever `numpy.asarray` takes; columns of an array are named x0, x1, …
+    """
+    if is_table(X):
+        _check_feature_names(estimator, X, reset=reset)
+        if hasattr(X, "shape"):
+            _check_n_features(estimator, X, reset=reset)
+        return X
+    array = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+    _check_feature_names(estimator, array, reset=reset)
+    _check_n_features(estimator, array, reset=reset)
+    return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+
+
+def checked_label(estimator: BaseEstimator, y: Any, *, classes: bool) -> Any:
+    """Return ``y``, one-dimensional and, if it holds classes, fit for a classifier; checked as scikit-learn checks it.
+
+    Raises
+    ------
+    DataError
+        If there is no ``y``.
+    """
+    if y is None:
+        raise DataError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    if is_table(y) or hasattr(y, "name"):
+        return y
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
+    if classes:
+        check_classification_targets(y)
+    return y
+
+
+def label_kind(y: Any) -> Column:
+    """Return what a column of labels holds, by its type: a number if that is floating, else levels to be discovered."""
+    return Continuous() if np.asarray(y).dtype.kind == "f" else Categorical()
+
+
+def join_label(X: Any, y: Any) -> tuple[Any, str]:
+    """Return one table of rows and labels, and the name of the label's column.
+
+    Raises
+    ------
+    DataError
+        If there is no label, not one for every row, or its name is a column of ``X`` already.
+    """
+    if y is None:
+        raise DataError("y must hold a label for every row")
+    if not is_table(X):
+        array = check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+        X = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+    frame = nw.from_native(X, eager_only=True)
+    given = nw.from_native(y, series_only=True, pass_through=True)
+    label = str(getattr(y, "name", None) or DEFAULT_LABEL)
+    if label in frame.columns:
+        raise DataError(f"the label's name {label!r} is a column of X already: name y otherwise")
+    if isinstance(given, nw.Series) and given.implementation == frame.implementation and not isinstance(y, pd.Series):
+        series = given
+    else:
+        values = np.asarray(y)
+        if values.ndim != 1:
+            raise DataError("y must be one-dimensional: one label for every row")
+        if isinstance(X, pd.DataFrame):
+            kept = y.reset_index(drop=True) if isinstance(y, pd.Series) else pd.Series(values)
+            X = X.reset_index(drop=True)
+            frame = nw.from_native(X, eager_only=True)
+            series = nw.from_native(kept, series_only=True)
+        else:
+            series = nw.new_series(label, values.tolist(), backend=frame.implementation)
+    if len(series) != len(frame):
+        raise DataError("y must hold a label for every row of X")
+    return frame.with_columns(series.alias(label)).to_native(), label
+
+
+def split_label(table: Any, label: str, *, like: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the rows and the labels of a joined table, as arrays where ``like`` holds arrays."""
+    frame = nw.from_native(table, eager_only=True)
+    rows, labels = frame.drop(label), frame[label]
+    X, y = like
+    return (
+        rows.to_native() if is_table(X) else rows.to_numpy(),
+        labels.to_native() if hasattr(y, "name") else labels.to_numpy(),
+    )
