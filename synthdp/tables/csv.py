@@ -87,6 +87,7 @@ class CsvSource:
             codecs.lookup(encoding)
         except LookupError:
             raise ParameterError(f"encoding ({encoding!r}) must be the name of a text encoding") from None
+        self._names: tuple[str, ...] = ()
         self._names, self._is_empty = self._check()
 
     def __repr__(self) -> str:
@@ -230,7 +231,7 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
     escape: Callable[[Any], Any] = _escaped if escape_formulas else lambda cell: cell
     try:
         with _replacing(Path(path)) as file:
-            writer = csv.writer(file, lineterminator="\n")
+            writer = csv.writer(_Rows(file), lineterminator="\r\n")
             writer.writerow([escape(name) for name in frame.columns])
             for first in range(0, len(frame), BLOCK_ROWS):
                 block = frame[first : first + BLOCK_ROWS]
@@ -240,6 +241,19 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
         raise FormatError(f"a text of the table cannot be written to '{path}' as UTF-8") from None
     except OSError as error:
         raise FormatError(f"'{path}' cannot be written: {error.strerror}") from None
+
+
+class _Rows:
+    """What a csv writer writes to: it ends rows with a line feed, and has carriage returns quoted all the same."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, row: str) -> int:
+        """Write one row that ends in the writer's line end, two characters."""
+        return self._file.write(row[:-2] + "\n")
 
 
 def _cells(values: list[Any], escape: Callable[[Any], Any]) -> list[Any]:

@@ -29,10 +29,10 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", "1.0"})
 _FALSE = frozenset({"false", "f", "no", "n", "off", "0", "0.0"})
 _CLOCK = re.compile(
-    r"(?P<minus>-)?(?:(?P<days>-?\d+) days?,? ?)?(?:(?P<sign>[+-])?(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)(?:\.(?P<f>\d+))?)?"
+    r"(?:(?P<days>-?\d+) days?,? ?)?(?:(?P<sign>[+-])?(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)(?:\.(?P<f>\d+))?)?"
 )
 _ISO_LENGTH = re.compile(
-    r"(?P<minus>-)?P(?:(?P<days>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d+))?S)?)?"
+    r"(?P<minus>-)?P(?:(?P<days>-?\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d+))?S)?)?"
 )
 
 
@@ -222,7 +222,7 @@ def _length_of_text(text: str) -> int | None:
     fraction = int(((groups["f"] or "") + "000000")[:6])
     clock = (int(groups["h"] or 0) * 3600 + int(groups["m"] or 0) * 60 + int(groups["s"] or 0)) * 1_000_000 + fraction
     total = int(groups["days"] or 0) * RESOLUTIONS["D"] + (-clock if groups.get("sign") == "-" else clock)
-    return -total if groups["minus"] else total
+    return -total if groups.get("minus") else total
 
 
 def is_nan(value: object) -> bool:
