@@ -9,10 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from synthdp.estimators import (
+        DomainDiscretizer as DomainDiscretizer,
+        TrainOnSynthetic as TrainOnSynthetic,
+        TrigonometricFeatures as TrigonometricFeatures,
+    )
     from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals as AdaptiveMarginals
     from synthdp.mechanisms.decision_list_release import DecisionListRelease as DecisionListRelease
-    from synthdp.mechanisms.direct_answers import GaussianAnswers as GaussianAnswers
-    from synthdp.mechanisms.direct_answers import LaplaceAnswers as LaplaceAnswers
+    from synthdp.mechanisms.direct_answers import GaussianAnswers as GaussianAnswers, LaplaceAnswers as LaplaceAnswers
     from synthdp.mechanisms.fourier_marginals import FourierMarginals as FourierMarginals
     from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
     from synthdp.mechanisms.median_mechanism import MedianMechanism as MedianMechanism
@@ -32,38 +36,38 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.stability_histogram import StabilityHistogram as StabilityHistogram
     from synthdp.privacy.curator import Curator as Curator
     from synthdp.privacy.ledger import Ledger as Ledger
-    from synthdp.privacy.loss import ZCDP as ZCDP
-    from synthdp.privacy.loss import ApproxDP as ApproxDP
-    from synthdp.privacy.loss import GaussianDP as GaussianDP
-    from synthdp.privacy.loss import PureDP as PureDP
+    from synthdp.privacy.loss import ZCDP as ZCDP, ApproxDP as ApproxDP, GaussianDP as GaussianDP, PureDP as PureDP
     from synthdp.privacy.receipt import Receipt as Receipt
     from synthdp.progress import Progress as Progress
-    from synthdp.queries.conjunctions import conjunction as conjunction
-    from synthdp.queries.conjunctions import disjunction as disjunction
-    from synthdp.queries.conjunctions import exactly_r as exactly_r
-    from synthdp.queries.conjunctions import r_of_k as r_of_k
-    from synthdp.queries.conjunctions import symmetric as symmetric
+    from synthdp.queries.conjunctions import (
+        conjunction as conjunction,
+        disjunction as disjunction,
+        exactly_r as exactly_r,
+        r_of_k as r_of_k,
+        symmetric as symmetric,
+    )
     from synthdp.queries.decision_lists import DecisionList as DecisionList
     from synthdp.queries.gaussian_kernels import GaussianKernels as GaussianKernels
-    from synthdp.queries.sparse import KeyList as KeyList
-    from synthdp.queries.sparse import SparseConjunction as SparseConjunction
-    from synthdp.queries.sparse import Support as Support
-    from synthdp.queries.sparse import sparse_conjunction as sparse_conjunction
+    from synthdp.queries.sparse import (
+        KeyList as KeyList,
+        SparseConjunction as SparseConjunction,
+        Support as Support,
+        sparse_conjunction as sparse_conjunction,
+    )
     from synthdp.release import SyntheticRelease as SyntheticRelease
-    from synthdp.schema.columns import Boolean as Boolean
-    from synthdp.schema.columns import Categorical as Categorical
-    from synthdp.schema.columns import Continuous as Continuous
-    from synthdp.schema.columns import Datetime as Datetime
-    from synthdp.schema.columns import Duration as Duration
-    from synthdp.schema.columns import Identifier as Identifier
-    from synthdp.schema.columns import Integer as Integer
-    from synthdp.schema.columns import Ordinal as Ordinal
-    from synthdp.schema.constraints import Forbidden as Forbidden
-    from synthdp.schema.constraints import Implies as Implies
-    from synthdp.schema.constraints import LessEqual as LessEqual
+    from synthdp.schema.columns import (
+        Boolean as Boolean,
+        Categorical as Categorical,
+        Continuous as Continuous,
+        Datetime as Datetime,
+        Duration as Duration,
+        Identifier as Identifier,
+        Integer as Integer,
+        Ordinal as Ordinal,
+    )
+    from synthdp.schema.constraints import Forbidden as Forbidden, Implies as Implies, LessEqual as LessEqual
     from synthdp.schema.schema import Schema as Schema
-    from synthdp.storage import load as load
-    from synthdp.storage import save as save
+    from synthdp.storage import load as load, save as save
 
 __version__ = "0.1.0"
 
@@ -77,6 +81,7 @@ _HOME = {
     "Datetime": "synthdp.schema.columns",
     "DecisionList": "synthdp.queries.decision_lists",
     "DecisionListRelease": "synthdp.mechanisms.decision_list_release",
+    "DomainDiscretizer": "synthdp.estimators",
     "Duration": "synthdp.schema.columns",
     "Forbidden": "synthdp.schema.constraints",
     "FourierMarginals": "synthdp.mechanisms.fourier_marginals",
@@ -112,6 +117,8 @@ _HOME = {
     "StabilityHistogram": "synthdp.mechanisms.stability_histogram",
     "Support": "synthdp.queries.sparse",
     "SyntheticRelease": "synthdp.release",
+    "TrainOnSynthetic": "synthdp.estimators",
+    "TrigonometricFeatures": "synthdp.estimators",
     "ZCDP": "synthdp.privacy.loss",
     "conjunction": "synthdp.queries.conjunctions",
     "disjunction": "synthdp.queries.conjunctions",
@@ -135,6 +142,7 @@ __all__ = [
     "Datetime",
     "DecisionList",
     "DecisionListRelease",
+    "DomainDiscretizer",
     "Duration",
     "Forbidden",
     "FourierMarginals",
@@ -169,6 +177,8 @@ __all__ = [
     "StabilityHistogram",
     "Support",
     "SyntheticRelease",
+    "TrainOnSynthetic",
+    "TrigonometricFeatures",
     "__version__",
     "conjunction",
     "disjunction",
