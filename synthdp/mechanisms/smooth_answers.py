@@ -27,6 +27,7 @@ MAX_NODES = 2**25
 """Most nodes at which a query is evaluated."""
 
 _LEAST_NODES = 4096
+_SEPARABLE_NODES = 128
 _POINTS_AT_ONCE = 2**18
 _NUMBERS_AT_ONCE = 2**22
 
@@ -99,7 +100,7 @@ class TrigonometricSummary:
         degrees
             Use fewer degrees: a number, or ``"auto"`` for the number that minimises truncation + noise of this query.
         nodes
-            N, points per column at which the query is evaluated, at least 2 degrees; default: 2 degrees or more.
+            N, points per column at which the query is evaluated, at least twice the degrees; default: that or more.
         bound
             B, a bound on the query's derivatives up to order K, if known: gives ``truncation_bound``.
 
@@ -112,7 +113,8 @@ class TrigonometricSummary:
         if isinstance(query, SeparableQueries):
             if degrees == "auto":
                 raise ParameterError("degrees ('auto') must be a number for separable queries")
-            return self._separable(query, t=t, nodes=self._checked_nodes(nodes, t, columns=1))
+            count = max(4 * t, _SEPARABLE_NODES) if nodes is None else nodes
+            return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1))
         count = self._checked_nodes(nodes, t, columns=self.d)
         values = on_nodes(query, d=self.d, nodes=count)
         coefficients = chebyshev_coefficients(values, t)
