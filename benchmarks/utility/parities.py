@@ -1,0 +1,223 @@
+"""Conjunctions by parities (Thaler, Ullman, Vadhan 2012): rows needed, errors on Adult, speed, decision lists.
+
+Epsilon = 1, delta = 1e-6, replaced rows (public n).  One JSON line per figure.
+
+    python benchmarks/utility/parities.py [--tiny] [--part needed|adult|speed|lists] [--seeds 2]
+
+needed  least n at which bias + z stddev <= .1, where z bounds all k-way conjunctions at once with probability .95
+adult   36 bits of the Adult table: largest and mean error on 500 conjunctions of k literals, half of them true of a row
+speed   seconds for all parities of order <= 4 of 64 columns over a million rows
+lists   stddev of answers on decision lists of 4 rules, n = 100 000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from synthdp import ApproxDP, Curator, Schema
+from synthdp.data import adult, adult_schema
+from synthdp.domain.encoder import encode
+from synthdp.mechanisms.decision_list_plan import plan_at
+from synthdp.mechanisms.parity_release import MAX_PARITIES, ParityRelease
+from synthdp.mechanisms.polynomials import (
+    chebyshev_conjunction,
+    chebyshev_degree,
+    least_worst_use,
+    newton_coefficients,
+    optimal_coefficients,
+)
+from synthdp.privacy.accounting import gdp_from_approx
+from synthdp.privacy.adjacency import Adjacency, Neighbors
+from synthdp.queries.binarized import Binarized, binarize
+from synthdp.queries.conjunctions import SymmetricQuery
+from synthdp.queries.krawtchouk import level_sizes, odd_overlaps
+from synthdp.queries.subset_counts import odd_counts
+from synthdp.tables.frames import FrameSource
+
+LOSS = ApproxDP(1.0, 1e-6)
+SIGMA = 1 / gdp_from_approx(LOSS.epsilon, LOSS.delta)
+"""Gaussian stddev per unit of L2 sensitivity."""
+ERROR, BETA = 0.1, 0.05
+COLUMNS = ["sex", "income", "race", "relationship", "marital-status", "workclass"]
+THRESHOLDS = {"age": [25, 35, 45, 55], "hours-per-week": [35, 41], "education-num": [10]}
+
+
+def needed(d: int, k: int) -> Iterator[dict[str, object]]:
+    """Yield the rows that each method needs for the largest error ERROR over all k-way conjunctions."""
+    z = -float(ndtri(BETA / 2 / (math.comb(d, k) * 2**k)))
+    setting = {"part": "needed", "d": d, "k": k, "z": round(z, 2)}
+    degree = chebyshev_degree(k, ERROR / 2)
+    largest = float(np.abs(newton_coefficients(chebyshev_conjunction(k, degree))[: degree + 1]).max())
+    terms = math.comb(d + degree, degree)
+    bound = terms * 2 * largest * terms * math.log(terms / BETA) / LOSS.epsilon / (ERROR / 2)
+    yield {**setting, "method": "the paper's bound, corrected scale", "order": degree, "rows": f"{bound:.2g}"}
+    monomials = min((_monomial_rows(d, k, t, z), t) for t in range(1, k + 1))
+    yield {**setting, "method": "monomials, exact scale", "order": monomials[1], "rows": f"{monomials[0]:.2g}"}
+    direct = math.sqrt(2 * math.comb(d, k)) * SIGMA * z / ERROR
+    yield {**setting, "method": "direct Gaussian", "order": k, "rows": f"{direct:.2g}"}
+    exact = _parity_stddev(d, k, k, n=1e30, z=z)[1] * z / ERROR
+    yield {**setting, "method": "exact parities", "order": k, "rows": f"{exact:.2g}"}
+    best = min((_least_rows(lambda n, t=t: _error(d, k, t, n, z)), t) for t in range(1, k + 1))
+    yield {**setting, "method": "optimal polynomial", "order": best[1], "rows": f"{best[0]:.2g}"}
+
+
+def _monomial_rows(d: int, k: int, order: int, z: float) -> float:
+    """Rows for the conjunction of positive literals by Chebyshev's polynomial on Laplace-noised monomial counts."""
+    values = chebyshev_conjunction(k, order)
+    left = ERROR - float(np.abs(values - np.eye(k + 1)[k]).max())
+    if left <= 0:
+        return math.inf
+    a = newton_coefficients(values)[: order + 1]
+    variance = sum(math.comb(k, i) * a[i] ** 2 for i in range(1, order + 1))
+    scale = (sum(level_sizes(d, order)) - 1) / LOSS.epsilon
+    return z * math.sqrt(2 * variance) * scale / left
+
+
+def _parity_stddev(d: int, k: int, order: int, *, n: float, z: float) -> tuple[float, float]:
+    """The bias of the best polynomial, and its stddev in rows at the best scales of the levels."""
+    sizes, within = np.array(level_sizes(d, order), float), np.array(level_sizes(k, order), float)
+    prices = z * SIGMA * np.sqrt(2 * sizes * within) / n
+    prices[0] = 0.0
+    b = optimal_coefficients((0.0,) * k + (1.0,), order, tuple(prices.tolist()))
+    costs = np.maximum(b.values**2 * within, 1e-12)[1:]
+    use = 4.0 * np.array(odd_overlaps(d, order, range(1, d + 1)), float)[:, 1:]
+    return b.error, SIGMA * math.sqrt(float((costs / least_worst_use(costs, use)).sum()))
+
+
+def _error(d: int, k: int, order: int, n: float, z: float) -> float:
+    bias, stddev = _parity_stddev(d, k, order, n=n, z=z)
+    return bias + z * stddev / n
+
+
+def _least_rows(error: Callable[[float], float]) -> float:
+    low, high = 10.0, 1e12
+    if error(high) > ERROR:
+        return math.inf
+    while high / low > 1.005:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if error(middle) <= ERROR else (middle, high)
+    return high
+
+
+def adult_errors(*, rows: int, k: int, queries: int, seed: int, widest: int) -> Iterator[dict[str, object]]:
+    """Yield the error of each method on conjunctions of k of the 36 bits."""
+    rng = np.random.default_rng(seed)
+    table = adult()
+    table = table.iloc[np.sort(rng.choice(len(table), rows, replace=False))]
+    schema = Schema({name: adult_schema()[name] for name in [*COLUMNS, *THRESHOLDS]})
+    bits = binarize(schema, thresholds=THRESHOLDS)
+    matrix = bit_matrix(bits, schema, table)
+    asked, truth = conjunctions(bits, matrix, k=k, count=queries, rng=rng)
+    setting = {"part": "adult", "rows": rows, "bits": bits.d, "k": k, "seed": seed}
+
+    def report(method: str, order: int, answers: np.ndarray, seconds: float) -> dict[str, object]:
+        gap = np.abs(answers - truth)
+        return {
+            **setting,
+            "method": method,
+            "order": order,
+            "largest": round(float(gap.max()), 4),
+            "mean": round(float(gap.mean()), 5),
+            "seconds": round(seconds, 2),
+        }
+
+    stddev = SIGMA * math.sqrt(2 * math.comb(bits.d, k)) / rows
+    yield report("direct Gaussian", k, np.clip(truth + rng.normal(0, stddev, len(truth)), 0, 1), 0.0)
+    yield report("always 0", 0, np.zeros(len(truth)), 0.0)
+    for order in range(1, min(k, widest) + 1):
+        if sum(level_sizes(bits.d, order)) > MAX_PARITIES:
+            continue
+        begin = time.perf_counter()
+        curator = Curator(table, schema=schema, budget=LOSS, neighbors="replace_one")
+        release = ParityRelease(order, width=k, thresholds=THRESHOLDS).release(curator)
+        seconds = time.perf_counter() - begin
+        polynomial = np.array([float(release.answer(query)) for query in asked])
+        yield report("exact parities" if order == k else "optimal polynomial", order, polynomial, seconds)
+        if order <= 4:
+            begin = time.perf_counter()
+            fitted = np.array([float(release.answer(query, evaluator="max_entropy")) for query in asked])
+            yield report("maximum entropy", order, fitted, time.perf_counter() - begin)
+
+
+def bit_matrix(bits: Binarized, schema: Schema, table: pd.DataFrame) -> np.ndarray:
+    raw = next(iter(FrameSource(table).blocks(schema, extra=())))
+    return bits.matrix(bits.domain.codes({name: encode(schema[name], raw[name]) for name in bits.domain.names}))
+
+
+def conjunctions(
+    bits: Binarized, matrix: np.ndarray, *, k: int, count: int, rng: np.random.Generator
+) -> tuple[list[SymmetricQuery], np.ndarray]:
+    """Conjunctions on random bits: with the values of a random row, and every other one with random values."""
+    asked, truth = [], []
+    for i in range(count):
+        chosen = rng.choice(bits.d, k, replace=False)
+        values = matrix[rng.integers(len(matrix)), chosen] if i % 2 == 0 else rng.random(k) < 0.5
+        literals = tuple((bits.names[j], int(value)) for j, value in zip(chosen, values, strict=True))
+        asked.append(SymmetricQuery(literals, (0.0,) * k + (1.0,)))
+        truth.append((matrix[:, chosen] == values).all(axis=1).mean())
+    return asked, np.array(truth)
+
+
+def speed(*, rows: int, d: int, order: int) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    columns = [rng.random(rows) < rng.random() for _ in range(d)]
+    begin = time.perf_counter()
+    counts = odd_counts(columns, order=order)
+    seconds = time.perf_counter() - begin
+    parities = sum(len(level) for level in counts)
+    return {"part": "speed", "rows": rows, "d": d, "order": order, "parities": parities, "seconds": round(seconds, 2)}
+
+
+def lists(*, m: int, n: int) -> Iterator[dict[str, object]]:
+    setting = {"part": "lists", "m": m, "rules": 4, "rows": n}
+    yield {**setting, "method": "all 2^m answers", "stddev": f"{SIGMA * 2 ** (m / 2) / n:.2g}"}
+    variables = [f"v{j}" for j in range(m)]
+    for order in range(1, 5):
+        plan = plan_at(variables, 4, order, Adjacency(Neighbors.REPLACE_ONE), LOSS)
+        line = {
+            "method": "coefficients",
+            "order": order,
+            "bias": round(plan.error, 4),
+            "stddev": f"{plan.stddev / n:.2g}",
+        }
+        yield {**setting, **line}
+
+
+def lines(part: str, *, tiny: bool, seeds: int) -> Iterator[dict[str, object]]:
+    if part == "needed":
+        for d, k in [(8, 3)] if tiny else [(20, 4), (32, 6), (64, 8)]:
+            yield from needed(d, k)
+    if part == "adult":
+        for rows in [500] if tiny else [2000, 20_000]:
+            for k in [3] if tiny else [4, 6, 8]:
+                for seed in range(seeds):
+                    count, widest = (6, 2) if tiny else (500, 5)
+                    yield from adult_errors(rows=rows, k=k, queries=count, seed=seed, widest=widest)
+    if part == "speed":
+        yield speed(rows=2000, d=16, order=3) if tiny else speed(rows=1_000_000, d=64, order=4)
+    if part == "lists":
+        for m in [6] if tiny else [16, 24]:
+            yield from lists(m=m, n=100_000)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tiny", action="store_true", help="small settings: does it run?")
+    parser.add_argument("--part", choices=["needed", "adult", "speed", "lists"], default=None)
+    parser.add_argument("--seeds", type=int, default=1)
+    options = parser.parse_args()
+    for part in [options.part] if options.part else ["needed", "adult", "speed", "lists"]:
+        for line in lines(part, tiny=options.tiny, seeds=options.seeds):
+            print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()
