@@ -12,7 +12,7 @@ import itertools
 import re
 import uuid
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -228,15 +228,14 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
         If the file cannot be written.
     """
     frame = frame_of(table)
-    escape: Callable[[Any], Any] = _escaped if escape_formulas else lambda cell: cell
     try:
         with _replacing(Path(path)) as file:
             writer = csv.writer(_Rows(file), lineterminator="\r\n")
-            writer.writerow([escape(name) for name in frame.columns])
+            writer.writerow(_escaped(frame.columns) if escape_formulas else frame.columns)
             for first in range(0, len(frame), BLOCK_ROWS):
                 block = frame[first : first + BLOCK_ROWS]
-                cells = [_cells(block[name].to_list(), escape) for name in frame.columns]
-                writer.writerows(zip(*cells, strict=True))
+                columns = [_cells(block[name].to_list()) for name in frame.columns]
+                writer.writerows(zip(*map(_escaped, columns) if escape_formulas else columns, strict=True))
     except UnicodeError:
         raise FormatError(f"a text of the table cannot be written to '{path}' as UTF-8") from None
     except OSError as error:
@@ -256,13 +255,15 @@ class _Rows:
         return self._file.write(row[:-2] + "\n")
 
 
-def _cells(values: list[Any], escape: Callable[[Any], Any]) -> list[Any]:
+def _cells(values: list[Any]) -> list[Any]:
+    """Return the values of a column with ``None`` for every kind of missing one: what a csv writer leaves empty."""
     cells = np.fromiter(values, dtype=object, count=len(values))
-    return [None if missing else escape(cell) for cell, missing in zip(values, pd.isna(cells), strict=True)]
+    cells[pd.isna(cells)] = None
+    return list(cells)
 
 
-def _escaped(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+def _escaped(cells: list[Any]) -> list[Any]:
+    return [f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells]
 
 
 def _unescaped(text: str) -> str:
