@@ -5,6 +5,7 @@ Multiplicative weights with the exponential mechanism (Hardt, Ligett, McSherry 2
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ class SparseMWEM:
     rounds
         How many queries are measured.
     slots
-        How many different records there may be, s; default: twice those that the queries are about.
+        How many different records there may be, s; default: a tenth more than the queries are about.
     sweeps
         How many times round all noisy answers after each round.
     select_share
@@ -52,7 +53,7 @@ class SparseMWEM:
     """
 
     queries: Sequence[SparseQuery]
-    rounds: int = 12
+    rounds: int = 40
     slots: int | None = None
     sweeps: int = 10
     select_share: float = 0.7
@@ -85,7 +86,7 @@ class SparseMWEM:
             If there are fewer slots than records that the queries are about.
         """
         counts = SparseCounts.of(self.queries)
-        slots = self.slots or 2 * max(1, len(counts.keys))
+        slots = self.slots or math.ceil(1.1 * max(1, len(counts.keys)))
         if slots < len(counts.keys):
             raise MechanismFailure(
                 f"the queries are about {len(counts.keys)} records and slots is {slots}: raise slots"

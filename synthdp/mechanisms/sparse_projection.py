@@ -190,13 +190,12 @@ class ProjectedRecords:
         check_query(query, self.sketch.columns)
         support = query.support()
         frequent, light, noise = self._split(support)
-        count = frequent + (self.sketch.estimate(light, self.values) if len(light.keys) else 0.0)
-        _, squared = self.sketch.query_norms(light) if len(light.keys) else (0.0, 0.0)
+        count, squared = self.sketch.estimate(light, self.values) if len(light.keys) else (0.0, 0.0)
         variance = noise + squared * self.stddev**2
         projection = 2 * float((light.weights**2).sum()) * self.squared_counts / self.sketch.dimension
         error = float(-ndtri((1 - CONFIDENCE) / 2)) * math.sqrt(variance + projection)
         return SparseAnswer(
-            count=count, total=self.total, stddev=math.sqrt(variance), error=error, origin=Origin.RELEASED
+            count=frequent + count, total=self.total, stddev=math.sqrt(variance), error=error, origin=Origin.RELEASED
         )
 
     def _split(self, support: Support) -> tuple[float, Support, float]:

@@ -36,12 +36,11 @@ class Sketch(KeyStatistic, Protocol):
         """T, the number of projected coordinates."""
         ...
 
-    def estimate(self, support: Support, values: FloatArray) -> float:
-        """Return <A q, u> for a sparse query q, given the (T,) projected counts u (noisy or exact)."""
-        ...
+    def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
+        """Return <A q, u> for a sparse query q, and |A q|^2, the factor from the noise's variance to the answer's.
 
-    def query_norms(self, support: Support) -> tuple[float, float]:
-        """Return sums of |c| and c^2 over the coefficients c that `estimate` multiplies the numbers by."""
+        ``values`` are the (T,) projected counts u, noisy or exact, as `key_totals` scales them.
+        """
         ...
 
 
@@ -106,17 +105,12 @@ class CountSketch:
         np.add.at(totals, place, sign * np.array([counts[key] for key in keys], np.int64))
         return totals
 
-    def estimate(self, support: Support, values: FloatArray) -> float:
-        """Return the sum of signed numbers at the places of the query's keys, by its values."""
+    def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
+        """Return the sum of signed numbers at the places of the query's keys; keys that meet in one add up first."""
         place, sign = self._columns_of(support.keys)
-        return float(values[place] @ (sign * support.weights))
-
-    def query_norms(self, support: Support) -> tuple[float, float]:
-        """Return the norms of the projected query, keys that meet in one place added up."""
-        place, sign = self._columns_of(support.keys)
-        _, meeting = np.unique(place, return_inverse=True)
+        places, meeting = np.unique(place, return_inverse=True)
         projected = np.bincount(meeting, weights=sign * support.weights)
-        return float(np.abs(projected).sum()), float((projected**2).sum())
+        return float(projected @ values[places]), float(projected @ projected)
 
     def _columns_of(self, keys: Sequence[str]) -> tuple[IntArray, IntArray]:
         points = fingerprints(keys, salt=self.salt)
@@ -186,14 +180,10 @@ class SignProjection:
             totals += np.array([counts[key] for key in some], np.int64) @ self._signs_of(some).astype(np.int64)
         return totals
 
-    def estimate(self, support: Support, values: FloatArray) -> float:
-        """Return the inner product of the two projections."""
-        return float(self._projected(support) @ values) / self.dimension
-
-    def query_norms(self, support: Support) -> tuple[float, float]:
-        """Return the norms of the projected query over T."""
+    def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
+        """Return the inner product of the two projections, each 1/sqrt(T) of the whole-numbered one."""
         projected = self._projected(support) / self.dimension
-        return float(np.abs(projected).sum()), float((projected**2).sum())
+        return float(projected @ values), float(projected @ projected)
 
     def _projected(self, support: Support) -> FloatArray:
         projected = np.zeros(self.dimension)
