@@ -45,6 +45,26 @@ def kept_rows(blocks: Sequence[tuple[dict[str, Units], RawColumn]], *, rows: int
     return {name: column[kept] for name, column in table.items()}
 
 
+def digests(unit: RawColumn) -> AnyArray:
+    """Return 128 bits that stand for the unit of each row, (n, 2) uint64; zeros where it is missing.
+
+    Two units have the same digest only if blake2b collides.  Costs nothing by itself: the rows stay in the room.
+    """
+    position: dict[str, int] = {}
+    owner = _owners(unit, position)
+    texts = [hashlib.blake2b(text.encode(errors="replace"), digest_size=16).digest() for text in position]
+    table = np.frombuffer(b"".join([*texts, bytes(16)]), np.uint64).reshape(-1, 2)
+    return table[owner]
+
+
+def labels_of_digests(digest: AnyArray) -> Labels:
+    """Return digests as the labels that `kept_rows` takes.  Costs nothing by itself: the rows stay in the room."""
+    different, codes = np.unique(np.ascontiguousarray(digest).view("V16").ravel(), return_inverse=True)
+    levels = [value.tobytes().hex() for value in different]
+    missing = np.array([level == bytes(16).hex() for level in levels], np.bool_)
+    return Labels(levels, np.where(missing[codes], -1, codes))
+
+
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
     """Return which rows are among the first ``rows`` of their unit, counting those ``seen`` in earlier blocks.
 

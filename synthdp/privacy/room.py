@@ -6,24 +6,29 @@ Nothing outside `synthdp.privacy` may hold a room.  Its exact answers never leav
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import Codes, Totals, Units
+from synthdp.arrays import AnyArray, Codes, Totals, Units
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import RawColumn, encode
 from synthdp.errors import DataError, InternalError, RoomClosedError
 from synthdp.privacy.adjacency import Adjacency
-from synthdp.privacy.contribution import first_rows, kept_rows, rows_of
+from synthdp.privacy.contribution import digests, first_rows, kept_rows, labels_of_digests, rows_of
 from synthdp.privacy.receipt import Item
+from synthdp.privacy.store import MEMORY_BYTES, Store
 from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
 from synthdp.schema.schema import Schema
 from synthdp.tables.keys import count_keys
-from synthdp.tables.source import Source
+from synthdp.tables.source import Source, SummingSource
 
 CACHED_DOMAINS = 4
+"""Domains whose codes are kept for the next question."""
+
+BUCKETS = 64
+"""Parts that rows are divided into by their unit, so that a part and not the table must fit in memory."""
 
 
 @dataclass(slots=True, repr=False)
@@ -47,13 +52,19 @@ class Room:
     adjacency: Adjacency
     items: list[Item] = field(default_factory=list)
     reads: int = 0
-    _units: list[dict[str, Units]] | None = None
-    _codes: list[tuple[Domain, list[Codes]]] = field(default_factory=list)
+    _units: Store | None = None
+    _codes: list[tuple[Domain, Store]] = field(default_factory=list)
     _keys: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
 
     def close(self) -> None:
         """Forget the rows; every later read raises.  Costs nothing: reads no row."""
-        self.source, self._units, self._codes, self._keys = None, None, [], {}
+        self._forget()
+        self.source, self._keys = None, {}
+
+    def _forget(self) -> None:
+        for store in [*([] if self._units is None else [self._units]), *(codes for _, codes in self._codes)]:
+            store.close()
+        self._units, self._codes = None, []
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
         """Yield raw values of columns that are not declared yet.
@@ -106,6 +117,12 @@ class Room:
         return values
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
+        source, unit = self.open(), self.adjacency.unit
+        if isinstance(source, SummingSource):
+            summed = source.sums(statistic, self.schema, unit=unit, bound=None if unit is None else self._bound)
+            if summed is not None:
+                self.reads += 1
+                return statistic.finish(summed)
         sums: Totals | None = None
         for codes in self._coded(statistic.domain):
             part = statistic.sums(codes)
@@ -114,6 +131,9 @@ class Room:
             raise InternalError("a source yielded no block")
         return statistic.finish(sums)
 
+    def _bound(self, blocks: Sequence[tuple[dict[str, Units], RawColumn]]) -> dict[str, Units]:
+        return kept_rows(blocks, rows=self.adjacency.rows)
+
     def rows(self) -> int:
         """Return the exact number of rows.
 
@@ -121,30 +141,51 @@ class Room:
         """
         if self.schema.undeclared:  # values without a grid cannot be coded, but they can be counted
             return sum(self.key_counts(self.schema.names[:1]).values())
-        return sum(len(next(iter(block.values()))) for block in self._blocks())
+        return sum(len(block[0]) for block in self._encoded().blocks())
 
-    def _coded(self, domain: Domain) -> list[Codes]:
+    def _coded(self, domain: Domain) -> Iterator[Codes]:
+        """Yield the codes of all rows, from the last domains' stores if they are there."""
         self.reads += 1
         self.open()
-        for known, codes in self._codes:
+        for known, store in self._codes:
             if known is domain:
-                return codes
-        codes = [domain.codes(block) for block in self._blocks()]
-        self._codes = [(domain, codes), *self._codes[: CACHED_DOMAINS - 1]]
-        return codes
+                return (codes for (codes,) in store.blocks())
+        store = Store(memory=MEMORY_BYTES // 2)
+        for block in self._encoded().blocks():
+            store.add([domain.codes(dict(zip(self.schema.names, block, strict=True)))])
+        for _, old in self._codes[CACHED_DOMAINS - 1 :]:
+            old.close()
+        self._codes = [(domain, store), *self._codes[: CACHED_DOMAINS - 1]]
+        return (codes for (codes,) in store.blocks())
 
-    def _blocks(self) -> list[dict[str, Units]]:
+    def _encoded(self) -> Store:
+        """Return all rows in units, one block of the source after the other, encoded once."""
         if self._units is None:
-            unit = self.adjacency.unit
-            extra = () if unit is None else (unit,)
-            blocks, owners = [], []
-            for raw in self.open().blocks(self.schema, extra=extra):
-                blocks.append({name: encode(column, raw[name]) for name, column in self.schema.items()})
-                owners += [] if unit is None else [raw[unit]]
-            if unit is not None:
-                blocks = [kept_rows(list(zip(blocks, owners, strict=True)), rows=self.adjacency.rows)]
-            self._units = blocks
+            source, unit = self.open(), self.adjacency.unit
+            buckets = [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS if unit is not None else 0)]
+            store = Store()
+            try:
+                for raw in source.blocks(self.schema, extra=() if unit is None else (unit,)):
+                    units = [encode(column, raw[name]) for name, column in self.schema.items()]
+                    if unit is None:
+                        store.add(units)
+                    else:
+                        _distribute(units, digests(raw[unit]), buckets)
+                for bucket in buckets:
+                    store.add(self._kept(bucket))
+                    bucket.close()
+            except BaseException:
+                for left in (store, *buckets):
+                    left.close()
+                raise
+            self._units = store
         return self._units
+
+    def _kept(self, bucket: Store) -> list[AnyArray]:
+        names = self.schema.names
+        blocks = [(dict(zip(names, units, strict=True)), labels_of_digests(owner)) for *units, owner in bucket.blocks()]
+        kept = kept_rows(blocks, rows=self.adjacency.rows)
+        return [kept[name] for name in names]
 
     def open(self) -> Source:
         """Return the source of rows, unless the room was closed.  Costs nothing by itself."""
@@ -186,3 +227,13 @@ def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
     missing = [name for name in columns if name not in source.names]
     if missing:
         raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")
+
+
+def _distribute(units: Sequence[AnyArray], owner: AnyArray, buckets: Sequence[Store]) -> None:
+    """Put every row where all rows of its unit go."""
+    bucket = (owner[:, 0] % np.uint64(len(buckets))).astype(np.uint8)
+    order = np.argsort(bucket, kind="stable")
+    ends = np.cumsum(np.bincount(bucket, minlength=len(buckets)))[:-1]
+    parts = [np.split(column[order], ends) for column in units]
+    for i, (store, mine) in enumerate(zip(buckets, np.split(owner[order], ends), strict=True)):
+        store.add([*(part[i] for part in parts), mine])

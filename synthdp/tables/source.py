@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
 
+from synthdp.arrays import Totals, Units
 from synthdp.domain.encoder import RawColumn
+from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Column
+from synthdp.schema.schema import Schema
 
 
 @runtime_checkable
@@ -27,5 +30,34 @@ class Source(Protocol):
             Which columns, and what they may hold.
         extra
             Columns to read as labels, whatever they hold.
+        """
+        ...
+
+
+Bound: TypeAlias = Callable[[Sequence[tuple[dict[str, Units], RawColumn]]], dict[str, Units]]
+"""Keeps some rows of each unit, from blocks of units with the unit of every row; all of a unit's rows at once."""
+
+
+@runtime_checkable
+class SummingSource(Source, Protocol):
+    """A table that sums integers where its rows are, so that only the sums come here.
+
+    The sums are those that `Statistic.sums` makes of the rows in blocks: the same whole numbers, however the rows are
+    divided among machines, and however often a part of the work is repeated.
+    """
+
+    def sums(
+        self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
+    ) -> Totals | None:
+        """Return the exact sums of a statistic over all rows, or None if they must be made from blocks.
+
+        Parameters
+        ----------
+        statistic
+            What to sum.
+        schema
+            How values become units.
+        unit, bound
+            The column whose values are the units of privacy, and what keeps some rows of each.
         """
         ...

@@ -1,0 +1,112 @@
+"""Blocks of narrow arrays that are read several times: in memory up to a limit, then in a file that has no name.
+
+Part of the room.  Knows no column and no query.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+
+from synthdp.arrays import AnyArray
+from synthdp.errors import DataError
+
+MEMORY_BYTES = 256 * 2**20
+"""Most bytes of one store in memory; what comes after goes to disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Where an array lies in the file."""
+
+    offset: int
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+
+
+class Store:
+    """A list of blocks, each a tuple of arrays.
+
+    The file is made without a name (or, where the system cannot, deleted when it is closed) and readable by its owner
+    alone, so that nothing is left behind however the process ends.
+
+    Costs nothing by itself: the rows stay in the room.
+
+    Parameters
+    ----------
+    memory
+        Most bytes to hold in memory; default: `MEMORY_BYTES`.
+    """
+
+    __slots__ = ("_blocks", "_end", "_file", "_held", "_memory")
+
+    def __init__(self, *, memory: int | None = None) -> None:
+        self._memory = MEMORY_BYTES if memory is None else memory
+        self._held = self._end = 0
+        self._blocks: list[tuple[AnyArray | _Piece, ...]] = []
+        self._file: IO[bytes] | None = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    @property
+    def spilled(self) -> int:
+        """Bytes on disk.  Costs nothing by itself."""
+        return self._end
+
+    def add(self, arrays: Sequence[AnyArray]) -> None:
+        """Append a block.
+
+        Costs nothing by itself: the rows stay in the room.
+
+        Raises
+        ------
+        DataError
+            If there is no room left on the disk.
+        """
+        size = sum(array.nbytes for array in arrays)
+        if self._held + size <= self._memory:
+            self._held += size
+            self._blocks.append(tuple(arrays))
+        else:
+            self._blocks.append(tuple(self._write(array) for array in arrays))
+
+    def blocks(self) -> Iterator[tuple[AnyArray, ...]]:
+        """Yield the blocks in order; those on disk are read when they come.  Costs nothing by itself."""
+        for block in self._blocks:
+            yield tuple(self._read(part) if isinstance(part, _Piece) else part for part in block)
+
+    def close(self) -> None:
+        """Forget all blocks and free the disk.  Costs nothing."""
+        self._blocks = []
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, array: AnyArray) -> _Piece:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="synthdp-")  # noqa: SIM115 - it lives as long as the store
+            self._file.seek(self._end)
+            self._file.write(np.asfortranarray(array).T.data)  # column after column
+            self._file.flush()
+        except OSError as error:
+            self.close()
+            raise DataError(f"encoded rows cannot be kept in '{tempfile.gettempdir()}': {error.strerror}") from None
+        piece = _Piece(self._end, array.dtype, array.shape)
+        self._end += array.nbytes
+        return piece
+
+    def _read(self, piece: _Piece) -> AnyArray:
+        if self._file is None:
+            raise DataError("encoded rows were forgotten while they were read")
+        self._file.seek(piece.offset)
+        count = int(np.prod(piece.shape))
+        return np.fromfile(self._file, piece.dtype, count).reshape(piece.shape[::-1]).T
