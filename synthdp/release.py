@@ -192,7 +192,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.receipt_ = receipt
         return self
 
-    @available_if(_not_asked_by_imblearn)
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
         """Fit, and return a synthetic table like ``X``: same columns, order, types and library.
 
@@ -242,7 +241,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._array = not is_table(X)
         return split_label(synthetic, label, like=(X, y))
 
-    @available_if(_not_asked_by_imblearn)
     def transform(self, X: Any) -> Any:
         """Return ``X`` brought to the declared schema, row by row: clipped, unforeseen values made missing.
 
@@ -353,6 +351,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if explicit:
             return L1Fit(self.workload, solver=self.solver, on_progress=progress)
         return AdaptiveMarginals(self.workload, target=self.target, on_progress=progress)
+
+
+for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made
+    setattr(SyntheticRelease, _method, available_if(_not_asked_by_imblearn)(getattr(SyntheticRelease, _method)))
 
 
 def _assumptions(declared: Schema | None, complete: Schema, rows_are_public: bool) -> tuple[str, ...]:

@@ -54,6 +54,9 @@ SECOND_SCREEN = 0.1
 MODEL_SAMPLE = 300_000
 """Most rows drawn from the model to screen against."""
 
+LEAST_SHARE = 1e-6
+"""What a single column, which spends all on itself, leaves for pairs that it has not."""
+
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 
 
@@ -158,7 +161,7 @@ class _Run:
         columns = self.measure_one_ways(total)
         second = self.second_share(total)
         screen = self.screen_share() * (len(columns) > 1)
-        pairs = self.left - screen - second
+        pairs = max(self.left - screen - second, LEAST_SHARE)
         domain, refinements, tables, total = self.coarse(columns, pairs, total)
         zeros = structural_zeros(self.account.schema, domain)
         tree: list[Clique] = []

@@ -64,7 +64,7 @@ class Curator:
         If a setting is out of range.
     """
 
-    __slots__ = ("_account", "_coordinates", "_dataset", "_ledger", "_room", "extra_columns")
+    __slots__ = ("_account", "_coordinates", "_dataset", "_ledger", "_room", "_unsettled", "extra_columns")
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class Curator:
         self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
         self._room = Room(source, schema, adjacency)
         self._coordinates = 0
+        self._unsettled: list[tuple[Ledger, int]] = []  # accounts reserved in a ledger, committed by their first answer
 
     def __repr__(self) -> str:
         left = self._account.remaining
@@ -338,11 +339,14 @@ class Curator:
         """
         loss = self.cost(spend)
         inner = _inside(loss, currency)
-        self._charge(loss, what="account")
+        entry = self._charge(loss, what="account")
+        if entry is not None and self._ledger is not None:
+            self._unsettled.append((self._ledger, entry))
         opened = object.__new__(Curator)
         opened._account, opened._coordinates = Account(inner), 0
         opened._ledger, opened._dataset = None, self._dataset
         opened._room, opened.extra_columns = self._room, self.extra_columns
+        opened._unsettled = self._unsettled
         return opened
 
     def close(self) -> None:
@@ -420,6 +424,9 @@ class Curator:
         result = answer()
         if entry is not None and self._ledger is not None:
             self._ledger.commit(entry)
+        while self._unsettled:
+            ledger, number = self._unsettled.pop()
+            ledger.commit(number)
         return result
 
 

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 
 from synthdp.errors import DataError
 from synthdp.schema.columns import Categorical, Column, Continuous
+from synthdp.tables.frames import frame_of
 from synthdp.tables.source import Source
 
 DEFAULT_LABEL = "target"
@@ -26,7 +27,7 @@ DEFAULT_LABEL = "target"
 
 def is_table(X: Any) -> bool:
     """Say whether ``X`` is a dataframe or a source of rows, rather than an array."""
-    if isinstance(X, Source):
+    if isinstance(X, (Source, pd.DataFrame)):
         return True
     return nw.from_native(X, pass_through=True) is not X
 
@@ -42,6 +43,7 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         A dataframe of any library, or whatever `numpy.asarray` takes; columns of an array are named x0, x1, …
     """
     if is_table(X):
+        frame_of(X)  # names that are no texts, or not different, are refused in our words
         _check_feature_names(estimator, X, reset=reset)
         if hasattr(X, "shape"):
             _check_n_features(estimator, X, reset=reset)
