@@ -177,7 +177,8 @@ class SignProjection:
         step = max(1, _CHUNK // self.dimension)
         for start in range(0, len(keys), step):
             some = keys[start : start + step]
-            totals += np.array([counts[key] for key in some], np.int64) @ self._signs_of(some).astype(np.int64)
+            summed = np.array([counts[key] for key in some], np.float64) @ self._signs_of(some)
+            totals += summed.astype(np.int64)  # exact: whole numbers far below 2^53
         return totals
 
     def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
@@ -195,7 +196,7 @@ class SignProjection:
 
     def _signs_of(self, keys: Sequence[str]) -> AnyArray:
         """Return the (N, T) signs of some keys, one byte each."""
-        words = self.signs.values(fingerprints(keys, salt=self.salt)).astype("<u8")
+        words = np.ascontiguousarray(self.signs.values(fingerprints(keys, salt=self.salt)).astype("<u8"))
         bits = np.unpackbits(words.view(np.uint8).reshape(len(keys), -1, 8), axis=2, bitorder="little")[:, :, :BITS]
         return frozen(1 - 2 * bits.reshape(len(keys), -1)[:, : self.dimension].astype(np.int8))
 
