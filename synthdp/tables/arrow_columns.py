@@ -123,12 +123,12 @@ def _flags(series: Any, column: Column) -> RawColumn:
 def _numbers(series: Any, column: Column) -> RawColumn:
     if isinstance(column, (Datetime, Duration)):
         return all_missing(len(series))
-    if pa.types.is_decimal(series.type) and isinstance(column, Integer):
+    if pa.types.is_decimal(series.type):
         values = series.to_pylist()
         return declared(labels_of_objects(np.fromiter(values, dtype=object, count=len(values))), column)
     wide = pa.types.is_uint64(series.type)
     if not pa.types.is_integer(series.type) or (wide and isinstance(column, Continuous)):
-        return Numbers(pc.fill_null(series.cast(pa.float64()), np.nan).to_numpy())
+        return Numbers(pc.fill_null(series.cast(pa.float64(), safe=False), np.nan).to_numpy())
     missing = some(series.is_null().to_numpy()) if series.null_count else None
     values = (series if missing is None else pc.fill_null(series, 0)).to_numpy()
     if wide:

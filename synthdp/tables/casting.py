@@ -87,19 +87,21 @@ def _number(level: Level) -> float | int:
     return level
 
 
-def whole(column: Column, raw: Numbers, *, first: int, last: int) -> IntArray:
-    """Return numbers as whole ones in first <= x <= last, rounded without leaving the bounds; 0 where missing."""
+def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
+    """Return numbers as whole ones in first <= x <= last, rounded without leaving the bounds; 0 where missing.
+
+    Unsigned, if ``first`` is not negative.
+    """
     _check_numbers(column)
-    values: AnyArray = raw.values
+    values: AnyArray = np.where(nulls(raw), 0, raw.values)
     if values.dtype.kind == "f":
         lower, upper = bounds(column)
-        values = np.where(nulls(raw), 0.0, values)
-        values = np.where(
-            _is_special(column, values), values, np.clip(np.rint(values), np.ceil(lower), np.floor(upper))
-        )
-        values = np.clip(values, -(2.0**62), 2.0**62)
-    values = np.where(nulls(raw), 0, values.astype(np.int64))
-    return np.clip(values, max(first, -(2**63)), min(last, 2**63 - 1))
+        inside = np.clip(np.rint(values), np.ceil(lower), np.floor(upper))
+        largest = float(last) if int(float(last)) <= last else np.nextafter(float(last), 0)
+        values = np.clip(np.where(_is_special(column, values), np.rint(values), inside), first, largest)
+    else:
+        values = np.clip(values, max(first, -(2**63)), min(last, 2**63 - 1))
+    return np.where(nulls(raw), 0, values.astype(np.int64 if first < 0 else np.uint64))
 
 
 def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:

@@ -1,0 +1,301 @@
+"""One contract for every kind of table: what comes out has the type of what went in, and no value outside the schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from synthdp.domain.encoder import decode, encode
+from synthdp.domain.grid import grid_of
+from synthdp.schema.columns import (
+    RESOLUTIONS,
+    Boolean,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Duration,
+    Identifier,
+    Integer,
+    Ordinal,
+)
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+from synthdp.tables.frames import FrameSource
+
+PARIS = "Europe/Paris"
+
+
+class Case(NamedTuple):
+    """A column of one kind of table, with or without missing values."""
+
+    kind: str
+    table: Any
+    column: Column
+
+
+DATES = Datetime("2020-05-01", "2020-05-08", nullable=True, resolution="D")
+ALL_TIMES = Datetime("0001-01-01", "9999-12-31", nullable=True)
+MOMENTS = Datetime("2020-05-01", "2020-05-08", nullable=True)
+WHOLE = Integer(-5, 120, nullable=True)
+LEVELS = Categorical(["b", "a", "größer", "=1+1"], nullable=True)
+STAMPS = [dt.datetime.fromisoformat("2020-05-02T01:02:03"), dt.datetime.fromisoformat("2020-05-07"), None]
+DAYS = [dt.date(2020, 5, 2), dt.date(2020, 5, 7), None]
+LENGTHS = [dt.timedelta(seconds=5), dt.timedelta(days=1), None]
+
+
+def pandas_cases():
+    required = Integer(-5, 120)
+    yield "numpy int64", pd.Series([1, 120, -5], dtype="int64"), required
+    yield "numpy int8", pd.Series([1, 120, -5], dtype="int8"), Integer(-128, 127)
+    yield "numpy int8 with wider bounds", pd.Series([1, 120, -5], dtype="int8"), Integer(-1000, 1000)
+    yield "numpy uint64", pd.Series([1, 2**63, 2**64 - 1], dtype="uint64"), Integer(0, 2**62)
+    yield "numpy uint64 as real", pd.Series([1, 2**63, 2**64 - 1], dtype="uint64"), Continuous(0, 2e19)
+    yield "whole numbers as floats", pd.Series([1.0, None, 120.0], dtype="float64"), WHOLE
+    yield "numpy float64", pd.Series([0.25, None, np.inf], dtype="float64"), Continuous(0, 1, nullable=True)
+    yield "numpy float32", pd.Series([0.25, None, 0.1], dtype="float32"), Continuous(0, 0.1, nullable=True)
+    yield "numpy float16", pd.Series([0.25, None, 0.1], dtype="float16"), Continuous(0, 0.3, nullable=True)
+    yield "numpy bool", pd.Series([True, False, True]), Boolean()
+    yield "numpy bool as numbers", pd.Series([True, False, True]), Integer(0, 1)
+    yield "labels as int64", pd.Series([3, 1, 2]), Categorical([1, 2, 3])
+    yield "labels as float64", pd.Series([3.0, 1.0, None]), Categorical([1, 2, 3], nullable=True)
+    yield "truth as int64", pd.Series([1, 0, 1]), Boolean()
+    yield "text as object", pd.Series(["a", None, "b"], dtype=object), LEVELS
+    yield "mixed objects", pd.Series([1, "a", None], dtype=object), Categorical([1, "a"], nullable=True)
+    yield "decimal objects", pd.Series([Decimal("1.5"), None], dtype=object), Continuous(0, 9, nullable=True)
+    yield "str", pd.Series(["a", None, "b"], dtype="str"), LEVELS
+    yield "numbers as str", pd.Series(["17", None, "5"], dtype="str"), WHOLE
+    yield "identifiers", pd.Series(["x9", "x8", "x7"], dtype="str"), Identifier("p")
+    yield "number identifiers", pd.Series([9, 8, 7]), Identifier()
+    yield "category", pd.Series(pd.Categorical(["a", None], categories=list(LEVELS.levels))), LEVELS
+    yield (
+        "category with order",
+        pd.Series(pd.Categorical(["lo", None], ["lo", "hi"], ordered=True)),
+        Ordinal(["lo", "hi"], nullable=True),
+    )
+    yield "category of numbers", pd.Series(pd.Categorical([2, None, 1], [2, 1])), Categorical([2, 1], nullable=True)
+    yield "category of booleans", pd.Series(pd.Categorical([True, None], [False, True])), Boolean(nullable=True)
+    yield (
+        "category of objects",
+        pd.Series(pd.Categorical(["a", 1], pd.Index(["a", 1], dtype=object))),
+        Categorical(["a", 1]),
+    )
+    for unit in ("s", "ms", "us", "ns"):
+        yield f"datetime {unit}", pd.Series(STAMPS).astype(f"datetime64[{unit}]"), MOMENTS
+        yield f"datetime {unit} zone", pd.Series(STAMPS).astype(f"datetime64[{unit}]").dt.tz_localize(PARIS), MOMENTS
+        yield f"timedelta {unit}", pd.Series(LENGTHS).astype(f"timedelta64[{unit}]"), Duration(0, 86_400, nullable=True)
+    yield (
+        "datetime ns of all times",
+        pd.Series(STAMPS).astype("datetime64[ns]"),
+        Datetime("0001-01-01", "9999-12-31", nullable=True),
+    )
+    yield "fixed offset", pd.Series(STAMPS).dt.tz_localize("+05:30"), MOMENTS
+    yield (
+        "dates as objects",
+        pd.Series(DAYS, dtype=object),
+        Datetime("2020-05-01", "2020-05-08", nullable=True, resolution="D"),
+    )
+    yield (
+        "period",
+        pd.Series(pd.PeriodIndex(["2020-05-01", None], freq="D")),
+        Datetime("2020-05-01", "2020-05-08", nullable=True, resolution="D"),
+    )
+
+
+def pandas_nullable_cases():
+    for name in ("Int8", "Int64", "UInt16", "UInt64"):
+        yield name, pd.Series([1, None, 120], dtype=name), Integer(0, 120, nullable=True)
+    yield "large Int64", pd.Series([2**62, None, 3], dtype="Int64"), Integer(0, 2**62, nullable=True)
+    yield "Float64", pd.Series([0.5, None, 1.0], dtype="Float64"), Continuous(0, 1, nullable=True)
+    yield "Float32", pd.Series([0.1, None, 0.0], dtype="Float32"), Continuous(0, 0.1, nullable=True)
+    yield "boolean", pd.Series([True, None, False], dtype="boolean"), Boolean(nullable=True)
+    yield "boolean as numbers", pd.Series([True, None, False], dtype="boolean"), Integer(0, 1, nullable=True)
+    yield "string python", pd.Series(["a", None, "b"], dtype="string[python]"), LEVELS
+    yield "string pyarrow", pd.Series(["a", None, "b"], dtype=pd.StringDtype("pyarrow")), LEVELS
+    yield "labels as Int64", pd.Series([3, None, 2], dtype="Int64"), Categorical([1, 2, 3], nullable=True)
+
+
+def arrow_arrays():
+    yield "int8", pa.array([1, None, 5], pa.int8()), WHOLE
+    yield "int64", pa.array([2**62, None, 5]), Integer(0, 2**62, nullable=True)
+    yield "uint64", pa.array([2**64 - 1, None, 5], pa.uint64()), Continuous(0, 2e19, nullable=True)
+    yield "float", pa.array([0.1, None, 0.0], pa.float32()), Continuous(0, 0.1, nullable=True)
+    yield "halffloat", pa.array(np.array([0.1, 0.0], np.float16)), Continuous(0, 0.2, nullable=True)
+    yield "double", pa.array([0.1, None, float("nan")]), Continuous(0, 0.1, nullable=True)
+    yield "bool", pa.array([True, None, False]), Boolean(nullable=True)
+    yield "string", pa.array(["a", None, "b"]), LEVELS
+    yield "large string", pa.array(["a", None, "b"], pa.large_string()), LEVELS
+    yield "decimal", pa.array([Decimal("1.25"), None], pa.decimal128(10, 2)), Continuous(0, 1.337, nullable=True)
+    yield "whole decimal", pa.array([Decimal(2**61), None], pa.decimal128(38, 0)), Integer(0, 2**61, nullable=True)
+    yield "wide decimal", pa.array([Decimal("1.25"), None], pa.decimal256(60, 5)), Continuous(0, 1.337, nullable=True)
+    yield (
+        "labels as decimals",
+        pa.array([Decimal("1.5"), None], pa.decimal128(4, 1)),
+        Ordinal([0.5, 1.5], nullable=True),
+    )
+    yield "labels as int32", pa.array([3, None, 2], pa.int32()), Categorical([1, 2, 3], nullable=True)
+    yield "date32", pa.array(DAYS), DATES
+    yield "date64", pa.array(DAYS, pa.date64()), MOMENTS
+    for unit in ("s", "ms", "us", "ns"):
+        yield f"timestamp {unit}", pa.array(STAMPS, pa.timestamp(unit)), MOMENTS
+        yield f"timestamp {unit} zone", pa.array(STAMPS, pa.timestamp(unit, PARIS)), MOMENTS
+        yield f"duration {unit}", pa.array(LENGTHS, pa.duration(unit)), Duration(0, 86_400, nullable=True)
+
+
+def dictionaries():
+    levels = pa.array(list(LEVELS.levels))
+    for index in (pa.int8(), pa.uint32()):
+        yield f"dictionary {index}", pa.DictionaryArray.from_arrays(pa.array([1, None, 0], index), levels), LEVELS
+    ordered = pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array(["lo", "hi"]), ordered=True)
+    yield "dictionary with order", ordered, Ordinal(["lo", "hi"], nullable=True)
+    many = pa.DictionaryArray.from_arrays(pa.array([1, None], pa.int8()), levels)
+    yield "numbers in a dictionary", pa.array([5, None, 7]).dictionary_encode(), WHOLE
+    yield "few of many levels", many, LEVELS
+
+
+def polars_series():
+    for kind in (pl.Int8, pl.Int64, pl.UInt16, pl.Int128):
+        yield str(kind), pl.Series([1, None, 5], dtype=kind), WHOLE
+    yield "UInt64", pl.Series([2**64 - 1, None], dtype=pl.UInt64), Continuous(0, 2e19, nullable=True)
+    yield "Float32", pl.Series([0.1, None], dtype=pl.Float32), Continuous(0, 0.1, nullable=True)
+    yield "Float64", pl.Series([0.1, None, float("nan")]), Continuous(0, 0.1, nullable=True)
+    yield "Boolean", pl.Series([True, None, False]), Boolean(nullable=True)
+    yield "String", pl.Series(["a", None, "b"]), LEVELS
+    yield "Categorical", pl.Series(["a", None, "b"], dtype=pl.Categorical), LEVELS
+    yield "Enum", pl.Series(["a", None, "b"], dtype=pl.Enum(list(LEVELS.levels))), LEVELS
+    yield "Decimal", pl.Series([Decimal("1.25"), None], dtype=pl.Decimal(10, 2)), Continuous(0, 1.337, nullable=True)
+    yield "whole Decimal", pl.Series([Decimal(2**61), None], dtype=pl.Decimal(38, 0)), Integer(0, 2**61, nullable=True)
+    yield "labels as Int32", pl.Series([3, None, 2], dtype=pl.Int32), Categorical([1, 2, 3], nullable=True)
+    yield "Date", pl.Series(DAYS), DATES
+    for unit in ("ms", "us", "ns"):
+        yield f"Datetime {unit}", pl.Series(STAMPS, dtype=pl.Datetime(unit)), MOMENTS
+        yield f"Datetime {unit} zone", pl.Series(STAMPS, dtype=pl.Datetime(unit)).dt.replace_time_zone(PARIS), MOMENTS
+        yield f"Duration {unit}", pl.Series(LENGTHS, dtype=pl.Duration(unit)), Duration(0, 86_400, nullable=True)
+
+
+def duckdb_columns():
+    yield "HUGEINT", "1::HUGEINT", WHOLE
+    yield "UHUGEINT", "1::UHUGEINT", WHOLE
+    for name in ("TINYINT", "BIGINT", "USMALLINT", "UBIGINT"):
+        yield name, f"1::{name}", Integer(0, 120, nullable=True)
+    for name in ("FLOAT", "DOUBLE", "DECIMAL(10,2)"):
+        yield name, f"0.1::{name}", Continuous(0, 0.11, nullable=True)
+    yield "BOOLEAN", "true", Boolean(nullable=True)
+    yield "VARCHAR", "'a'", LEVELS
+    yield "ENUM", "'a'::ENUM('b', 'a', 'größer', '=1+1')", LEVELS
+    yield "DATE", "DATE '2020-05-02'", DATES
+    for name in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"):
+        yield name, f"'2020-05-02 01:02:03'::{name}", MOMENTS
+    yield "INTERVAL", "INTERVAL 5 SECONDS", Duration(0, 86_400, nullable=True)
+
+
+NAME = 'größe "1"'
+
+
+def cases():
+    for name, series, column in [*pandas_cases(), *pandas_nullable_cases()]:
+        yield pytest.param(Case("pandas", pd.DataFrame({NAME: series}), column), id=f"pandas {name}")
+    for name, array, column in arrow_arrays():
+        frame = pd.DataFrame({NAME: pd.Series(array, dtype=pd.ArrowDtype(array.type))})
+        yield pytest.param(Case("pandas", frame, column), id=f"pandas pyarrow {name}")
+    for name, array, column in [*arrow_arrays(), *dictionaries()]:
+        yield pytest.param(Case("pyarrow", pa.table({NAME: array}), column), id=f"pyarrow {name}")
+    for name, series, column in polars_series():
+        yield pytest.param(Case("polars", pl.DataFrame({NAME: series}), column), id=f"polars {name}")
+        yield pytest.param(Case("polars lazy", pl.LazyFrame({NAME: series}), column), id=f"polars lazy {name}")
+    for name, sql, column in duckdb_columns():
+        quoted = NAME.replace('"', '""')
+        relation = duckdb.sql(f'SELECT {sql} AS "{quoted}" UNION ALL SELECT NULL')
+        yield pytest.param(Case("duckdb", relation, column), id=f"duckdb {name}")
+
+
+CASES = list(cases())
+
+
+def released(case, units):
+    """The table that units make, in the saved and reloaded format of the case's."""
+    schema = Schema({NAME: case.column})
+    form = TableFormat.of(FrameSource(case.table), schema)
+    form = TableFormat.from_document(json.loads(json.dumps(form.to_document())))
+    return form.build(schema, {NAME: decode(case.column, units)})
+
+
+def read(table, column):
+    (block,) = FrameSource(table).blocks({NAME: column})
+    return block[NAME]
+
+
+def types(table):
+    """All that a table says about the types of its columns, categories and time zones among them."""
+    match table:
+        case pd.DataFrame():
+            return dict(table.dtypes)
+        case pa.Table():
+            return table.schema
+        case pl.LazyFrame() | pl.DataFrame():
+            return table.collect_schema()
+        case _:
+            return dict(zip(table.columns, map(str, table.types), strict=True))
+
+
+def every_unit(column):
+    """The ends of the column, its special values and its missing value, and some units between."""
+    grid = grid_of(column)
+    between = np.linspace(0, grid.regular - 1, 5).astype(np.int64)
+    return np.concatenate([between, np.arange(grid.regular, grid.visible)])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_types_and_categories_are_the_same_before_and_after(case):
+    assert types(released(case, every_unit(case.column))) == types(case.table)
+    assert types(released(case, np.zeros(0, np.int64))) == types(case.table)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_table_is_of_the_same_class(case):
+    assert type(released(case, every_unit(case.column))) is type(case.table)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_value_lies_outside_the_schema(case):
+    units = every_unit(case.column)
+    table = released(case, units)
+    raw = read(table, case.column)
+    again = encode(case.column, raw)
+    assert (again < grid_of(case.column).visible).all()
+    numbers = np.ma.masked_invalid(np.ma.array(getattr(raw, "values", [0]), mask=getattr(raw, "missing", None)))
+    lower, upper = bounds(case.column)
+    assert ((lower <= numbers) & (numbers <= upper)).all()
+
+
+def bounds(column):
+    """The least and the largest number that a column may read as."""
+    if isinstance(column, (Datetime, Duration)):
+        return [step * RESOLUTIONS[column.resolution] for step in column.steps]
+    return [column.lower, column.upper] if isinstance(column, (Continuous, Integer)) else [-np.inf, np.inf]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_missing_values_stay_missing(case):
+    units = every_unit(case.column)
+    table = released(case, units)
+    missing = encode(Categorical(["?"], nullable=True), read(table, Identifier())) == 1
+    grid = grid_of(case.column)
+    assert missing.tolist() == (units == grid.null).tolist()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_real_values_come_back_as_themselves_where_their_unit_is_one_value(case):
+    units = encode(case.column, read(case.table, case.column))
+    visible = units < grid_of(case.column).visible
+    again = encode(case.column, read(released(case, units[visible]), case.column))
+    assert again.tolist() == units[visible].tolist()
