@@ -76,6 +76,9 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             If there is no label for every row.
         """
         y = checked_label(self, y, classes=is_classifier(self))
+        if not is_table(X):
+            missing = "allow-nan" if get_tags(self).input_tags.allow_nan else True
+            X = validate_data(self, X, dtype=None, ensure_all_finite=missing)
         release = SyntheticRelease() if self.release is None else clone(self.release)
         if self.n_rows is not None:
             release.set_params(n_rows=self.n_rows)

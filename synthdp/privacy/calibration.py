@@ -14,6 +14,9 @@ from synthdp.queries.protocol import Norms
 LATTICE = 2**20
 """Least Gaussian sigma in whole numbers where Gaussian-DP accounting is used (docs/proofs/gaussian-filter.md)."""
 
+LARGEST_EPSILON, LEAST_DELTA = 20.0, 1e-11
+"""Where Gaussian-DP accounting of integer noise is used: at most this epsilon, at least this delta."""
+
 COORDINATES = 10**7
 """Most noised numbers of one Gaussian account; its share of delta for their lattice is set aside beforehand."""
 
@@ -95,11 +98,16 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     raise ParameterError(f"no noise is known for a loss of {loss}")
 
 
-def gaussian_account(loss: ApproxDP, *, coordinates: int = COORDINATES) -> GaussianDP:
+def gaussian_account(loss: ApproxDP, *, coordinates: int = COORDINATES) -> GaussianDP | ZCDP:
     """Return the largest Gaussian-DP budget inside an (epsilon, delta), for noise on a fine lattice.
+
+    Beyond `LARGEST_EPSILON` the lattice's share of delta, which grows like e^epsilon, is not worth having: the budget is
+    then in zCDP, which needs none.
 
     Costs nothing: arithmetic; spending the result costs at most ``loss``, adaptively or not.
     """
+    if loss.epsilon > LARGEST_EPSILON or loss.delta < LEAST_DELTA:
+        return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta))
     mu = accounting.gaussian_filter_budget(
         loss.epsilon, loss.delta, coordinates=coordinates, min_lattice_sigma=float(LATTICE)
     )
