@@ -110,8 +110,9 @@ class NetScores:
         step = max(1, CHUNK_CELLS // (8 * self.queries.k))
         for start in range(0, self.k, step):
             answers = self.candidates[start : start + step].astype(values.dtype) @ values
-            errors = np.abs(answers.astype(np.int64) - target)
-            worst[start : start + step] = errors.max(axis=1)
+            errors = answers.astype(np.int64)
+            errors -= target
+            worst[start : start + step] = np.abs(errors, out=errors).max(axis=1)
         return -worst
 
     def _scores(self, norms: Norms) -> Norms:
