@@ -82,7 +82,13 @@ def read(series: Any, column: Column) -> RawColumn:
     return declared(labels_of_objects(np.fromiter(values, dtype=object, count=len(values))), column)
 
 
-def array(column: Column, raw: RawColumn, name: str) -> Any:
+def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, bool]:
+    """Return a raw column as an array of the type of that name, and whether its field may be null."""
+    values = values_of(column, raw, name)
+    return values, can_be_null(name) or values.null_count > 0
+
+
+def values_of(column: Column, raw: RawColumn, name: str) -> Any:
     """Return a raw column as an array of the type of that name."""
     kind = type_named(name)
     try:
@@ -95,9 +101,10 @@ def array(column: Column, raw: RawColumn, name: str) -> Any:
         raise FormatError("the type does not hold what the schema declares") from None
 
 
-def frame(arrays: Mapping[str, Any]) -> Any:
+def frame(arrays: Mapping[str, tuple[Any, bool]]) -> Any:
     """Return a table without metadata."""
-    return pa.table(dict(arrays))
+    fields = [pa.field(name, values.type, nullable) for name, (values, nullable) in arrays.items()]
+    return pa.table([values for values, _ in arrays.values()], schema=pa.schema(fields))
 
 
 def _coded(series: Any) -> Labels:
@@ -175,7 +182,7 @@ def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
         here: AnyArray = raw.values[~missing]
         values, places = np.unique(here, return_inverse=True)
         levels, codes = (
-            array(column, Numbers(values), str(kind.value_type)),
+            values_of(column, Numbers(values), str(kind.value_type)),
             np.zeros(len(missing), np.int64),
         )
         codes[~missing] = places

@@ -53,17 +53,17 @@ def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, str]:
         if not isinstance(raw, Labels):
             raise FormatError("an ENUM holds levels, and the schema declares none")
         levels = ", ".join(_quoted(level, "'") for level in casting.levels_as_text(raw.levels))
-        return arrow_columns.array(column, raw, "string"), f"ENUM({levels})"
+        return arrow_columns.values_of(column, raw, "string"), f"ENUM({levels})"
     found = _DECIMAL.fullmatch(name)
     arrow = f"decimal128({found['precision']}, {found['scale']})" if found else _ARROW.get(name)
     if arrow is None:
         raise FormatError("there is no such type, or it is a nested one")
-    return arrow_columns.array(column, raw, arrow), name
+    return arrow_columns.values_of(column, raw, arrow), name
 
 
 def frame(arrays: Mapping[str, tuple[Any, str]]) -> Any:
     """Return a relation of the default connection."""
-    table = arrow_columns.frame({name: values for name, (values, _) in arrays.items()})
+    table = arrow_columns.frame({name: (values, True) for name, (values, _) in arrays.items()})
     casts = (
         f"CAST({_quoted(name, chr(34))} AS {kind}) AS {_quoted(name, chr(34))}" for name, (_, kind) in arrays.items()
     )

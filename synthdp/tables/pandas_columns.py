@@ -77,7 +77,7 @@ def array(column: Column, raw: RawColumn, name: str) -> Any:
     if name.endswith("[pyarrow]"):
         from synthdp.tables import arrow_columns
 
-        return pd.arrays.ArrowExtensionArray(arrow_columns.array(column, raw, name.removesuffix("[pyarrow]")))
+        return pd.arrays.ArrowExtensionArray(arrow_columns.values_of(column, raw, name.removesuffix("[pyarrow]")))
     if found := _CATEGORY.fullmatch(name):
         return _categories(column, raw, found["levels"], ordered=found["ordered"] is not None)
     if casting.nulls(raw).any():
