@@ -1,0 +1,80 @@
+"""One contract for every mechanism: a cost known first and then lost, a receipt, and no value of a row shown."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from mechanism_cases import BUDGET, CANARY, CASES, outputs
+
+import synthdp
+from synthdp import ApproxDP, Curator, Ledger
+from synthdp.errors import BudgetExceededError
+from synthdp.privacy.loss import Remaining
+
+SPEND = ApproxDP(0.5, 5e-7)
+RELATIONS = ["add_remove", "replace_one"]
+pytestmark = pytest.mark.filterwarnings("ignore:the noise in each average:UserWarning")
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", CASES)
+def test_the_cost_is_known_first_and_is_what_curator_and_ledger_lost(tmp_path, name, relation):
+    case = CASES[name]
+    mechanism = case.build(spend=SPEND)
+    assert mechanism.loss == SPEND
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    curator = Curator(
+        case.world.table, schema=case.world.schema, budget=BUDGET, neighbors=relation, ledger=ledger, dataset="t"
+    )
+    release = case.run(mechanism, curator)
+    assert release.loss == SPEND == mechanism.loss
+    lost = BUDGET.epsilon - curator.remaining.epsilon, BUDGET.delta - curator.remaining.delta
+    assert lost == pytest.approx((SPEND.epsilon, SPEND.delta))
+    assert [entry.loss for entry in ledger.entries("t")] == [SPEND]
+    assert release.receipt.items
+    assert str(release.receipt.adjacency) == str(curator.adjacency)
+    assert ("replace one row" in str(release.receipt)) == (relation == "replace_one")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_by_default_it_costs_all_that_is_left(name):
+    case = CASES[name]
+    assert case.build().loss == Remaining()
+    curator = Curator(case.world.table, schema=case.world.schema, budget=BUDGET)
+    assert case.run(case.build(), curator).loss == BUDGET
+    assert curator.remaining is None
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_not_covered_is_refused_before_a_row_is_read(name):
+    case = CASES[name]
+    curator = Curator(case.world.table, schema=case.world.schema, budget=BUDGET)
+    with pytest.raises(BudgetExceededError):
+        case.run(case.build(spend=ApproxDP(2.0, 1e-7)), curator)
+    assert curator.remaining == BUDGET
+    assert curator._room.reads == 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_value_of_a_row_is_shown_nor_kept(name):
+    """A value that only one row has: in no text, no field and no byte of the release."""
+    case = CASES[name]
+    _, table = case.world.neighbours(sorted(case.world.strange)[0], "add_remove")
+    table.iloc[-1, 0] = CANARY
+    release, warned = case.release(table)
+    texts = [*warned, repr(release), str(release), repr(release.output), str(release.receipt), outputs(release)]
+    assert not any(CANARY in text for text in texts)
+    assert CANARY.encode() not in pickle.dumps(shown_parts(release))
+
+
+def shown_parts(release):
+    return [release.receipt.to_document(), repr(release.measurements), outputs(release.output)]
+
+
+def test_every_mechanism_that_is_exported_has_a_case():
+    exported = {name for name in synthdp.__all__ if hasattr(getattr(synthdp, name), "release")}
+    online = {name for name in synthdp.__all__ if hasattr(getattr(synthdp, name), "open")} - {"Curator"}
+    covered = {name.split()[0] for name in CASES}
+    assert exported | online <= covered
+    assert len(exported | online) >= 15
