@@ -175,11 +175,13 @@ class ProjectedRecords:
     def squared_counts(self) -> float:
         """Estimate of the sum of squared counts of the projected records, which sets the projection's own error.
 
-        sum u^2 / (norm of one record) has this mean plus that of the noise.  Costs nothing: post-processing.
+        sum u^2 / (norm of one record) has this mean plus that of the noise; and no count is below 1, so it is at least
+        the number of projected rows.  Costs nothing: post-processing.
         """
+        counted = 0 if self.frequent is None else sum(self.frequent.counts.values())
         norm = self.sketch.bounds.one.l2_squared
         noisy = float((self.values**2).sum()) - self.stddev**2 * len(self.values)
-        return min(max(noisy / norm, 0.0), self.total**2)
+        return min(max(noisy / norm, self.total - counted, 0.0), self.total**2)
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
         """Answer a sparse query.
