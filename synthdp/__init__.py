@@ -48,6 +48,13 @@ if TYPE_CHECKING:
     )
     from synthdp.queries.decision_lists import DecisionList as DecisionList
     from synthdp.queries.gaussian_kernels import GaussianKernels as GaussianKernels
+    from synthdp.queries.questions import (
+        count as count,
+        marginal as marginal,
+        mean as mean,
+        quantile as quantile,
+        smooth as smooth,
+    )
     from synthdp.queries.sparse import (
         KeyList as KeyList,
         SparseConjunction as SparseConjunction,
@@ -121,11 +128,16 @@ _HOME = {
     "TrigonometricFeatures": "synthdp.estimators",
     "ZCDP": "synthdp.privacy.loss",
     "conjunction": "synthdp.queries.conjunctions",
+    "count": "synthdp.queries.questions",
     "disjunction": "synthdp.queries.conjunctions",
     "exactly_r": "synthdp.queries.conjunctions",
     "load": "synthdp.storage",
+    "marginal": "synthdp.queries.questions",
+    "mean": "synthdp.queries.questions",
+    "quantile": "synthdp.queries.questions",
     "r_of_k": "synthdp.queries.conjunctions",
     "save": "synthdp.storage",
+    "smooth": "synthdp.queries.questions",
     "sparse_conjunction": "synthdp.queries.sparse",
     "symmetric": "synthdp.queries.conjunctions",
 }
@@ -181,11 +193,16 @@ __all__ = [
     "TrigonometricFeatures",
     "__version__",
     "conjunction",
+    "count",
     "disjunction",
     "exactly_r",
     "load",
+    "marginal",
+    "mean",
+    "quantile",
     "r_of_k",
     "save",
+    "smooth",
     "sparse_conjunction",
     "symmetric",
 ]

@@ -285,6 +285,17 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if random_state is None else random_state
         return self._outer(self.release_.sample(rows, random_state=generator(seed), given=given))
 
+    def answer(self, question: Any) -> Any:
+        """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
+
+        Parameters
+        ----------
+        question
+            Made by `marginal`, `count`, `mean`, `quantile` or `smooth`; see `synthdp.answers`.
+        """
+        check_is_fitted(self)
+        return self.release_.answer(question)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to a folder of JSON and npz."""
         check_is_fitted(self)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, Generic, Protocol, TypeVar
 
+from synthdp.answers.answer import answer
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import PrivacyLoss, Spend
 from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState
+from synthdp.sampling import SyntheticModel
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 
@@ -56,16 +59,36 @@ class Release(Generic[OutputT_co]):
         """
         return self._method("sample")(rows, **options)
 
-    def answer(self, query: Any, **options: Any) -> Any:
-        """Answer a query from the output.
+    def sample_to(self, path: str | PathLike[str], **options: Any) -> None:
+        """Draw synthetic rows into a file, in bounded memory; see `SyntheticModel.sample_to`.
 
         Costs nothing: post-processing.
 
         Raises
         ------
         ParameterError
-            If the output answers no queries.
+            If the output is no table.
         """
+        self._method("sample_to")(path, **options)
+
+    def answer(self, query: Any, **options: Any) -> Any:
+        """Answer a query from the output: a summary by its own rules, a synthetic model as `synthdp.answers` does.
+
+        Costs nothing: post-processing.
+
+        Parameters
+        ----------
+        query
+            For a synthetic model, what `marginal`, `count`, `mean`, `quantile` or `smooth` make; the answer is then a
+            DataFrame with standard errors and 95 % intervals.
+
+        Raises
+        ------
+        ParameterError
+            If the output answers no such queries.
+        """
+        if isinstance(self.output, SyntheticModel):
+            return answer(self.output, self.measurements, query)
         return self._method("answer")(query, **options)
 
     def _method(self, name: str) -> Any:

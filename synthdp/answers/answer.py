@@ -1,0 +1,522 @@
+"""From a question to numbers with error bars: by the noisy tables where they say it, else by the model.
+
+The last step of post-processing; sees the released model and the noisy answers it was made of, nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from synthdp.answers.bootstrap import Bootstrap, draw
+from synthdp.answers.direct import Direct
+from synthdp.answers.grouping import Grouping, groups_of, leaf_means, numbers_of, show_number
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.distribution.protocol import Distribution
+from synthdp.domain.grid import grid_of, has_labels, labels_of
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
+from synthdp.queries.expressions import Comparison, Node, columns_of, comparisons_of, truth, unit_values, units_where
+from synthdp.queries.gaussian_kernels import GaussianKernels
+from synthdp.queries.questions import Count, Marginal, Mean, Quantile, Question, Smooth
+from synthdp.randomness import Generator, generator
+from synthdp.sampling import SyntheticModel
+from synthdp.schema.columns import Boolean, Column, Continuous, Datetime, Duration, Identifier, Integer, Ordinal
+from synthdp.tables.dataframe import dataframe
+
+MEASURED, MODEL = "measured", "model"
+LEVEL = 0.95
+MOST_CELLS = 1_000_000
+POINTS = 50_000
+"""Rows drawn from a model to average a smooth function over."""
+
+_AT_ONCE = 2**23
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answers:
+    """Numbers with error bars.
+
+    Parameters
+    ----------
+    labels
+        What each number is about: for each name a list of values.
+    estimate
+        (q,) the numbers.
+    stddev
+        (q,) standard deviations of their errors; NaN where the release keeps no noisy tables.
+    lower, upper
+        (q,) 95 % intervals.
+    basis
+        (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers their noise, exactly;
+        ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage and chance, but not a relation
+        that the release did not measure.
+    """
+
+    labels: dict[str, list[Any]] = field(default_factory=dict)
+    estimate: Any
+    stddev: Any
+    lower: Any
+    upper: Any
+    basis: list[str]
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame: labels, estimate, standard_error, lower, upper, basis."""
+        return dataframe({
+            **self.labels,
+            "estimate": self.estimate,
+            "standard_error": self.stddev,
+            "lower": self.lower,
+            "upper": self.upper,
+            "basis": self.basis,
+        })  # fmt: skip
+
+
+def answer(model: SyntheticModel, measurements: Sequence[Measurements], question: Question) -> Any:
+    """Answer a question about the private table from what was released, with error bars.
+
+    Parameters
+    ----------
+    model
+        The released model.
+    measurements
+        The noisy answers it was made of.
+    question
+        Made by `marginal`, `count`, `mean`, `quantile` or `smooth`.
+
+    Returns
+    -------
+    A pandas DataFrame, see `Answers`.
+
+    Raises
+    ------
+    ParameterError
+        If the question names unknown columns, or needs too large a table.
+    """
+    return asker(model, tuple(measurements)).ask(question).to_frame()
+
+
+@lru_cache(maxsize=1)
+def asker(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> Asker:
+    """Return what answers questions about one release; the last one is kept, with its bootstrap."""
+    return Asker(model, measurements)
+
+
+class Asker:
+    """Answers questions about one release.
+
+    Parameters
+    ----------
+    model, measurements
+        The release.
+    random_state
+        Seed of the bootstrap and of the points for smooth functions; equal questions get equal answers.
+    """
+
+    def __init__(self, model: SyntheticModel, measurements: tuple[Measurements, ...], *, random_state: int = 0) -> None:
+        self.model, self.random_state = model, random_state
+        self.direct = Direct(model, measurements)
+        self.bootstrap = Bootstrap(self.direct, random_state)
+
+    def ask(self, question: Question) -> Answers:
+        """Answer one question; see `answer`."""
+        match question:
+            case Marginal():
+                return self._marginal(question)
+            case Count(None):
+                total, stddev = self.direct.total
+                return _answers({}, np.array([total]), np.array([stddev * (stddev > 1e-3)]), [MEASURED], lowest=0.0)
+            case Count():
+                return self._count(question)
+            case Mean():
+                return self._mean(question)
+            case Quantile():
+                return self._quantile(question)
+            case Smooth():
+                return self._smooth(question)
+        raise ParameterError("a question must be made by marginal, count, mean, quantile or smooth")
+
+    def _marginal(self, question: Marginal) -> Answers:
+        bins = dict(question.bins)
+        groupings = []
+        for name in question.columns:
+            j, column = self._column(name)
+            groups, labels = groups_of(column, self.model.domain.axes[j], bins.get(name))
+            groupings.append(Grouping(column=j, groups=groups, labels=labels, refinement=self.model.refinements[j]))
+        shape = [len(grouping.labels) for grouping in groupings]
+        if math.prod(shape) > MOST_CELLS:
+            raise ParameterError(f"this marginal has {math.prod(shape)} cells; ask for at most {MOST_CELLS}")
+        cells = np.indices(shape).reshape(len(shape), -1)
+        labels_of_cells = {
+            name: [grouping.labels[g] for g in row]
+            for name, grouping, row in zip(question.columns, groupings, cells, strict=True)
+        }
+        order = np.argsort([grouping.column for grouping in groupings])
+        ordered = tuple(groupings[i] for i in order)
+        flat = np.arange(math.prod(shape)).reshape(shape).transpose(order).ravel()  # cells of the ordered table
+        estimate, stddev, measured = self._cells(ordered)
+        back = np.empty(len(flat), np.int64)
+        back[flat] = np.arange(len(flat))
+        basis = [MEASURED if one else MODEL for one in measured[back]]
+        return _answers(labels_of_cells, estimate[back], stddev[back], basis, lowest=0.0)
+
+    def _cells(self, groupings: tuple[Grouping, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return estimate, error and whether it was measured, of every cell of a table of groups, flat."""
+        if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
+            units = (groupings[0].groups[None, :] == np.arange(len(groupings[0].labels))[:, None]).astype(np.float64)
+            estimate, stddev = self._one_way(groupings[0].column, units)
+            return estimate, stddev, np.ones(len(estimate), np.bool_)
+        shape = [len(grouping.labels) for grouping in groupings]
+        size = math.prod(shape)
+        estimate, stddev, measured = np.zeros(size), np.full(size, np.nan), np.zeros(size, np.bool_)
+        clique = tuple(grouping.column for grouping in groupings)
+        if self.direct.has(clique):
+            width = math.prod(len(grouping.cell_share) for grouping in groupings)
+            step = max(1, _AT_ONCE // width)
+            for begin in range(0, size, step):
+                block = np.arange(begin, min(size, begin + step))
+                weights = np.ones((len(block), 1))
+                for grouping, g in zip(groupings, np.unravel_index(block, shape), strict=True):
+                    share = grouping.cell_share.T[g]
+                    weights = (weights[:, :, None] * share[:, None, :]).reshape(len(block), -1)
+                whole = _whole(weights)
+                measured[block] = whole
+                found = self.direct.linear(clique, weights[whole])
+                estimate[block[whole]], stddev[block[whole]] = found
+        if not measured.all():
+            rest = ~measured
+            by_model, error = self._by_model(groupings, lambda table: table.ravel()[rest])
+            estimate[rest], stddev[rest] = by_model, error
+        return estimate, stddev, measured
+
+    def _count(self, question: Count) -> Answers:
+        groupings, where = self._condition(question.where)
+        estimate, stddev, basis = self._counted(groupings, where)
+        return _answers({}, estimate, stddev, [basis], lowest=0.0)
+
+    def _counted(self, groupings: tuple[Grouping, ...], where: BoolArray) -> tuple[FloatArray, FloatArray, str]:
+        clique = tuple(grouping.column for grouping in groupings)
+        if len(clique) == 1 and self.direct.leaves(clique[0]) is not None:
+            units = where[groupings[0].groups].astype(np.float64)[None, :]
+            return *self._one_way(clique[0], units), MEASURED
+        if self.direct.has(clique):
+            weights = _contract(where.astype(np.float64), groupings)[None, :]
+            if _whole(weights).all():
+                return *self.direct.linear(clique, weights), MEASURED
+        return *self._by_model(groupings, lambda table: np.array([table[where].sum()])), MODEL
+
+    def _mean(self, question: Mean) -> Answers:
+        j, column = self._column(question.column)
+        if has_labels(column) and not isinstance(column, Boolean):
+            raise ParameterError(f"column {question.column!r} has levels, which have no mean")
+        values, there = numbers_of(column)
+        own = self._own_condition(question.where, question.column)
+        if own is not None and self.direct.leaves(j) is not None:
+            inside = (there.astype(np.bool_) & own).astype(np.float64)
+            sums, _ = self._one_way(j, np.stack([inside, inside * values]))
+            rows = max(float(sums[0]), 1.0)
+            estimate = float(np.clip(sums[1] / rows, values.min(), values.max()))
+            _, stddev = self._one_way(j, (inside * (values - estimate) / rows)[None, :])
+            return _answers({}, np.array([estimate]), stddev, [MEASURED], column=column)
+        groupings, where, at = self._with_leaves(question.where, j)
+        axis = [len(groupings[at].labels) if i == at else 1 for i in range(len(groupings))]
+        leaf_value = _group_means(groupings[at], values).reshape(axis)
+
+        def mean_of(table: FloatArray) -> FloatArray:
+            inside = np.where(where, table, 0.0)
+            return np.array([(inside * leaf_value).sum() / max(float(inside.sum()), 1e-9)])
+
+        return _answers({}, *self._by_model(groupings, mean_of), [MODEL], column=column)
+
+    def _quantile(self, question: Quantile) -> Answers:
+        j, column = self._column(question.column)
+        if has_labels(column) and not isinstance(column, Ordinal):
+            raise ParameterError(f"column {question.column!r} has levels without order, which have no quantiles")
+        shares = np.array(question.q)
+        labels = {"q": list(question.q)}
+        _, there = numbers_of(column)
+        own = self._own_condition(question.where, question.column)
+        if own is not None and self.direct.leaves(j) is not None:
+            bounds = self._woodruff(j, column, shares, there.astype(np.bool_) & own)
+            shown = [_show_quantiles(column, one) for one in bounds]
+            stddev = (bounds[2] - bounds[1]) / (2 * ndtri(0.5 + LEVEL / 2))
+            error = _show_errors(column, stddev)
+            basis = [MEASURED] * len(shares)
+            return Answers(labels=labels, estimate=shown[0], stddev=error, lower=shown[1], upper=shown[2], basis=basis)
+        groupings, where, at = self._with_leaves(question.where, j)
+        values = _group_means(groupings[at], numbers_of(column)[0])
+        others = tuple(i for i in range(len(groupings)) if i != at)
+
+        def quantiles_of(table: FloatArray) -> FloatArray:
+            mass = np.where(where, table, 0.0).sum(axis=others)
+            order = np.argsort(values, kind="stable")
+            steps = np.cumsum(mass[order])
+            place = np.searchsorted(steps, shares * max(float(steps[-1]), 1e-9))
+            return np.asarray(values[order][np.minimum(place, len(order) - 1)], np.float64)
+
+        estimate, stddev = self._by_model(groupings, quantiles_of)
+        return _answers(labels, estimate, stddev, [MODEL] * len(shares), column=column)
+
+    def _woodruff(self, j: int, column: Column, shares: FloatArray, inside: BoolArray) -> tuple[FloatArray, ...]:
+        """Return quantiles and the ends of their intervals: the quantiles of q -/+ 1.96 standard errors of F(quantile)."""
+        values, _ = unit_values(column)
+        order = np.flatnonzero(inside)
+        order = order[np.argsort(values[order], kind="stable")]
+        leaf = self.model.refinements[j].fine.cells_of(np.arange(len(inside), dtype=np.uint32)).astype(np.int64)
+        ends = np.flatnonzero(np.append(leaf[order][1:] != leaf[order][:-1], True))  # last unit of each run of a leaf
+        steps = np.zeros((len(ends) + 1, len(inside)))
+        for row, end in enumerate(ends, start=1):
+            steps[row, order[: end + 1]] = 1.0
+        counts, _ = self._one_way(j, steps)
+        rows = max(float(counts[-1]), 1.0)
+        cumulative = np.clip(np.maximum.accumulate(counts / rows), 0.0, 1.0)
+        _, error = self._one_way(j, (steps - cumulative[:, None] * steps[-1]) / rows)
+        at_share = np.interp(shares, cumulative, error)
+        half = float(ndtri(0.5 + LEVEL / 2)) * at_share
+        place = np.concatenate([[0], ends + 1]).astype(np.float64)
+
+        def invert(share: FloatArray) -> FloatArray:
+            unit = np.interp(np.clip(share, 0.0, 1.0), *_increasing(cumulative, place))
+            return np.asarray(values[order][np.minimum(unit.astype(np.int64), len(order) - 1)], np.float64)
+
+        return invert(shares), invert(shares - half), invert(shares + half)
+
+    def _smooth(self, question: Smooth) -> Answers:
+        numeric = [name for name, column in self.model.schema.items() if isinstance(column, (Continuous, Integer))]
+        names = list(question.columns or numeric)
+        if not names:
+            raise ParameterError("a smooth question needs columns of numbers, and the release has none")
+        columns = []
+        for name in names:
+            j, column = self._column(name)
+            if has_labels(column):
+                raise ParameterError(f"column {name!r} has levels, which are no points of [-1, 1]")
+            columns.append(j)
+        function = question.function
+
+        def average(codes: Any, refinements: Sequence[Refinement], rng: Generator) -> FloatArray:
+            points = np.column_stack([
+                _points(refinement, self.model.schema[name], codes[:, j], rng)
+                for name, j, refinement in zip(names, columns, refinements, strict=True)
+            ])  # fmt: skip
+            return _averages(function, points)
+
+        rng = generator(self.random_state)
+        released = [self.model.refinements[j] for j in columns]
+        estimate = average(self.model.distribution.sample(POINTS, rng), released, rng)
+        errors = []
+        for replicate in self._replicates():
+            own = generator(replicate.seed)
+            truth_ = average(replicate.codes, released, own)
+            refined = [self.bootstrap.refinement(replicate, j) for j in columns]
+            errors.append(average(replicate.fitted.sample(POINTS, own), refined, own) - truth_)
+        return _answers({}, estimate, _root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
+
+    def _one_way(self, column: int, units: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Answer sums over rows of functions of one column's units, (q, visible).
+
+        Within a leaf rows are taken as spread evenly; the variance that this leaves is part of the error.
+        """
+        leaves = self.direct.leaves(column)
+        if leaves is None:
+            raise ParameterError("the release keeps no noisy table of this column")
+        axis = self.model.refinements[column].fine
+        means = np.array([leaf_means(axis, one) for one in units])
+        squares = np.array([leaf_means(axis, one * one) for one in units])
+        spread = np.maximum(squares - means**2, 0.0) @ np.maximum(leaves.counts, 0.0)
+        variance = np.einsum("ij,jk,ik->i", means, leaves.covariance, means, optimize=True) + spread
+        return means @ leaves.counts, np.sqrt(np.maximum(variance, 0.0))
+
+    def _by_model(
+        self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Answer a function of the table of groups from the model, with bootstrap errors."""
+        shares = [grouping.cell_share for grouping in groupings]
+        estimate = function(self._table(self.model.distribution, groupings, shares) * self.direct.total[0])
+        errors = []
+        for replicate in self._replicates():
+            refined = [
+                self._shares(grouping, self.bootstrap.refinement(replicate, grouping.column)) for grouping in groupings
+            ]
+            fitted = self._table(replicate.fitted, groupings, refined) * replicate.total
+            errors.append(function(fitted) - function(self.bootstrap.rows(replicate, groupings)))
+        return estimate, _root_mean_square(errors, len(estimate))
+
+    def _replicates(self) -> list[Any]:
+        return self.bootstrap.replicates if self.direct.leaves(0) is not None else []
+
+    def _shares(self, grouping: Grouping, refinement: Refinement) -> FloatArray:
+        table = refinement.table()
+        mass = table.sum(axis=1, keepdims=True)
+        return np.asarray(table @ grouping.leaf_share / np.where(mass > 0, mass, 1.0))
+
+    def _table(
+        self, distribution: Distribution, groupings: tuple[Grouping, ...], shares: Sequence[FloatArray]
+    ) -> FloatArray:
+        clique = tuple(grouping.column for grouping in groupings)
+        table = distribution.marginal(clique).reshape([self.model.domain.shape[j] for j in clique])
+        for share in shares:  # the first axis becomes the last one
+            table = np.tensordot(table, share, axes=(0, 0))
+        return table
+
+    def _condition(self, node: Node | None) -> tuple[tuple[Grouping, ...], BoolArray]:
+        """Return the groups of the columns of a condition, ordered by column, and where it holds."""
+        groupings, where, _ = self._with_leaves(node, None)
+        return groupings, where
+
+    def _with_leaves(self, node: Node | None, leafy: int | None) -> tuple[tuple[Grouping, ...], BoolArray, int]:
+        """Also put the leaves of one column apart; return which axis it is."""
+        comparisons = list(comparisons_of(node)) if node is not None else []
+        names = {comparison.column for comparison in comparisons}
+        columns = {self._column(name)[0] for name in names} | ({leafy} if leafy is not None else set())
+        groupings, found = [], {}
+        ordered = sorted(columns)
+        for axis, j in enumerate(ordered):
+            name = self.model.domain.names[j]
+            column = self.model.schema[name]
+            mine = [comparison for comparison in dict.fromkeys(comparisons) if comparison.column == name]
+            masks = [units_where(comparison, self.model.schema) for comparison in mine]
+            key = self._leaf_key(j, column) if j == leafy else np.zeros(grid_of(column).visible, np.int64)
+            for mask in masks:
+                key = np.unique(2 * key + mask, return_inverse=True)[1]
+            kept = key if j != leafy else np.where(numbers_of(column)[1] > 0, key, -1)
+            numbers, first, groups = np.unique(kept, return_index=True, return_inverse=True)
+            if numbers[0] == -1:
+                groups, first = groups - 1, first[1:]
+            grouping = Grouping(
+                column=j, groups=groups, labels=tuple(range(len(first))), refinement=self.model.refinements[j]
+            )
+            groupings.append(grouping)
+            for comparison, mask in zip(mine, masks, strict=True):
+                shape = [1] * len(ordered)
+                shape[axis] = len(first)
+                found[comparison] = mask[first].reshape(shape)
+        shape = [len(grouping.labels) for grouping in groupings]
+        if math.prod(shape) > MOST_CELLS:
+            raise ParameterError("this question divides its columns too finely: ask with fewer columns or comparisons")
+        where = np.ones(shape, np.bool_) if node is None else np.broadcast_to(truth(node, found), shape)
+        return tuple(groupings), where, ordered.index(leafy) if leafy is not None else -1
+
+    def _leaf_key(self, j: int, column: Column) -> IntArray:
+        units = np.arange(grid_of(column).visible, dtype=np.uint32)
+        return self.model.refinements[j].fine.cells_of(units).astype(np.int64)
+
+    def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
+        """Return a condition on one column's own units, or None if it needs others."""
+        if node is None:
+            return np.ones(grid_of(self.model.schema[name]).visible, np.bool_)
+        if columns_of(node) != {name}:
+            return None
+        masks: dict[Comparison, BoolArray] = {c: units_where(c, self.model.schema) for c in comparisons_of(node)}
+        return truth(node, masks)
+
+    def _column(self, name: str) -> tuple[int, Column]:
+        if name not in self.model.schema:
+            raise ParameterError(f"there is no column {name!r}; the release has: {', '.join(self.model.schema)}")
+        column = self.model.schema[name]
+        if isinstance(column, Identifier):
+            raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
+        return self.model.domain.index(name)[0], column
+
+
+def _answers(
+    labels: dict[str, list[Any]],
+    estimate: FloatArray,
+    stddev: FloatArray,
+    basis: list[str],
+    *,
+    lowest: float = -math.inf,
+    column: Column | None = None,
+) -> Answers:
+    """Put intervals around estimates: normal for measured ones, Student's t with the bootstrap's size for others."""
+    from_noise = np.array([one == MEASURED for one in basis])
+    quantile = np.where(from_noise, ndtri(0.5 + LEVEL / 2), stdtrit(Bootstrap.size, 0.5 + LEVEL / 2))
+    ends = [np.maximum(estimate + sign * quantile * stddev, lowest) for sign in (-1, 1)]
+    shown = np.maximum(estimate, lowest)
+    if isinstance(column, (Datetime, Duration)):
+        return Answers(
+            labels=labels, estimate=_show_quantiles(column, shown), stddev=_show_errors(column, stddev),
+            lower=_show_quantiles(column, ends[0]), upper=_show_quantiles(column, ends[1]), basis=basis,
+        )  # fmt: skip
+    return Answers(labels=labels, estimate=shown, stddev=stddev, lower=ends[0], upper=ends[1], basis=basis)
+
+
+def _show_quantiles(column: Column, values: FloatArray) -> Any:
+    if isinstance(column, Ordinal):
+        levels = labels_of(column)
+        return [levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
+    if isinstance(column, (Datetime, Duration)):
+        return np.array([show_number(column, value) for value in values])
+    return values
+
+
+def _show_errors(column: Column, values: FloatArray) -> Any:
+    if not isinstance(column, (Datetime, Duration)):
+        return values
+    return np.array(
+        [np.timedelta64(round(value), "us") if np.isfinite(value) else np.timedelta64("NaT") for value in values]
+    )
+
+
+def _whole(weights: FloatArray) -> BoolArray:
+    """Return which rows of weights hold nothing but 0 and 1."""
+    return np.asarray(((np.abs(weights) < 1e-9) | (np.abs(weights - 1) < 1e-9)).all(axis=1))
+
+
+def _contract(where: FloatArray, groupings: Sequence[Grouping]) -> FloatArray:
+    """Return the part of each combination of coarse cells for which a condition on groups holds, flat."""
+    table = where
+    for grouping in groupings:
+        table = np.tensordot(table, grouping.cell_share, axes=(0, 1))
+    return table.ravel()
+
+
+def _group_means(grouping: Grouping, values: FloatArray) -> FloatArray:
+    """Return the mean value of the units of each group."""
+    inside = grouping.groups >= 0
+    size = np.bincount(grouping.groups[inside], minlength=len(grouping.labels))
+    total = np.bincount(grouping.groups[inside], weights=values[inside], minlength=len(grouping.labels))
+    return np.asarray(total / np.maximum(size, 1))
+
+
+def _increasing(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the points of a non-decreasing step function with different x, the last y of each."""
+    last = np.append(x[1:] > x[:-1], True)
+    return x[last], y[last]
+
+
+def _root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
+    if not errors:
+        return np.full(size, np.nan)
+    return np.asarray(np.sqrt(np.mean(np.square(errors), axis=0)))
+
+
+def _points(refinement: Refinement, column: Column, cells: Any, rng: Generator) -> FloatArray:
+    """Draw the value of a column for rows in coarse cells, scaled so that the declared bounds are -1 and 1."""
+    table = refinement.table()
+    mass = table.sum(axis=1, keepdims=True)
+    leaf = draw(table / np.where(mass > 0, mass, 1.0), cells, rng)
+    units = refinement.fine.units_in(leaf, rng)
+    values, missing = unit_values(column)
+    regular = values[: grid_of(column).regular].astype(np.float64)
+    lower, upper = (float(getattr(column, end, None) or regular[i]) for end, i in (("lower", 0), ("upper", -1)))
+    if isinstance(column, (Datetime, Duration)):
+        lower, upper = float(regular[0]), float(regular[-1])
+    points = (2 * values[units].astype(np.float64) - lower - upper) / (upper - lower)
+    return np.where(missing[units], 0.0, points)
+
+
+def _averages(function: Any, points: FloatArray) -> FloatArray:
+    if isinstance(function, GaussianKernels):
+        return function.averages(points)
+    found = np.asarray(function(points), np.float64)
+    if found.shape != (len(points),) or not np.isfinite(found).all():
+        raise ParameterError(f"a smooth function must return ({len(points)},) finite values, not {found.shape}")
+    return np.array([found.mean()])

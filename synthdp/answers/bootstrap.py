@@ -1,0 +1,206 @@
+"""How wrong a model's answers can be by chance: tables drawn from the model, measured with fresh noise, fitted again.
+
+The parametric bootstrap.  Draws rows and noise of post-processing only: everything here is a function of what was
+released.  It sees the noise, the fit's shrinkage and the chance that a finite table differs from its model; it cannot see
+a relation that the model misses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from synthdp.answers.direct import Direct
+from synthdp.answers.grouping import Grouping
+from synthdp.arrays import BoolArray, Codes, FloatArray, IntArray
+from synthdp.distribution.clique_tables import Clique, NoisyTable, cell_index, contingency
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.graphical import Graphical
+from synthdp.distribution.protocol import Distribution
+from synthdp.domain.refinement import Refinement
+from synthdp.fit.consistency import make_consistent, pooled_total
+from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.proportional_step import rake
+from synthdp.randomness import Generator, generator
+from synthdp.sampling import SyntheticModel
+
+REPLICATES = 24
+"""Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
+
+MOST_ROWS = 200_000
+"""Most rows of a drawn table; fewer rows than the real table has make the error bars wider, never narrower."""
+
+RAKING_SWEEPS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replicate:
+    """One table drawn from the model, and the model fitted to its noisy tables.
+
+    Parameters
+    ----------
+    codes
+        (m, d) rows of the table.
+    weight
+        Real rows that each stands for.
+    fitted
+        What the release would have made of it.
+    total
+        The number of rows that it would have estimated.
+    seed
+        Of everything else that is drawn for it.
+    """
+
+    codes: Codes
+    weight: float
+    fitted: Distribution
+    total: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Replicates of a release, drawn when first needed.
+
+    Parameters
+    ----------
+    direct
+        The release's model and noisy tables.
+    random_state
+        Seed of the replicates, which are then always the same.
+    size
+        Number of replicates.
+    """
+
+    direct: Direct
+    random_state: int = 0
+    size: int = REPLICATES
+
+    @property
+    def model(self) -> SyntheticModel:
+        """The released model."""
+        return self.direct.model
+
+    @cached_property
+    def replicates(self) -> list[Replicate]:
+        """The drawn tables and their fits."""
+        rng = generator(self.random_state)
+        rows = int(min(MOST_ROWS, max(1.0, self.direct.total[0])))
+        pool = self.model.distribution.sample(4 * rows, rng)
+        return [self._replicate(pool[rng.integers(len(pool), size=rows)], rng) for _ in range(self.size)]
+
+    def refinement(self, replicate: Replicate, column: int) -> Refinement:
+        """Return the refinement of a column that the release would have made of a replicate."""
+        refinement = self.model.refinements[column]
+        leaves = self.direct.leaves(column)
+        if leaves is None:
+            return refinement
+        rng = generator(replicate.seed + 2 * column)
+        drawn = draw(refinement.table() / _row_sums(refinement.table()), replicate.codes[:, column], rng)
+        counts = np.bincount(drawn, minlength=refinement.fine.size) * replicate.weight
+        noise = np.sqrt(np.diag(leaves.covariance)) * rng.standard_normal(len(counts))
+        return Refinement(refinement.fine, refinement.coarse_cell, np.maximum(counts + noise, 0.0))
+
+    def rows(self, replicate: Replicate, groupings: tuple[Grouping, ...]) -> FloatArray:
+        """Return the counts of a replicate's rows by the groups of some columns, shaped by them."""
+        drawn = []
+        for grouping in groupings:
+            column = grouping.column
+            refinement = self.model.refinements[column]
+            rng = generator(replicate.seed + 2 * column)
+            leaf = draw(refinement.table() / _row_sums(refinement.table()), replicate.codes[:, column], rng)
+            drawn.append(draw(grouping.leaf_share, leaf, generator(replicate.seed + 2 * column + 1)))
+        shape = [len(grouping.labels) + 1 for grouping in groupings]
+        codes = np.column_stack(drawn)
+        counts = contingency(codes, shape, tuple(range(len(shape)))).reshape(shape)
+        return np.asarray(counts[tuple(slice(0, -1) for _ in shape)] * replicate.weight)
+
+    def _replicate(self, codes: Codes, rng: Generator) -> Replicate:
+        weight = max(1.0, self.direct.total[0]) / len(codes)
+        tables = [self._measured(table, codes, weight, rng) for table in self._tables]
+        total = self.direct.total[0] if self.direct.total_is_public else pooled_total(tables)[0]
+        fitted = self._fit(tables, max(total, 1.0))
+        return Replicate(codes, weight, fitted, max(total, 1.0), int(rng.integers(2**62)))
+
+    @cached_property
+    def _tables(self) -> list[NoisyTable]:
+        """The tables that the release's model was fitted to: coarse one-ways, then the measured ones."""
+        found = []
+        for column, refinement in enumerate(self.model.refinements):
+            first = self.direct.first_level(column)
+            leaves = self.direct.leaves(column)
+            if first is None or leaves is None:
+                continue
+            groups = self.model.domain.shape[column]
+            counts = np.bincount(refinement.coarse_cell, weights=leaves.counts, minlength=groups).astype(np.float64)
+            stddev = first[2] * max(1.0, first[0].size / groups) ** 0.5
+            found.append(NoisyTable(clique=(column,), counts=counts, stddev=stddev))
+        return found + self.direct.tables
+
+    def _measured(self, table: NoisyTable, codes: Codes, weight: float, rng: Generator) -> NoisyTable:
+        exact = contingency(codes, self.model.domain.shape, table.clique) * weight
+        noisy = exact + table.stddev * rng.standard_normal(len(exact))
+        return NoisyTable(clique=table.clique, counts=noisy, stddev=table.stddev)
+
+    def _fit(self, tables: list[NoisyTable], total: float) -> Distribution:
+        consistent = make_consistent(tables, self.model.domain.shape, total=total)
+        distribution = self.model.distribution
+        if isinstance(distribution, Explicit):
+            return self._raked(distribution, consistent, total)
+        allowed = _zeros(distribution) if isinstance(distribution, Graphical) else {}
+        return MaxEntropy().fit(consistent, self.model.domain.shape, total=total, allowed=allowed).model
+
+    def _raked(self, start: Explicit, tables: tuple[NoisyTable, ...], total: float) -> Explicit:
+        """Go on from the released weights to a replicate's tables, with the potentials that the released ones imply."""
+        weights = start.weights * total
+        implied = [(table, index, theta.copy()) for table, (index, theta) in zip(tables, self._implied, strict=True)]
+        for _ in range(RAKING_SWEEPS):
+            for table, index, theta in reversed(implied):
+                expected = np.bincount(index, weights=weights, minlength=theta.size).astype(np.float64)
+                factor = rake(expected, theta, table.counts, cells=expected > 0, ridge=_ridge(table), total=total)
+                weights = weights * factor[index]
+        return Explicit(shape=start.shape, codes=start.codes, weights=weights)
+
+    @cached_property
+    def _implied(self) -> list[tuple[IntArray, FloatArray]]:
+        """For each table the cells of the support points, and the potential at which the fit was at rest."""
+        start, shape = self.model.distribution, self.model.domain.shape
+        total = max(self.direct.total[0], 1.0)
+        found = []
+        for table in make_consistent(self._tables, shape, total=total):
+            gap = table.counts - start.marginal(table.clique) * total
+            codes = start.codes if isinstance(start, Explicit) else np.zeros((0, len(shape)), np.int64)
+            found.append((cell_index(codes, shape, table.clique).astype(np.int64), gap / _ridge(table)))
+        return found
+
+
+def draw(shares: FloatArray, cells: Codes, rng: Generator) -> IntArray:
+    """Draw a column of a (cells, k) table of shares for each row's cell; k where the shares leave something over."""
+    drawn = np.full(len(cells), shares.shape[1], np.int64)
+    order = np.argsort(cells, kind="stable")
+    ends = np.searchsorted(cells[order], np.arange(len(shares) + 1))
+    uniform = rng.random(len(cells))
+    for cell in range(len(shares)):
+        rows = order[ends[cell] : ends[cell + 1]]
+        if len(rows):
+            steps = np.cumsum(shares[cell])
+            if abs(steps[-1] - 1) < 1e-9:
+                steps[np.flatnonzero(shares[cell])[-1] :] = 1.0
+            drawn[rows] = np.searchsorted(steps, uniform[rows], side="right")
+    return drawn
+
+
+def _ridge(table: NoisyTable) -> float:
+    return MaxEntropy().ridge_of(table)
+
+
+def _row_sums(table: FloatArray) -> FloatArray:
+    sums = table.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, sums, 1.0)
+
+
+def _zeros(model: Graphical) -> dict[Clique, BoolArray]:
+    """Return the combinations that the model leaves possible, for the cliques where it leaves some out."""
+    return {c: np.isfinite(theta) for c, theta in model.potentials.items() if not np.isfinite(theta).all()}

@@ -1,0 +1,193 @@
+"""Unbiased answers from the noisy tables themselves, with exact standard errors: generalised least squares.
+
+Used wherever a question is a linear function of tables that were measured: the noise law is known, the answer is linear in
+the noise, so the error bar is exact.  Knows neither model nor row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.distribution.clique_tables import Clique, NoisyTable, table_shape, table_size
+from synthdp.domain.axis import Axis
+from synthdp.fit.consistency import Effects, pooled_effects
+from synthdp.measurements import Measurements
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.total import Total
+from synthdp.sampling import SyntheticModel
+
+PUBLIC_STDDEV = 1e-3
+"""Stands for no noise in a number of rows that is public, where a positive stddev is needed."""
+
+_AT_ONCE = 2**22
+
+
+class Linear(NamedTuple):
+    """Answers that are linear in the noise, (q,) each."""
+
+    estimate: FloatArray
+    stddev: FloatArray
+
+
+class Leaves(NamedTuple):
+    """The counts of a column's leaves and the covariance of their errors."""
+
+    counts: FloatArray
+    covariance: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Direct:
+    """What the noisy tables of a release say by themselves.
+
+    Parameters
+    ----------
+    model
+        Whose axes the questions are in.
+    measurements
+        All noisy answers of the release.
+    """
+
+    model: SyntheticModel
+    measurements: tuple[Measurements, ...]
+
+    @cached_property
+    def tables(self) -> list[NoisyTable]:
+        """The measured tables of two or more columns over the model's cells."""
+        found = []
+        for measured in self.measurements:
+            queries = measured.queries
+            if not isinstance(queries, Marginals) or queries.domain is not self.model.domain:
+                continue
+            for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
+                ordered = tuple(sorted(clique))
+                shaped = counts.reshape([self.model.domain.shape[j] for j in clique])
+                flat = shaped.transpose(np.argsort(clique)).ravel()
+                found.append(NoisyTable(clique=ordered, counts=flat, stddev=measured.stddev))
+        return found
+
+    @cached_property
+    def total(self) -> tuple[float, float]:
+        """The number of rows and the standard deviation of its error, from all tables together."""
+        if not any(isinstance(measured.queries, Total) for measured in self.measurements):
+            return self.model.total, PUBLIC_STDDEV
+        sums = [(table.counts.sum(), table.counts.size * table.stddev**2) for table in self.tables]
+        for measured in self.measurements:
+            queries = measured.queries
+            if isinstance(queries, Total):
+                sums.append((float(measured.answers[0]), measured.stddev**2))
+            elif isinstance(queries, Marginals) and queries.domain is not self.model.domain:
+                sums += [(counts.sum(), len(counts) * measured.stddev**2) for counts in queries.split(measured.answers)]
+        precision = sum(1 / variance for _, variance in sums)
+        return float(sum(value / variance for value, variance in sums) / precision), precision**-0.5
+
+    @property
+    def total_is_public(self) -> bool:
+        """Whether the number of rows has no noise."""
+        return self.total[1] <= PUBLIC_STDDEV
+
+    @cached_property
+    def effects(self) -> Effects:
+        """The pooled main effects and interactions of the measured tables."""
+        return pooled_effects(self.tables, self.model.domain.shape, total=self.total[0])
+
+    def has(self, clique: Clique) -> bool:
+        """Say whether a table of these columns can be had from the measured ones."""
+        return any(set(clique) <= set(table.clique) for table in self.tables)
+
+    def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
+        """Return the first histogram of a column: its axis, its noisy counts and their noise."""
+        return next(iter(self._histograms(column)), None)
+
+    def leaves(self, column: int) -> Leaves | None:
+        """Return the counts of a column's leaves by least squares over all tables that hold the column."""
+        refinement = self.model.refinements[column]
+        size = refinement.fine.size
+        histograms = self._histograms(column)
+        if not histograms:
+            return None
+        starts = np.zeros(size, np.int64)
+        starts[refinement.fine.cells[::-1]] = refinement.fine.starts[::-1]
+        total, stddev = self.total
+        parts = [(np.zeros(size, np.int64), np.array([total]), stddev)] if self.total_is_public else []
+        for axis, counts, noise in histograms:
+            parts.append((axis.cells_of(starts.astype(np.uint32)).astype(np.int64), counts, noise))
+        for table in self.tables:
+            if column in table.clique:
+                shape = table_shape(self.model.domain.shape, table.clique)
+                others = tuple(i for i, j in enumerate(table.clique) if j != column)
+                margin = table.counts.reshape(shape).sum(axis=others)
+                noise = table.stddev * math.sqrt(table.counts.size / len(margin))
+                parts.append((refinement.coarse_cell, margin, noise))
+        information, score = np.zeros((size, size)), np.zeros(size)
+        for cell, counts, noise in parts:
+            design = (cell[None, :] == np.arange(len(counts))[:, None]).astype(np.float64)
+            information += design.T @ design / noise**2
+            score += design.T @ counts / noise**2
+        covariance: FloatArray = np.linalg.inv(information).astype(np.float64)
+        return Leaves(covariance @ score, covariance)
+
+    def linear(self, clique: Clique, weights: FloatArray) -> Linear:
+        """Answer linear functions of the table of a clique.
+
+        Parameters
+        ----------
+        clique
+            Columns of which `has` is true.
+        weights
+            (q, cells) what a row in each cell counts.
+
+        Returns
+        -------
+        The estimates weights @ table and the standard deviation of their noise.  With W_A the margin of the weights on
+        A, spread s_A and precision p_A, the variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, and that of the
+        total: effects of different A, and the total, have independent noise (`Effects`).
+        """
+        shape = table_shape(self.model.domain.shape, clique)
+        cells = table_size(self.model.domain.shape, clique)
+        estimate = weights @ self.effects.table(clique)
+        variance = np.zeros(len(weights))
+        step = max(1, _AT_ONCE // cells)
+        for begin in range(0, len(weights), step):
+            block = weights[begin : begin + step].reshape(-1, *shape)
+            variance[begin : begin + step] = self._variance(clique, block, cells)
+        return Linear(estimate, np.sqrt(variance))
+
+    def _variance(self, clique: Clique, block: FloatArray, cells: int) -> FloatArray:
+        sizes = self.model.domain.shape
+        variance = (block.reshape(len(block), -1).sum(axis=1) / cells * self.total[1]) ** 2
+        for part in _subsets(clique):
+            margin = block.sum(axis=tuple(i + 1 for i, j in enumerate(clique) if j not in part))
+            for axis in range(1, margin.ndim):
+                margin = margin - margin.mean(axis=axis, keepdims=True)
+            spread = table_size(sizes, part) / cells
+            variance += spread**2 * (margin.reshape(len(block), -1) ** 2).sum(axis=1) / self.effects.precisions[part]
+        return np.asarray(variance)
+
+    def _histograms(self, column: int) -> list[tuple[Axis, FloatArray, float]]:
+        name = self.model.domain.names[column]
+        found = []
+        for measured in self.measurements:
+            queries = measured.queries
+            if not isinstance(queries, Marginals) or queries.domain is self.model.domain:
+                continue
+            tables = queries.split(measured.answers)
+            for clique, counts in zip(queries.cliques, tables, strict=True):
+                if len(clique) == 1 and queries.domain.names[clique[0]] == name:
+                    axis = queries.domain.axes[clique[0]]
+                    found.append((axis, np.asarray(counts, np.float64), measured.stddev))
+        return found
+
+
+def _subsets(clique: Clique) -> Sequence[Clique]:
+    chosen: list[Clique] = [()]
+    for column in clique:
+        chosen += [(*part, column) for part in chosen]
+    return chosen[1:]

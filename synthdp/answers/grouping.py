@@ -1,0 +1,187 @@
+"""How one column of a question divides the units of that column into groups, and how the groups sit in a model's cells.
+
+Pure arithmetic on public axes; knows no noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, FloatArray, IntArray, frozen
+from synthdp.domain.axis import Axis
+from synthdp.domain.grid import grid_of, has_labels, labels_of
+from synthdp.domain.refinement import Refinement
+from synthdp.queries.expressions import unit_values
+from synthdp.queries.questions import Bins
+from synthdp.schema.columns import Boolean, Column, Continuous, Datetime, Duration, Integer
+
+MISSING = None
+"""The label of the missing value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grouping:
+    """A column's units in groups.
+
+    Parameters
+    ----------
+    column
+        Position of the column in the model.
+    groups
+        (visible,) group of each unit that a released row may have, from 0; -1 for none.
+    labels
+        What each group is called.
+    refinement
+        The model's cells of this column.
+
+    Attributes
+    ----------
+    leaf_share
+        (leaves, groups) part of each leaf's units in each group.
+    cell_share
+        (cells, groups) part of each coarse cell's weight in each group.
+    """
+
+    column: int
+    groups: IntArray
+    labels: tuple[object, ...]
+    refinement: Refinement
+    leaf_share: FloatArray = field(init=False)
+    cell_share: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        shares = leaf_shares(self.refinement.fine, self.groups, len(self.labels))
+        object.__setattr__(self, "leaf_share", frozen(shares))
+        object.__setattr__(self, "cell_share", frozen(self.refinement.table() @ shares / _mass(self.refinement)))
+
+
+def leaf_shares(axis: Axis, groups: IntArray, count: int) -> FloatArray:
+    """Return the part of each leaf's units in each group, (axis.size, count)."""
+    cells = axis.cells_of(np.arange(len(groups), dtype=np.uint32)).astype(np.int64)
+    inside = groups >= 0
+    flat = np.bincount(cells[inside] * count + groups[inside], minlength=axis.size * count)
+    return _per_unit(axis, flat.reshape(axis.size, count).astype(np.float64))
+
+
+def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
+    """Return the mean of a function of units over each leaf, (axis.size,)."""
+    cells = axis.cells_of(np.arange(len(values), dtype=np.uint32)).astype(np.int64)
+    sums = np.bincount(cells, weights=values, minlength=axis.size).astype(np.float64)
+    return np.asarray(_per_unit(axis, sums[:, None])[:, 0])
+
+
+def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
+    """Return one group for every unit that a released row may have, and their labels; for columns with levels."""
+    visible = grid_of(column).visible
+    levels = labels_of(column)
+    return np.arange(visible), tuple(levels[u] if u < len(levels) else MISSING for u in range(visible))
+
+
+def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
+    """Return the coarse cells of an ordered axis as groups, special and missing values apart, with labels."""
+    grid = grid_of(column)
+    cells = axis.cells_of(np.arange(grid.visible, dtype=np.uint32)).astype(np.int64)
+    apart = np.concatenate([np.zeros(grid.regular, np.int64), np.arange(1, grid.visible - grid.regular + 1)])
+    return _numbered(column, cells * (len(apart) + 1) + apart)
+
+
+def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
+    """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
+    grid = grid_of(column)
+    units = np.arange(grid.visible)
+    if isinstance(bins, int):
+        cells = np.minimum(units * bins // grid.regular, bins - 1)
+    else:
+        values, _ = unit_values(column)
+        ends = np.array(bins)
+        cells = np.searchsorted(ends, values, side="right") - 1
+        cells = np.where(values == ends[-1], len(ends) - 2, cells)
+        cells = np.where((cells < 0) | (cells > len(ends) - 2), -1, cells)
+    special = units >= grid.regular
+    return _numbered(column, np.where(special, len(units) + 1 + units, cells))
+
+
+def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
+    """Return how a marginal shows a column: by level, by given bins, or by the release's own cells."""
+    if has_labels(column):
+        return by_level(column)
+    return by_cell(column, axis) if bins is None else by_bins(column, bins)
+
+
+def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
+    """Return each released unit's value as a float, 0 where missing, and 1 where there is one; (visible,) each."""
+    values, missing = unit_values(column)
+    return np.where(missing, 0.0, values.astype(np.float64)), (~missing).astype(np.int64)
+
+
+def show_number(column: Column, value: float) -> object:
+    """Return a number in the terms of `unit_values` as a user writes it."""
+    match column:
+        case Datetime():
+            return np.datetime64(round(value), "us")
+        case Duration():
+            return np.timedelta64(round(value), "us")
+        case Boolean():
+            return float(value)
+        case _:
+            return float(value)
+
+
+def _numbered(column: Column, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
+    """Return groups, the keys numbered by first appearance without -1, each named by its first and last value."""
+    kept = key >= 0
+    _, first, number = np.unique(key[kept], return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    groups = np.full(len(key), -1)
+    groups[kept] = rank[number]
+    units = np.flatnonzero(kept)
+    last = np.zeros(len(order), np.int64)
+    np.maximum.at(last, groups[kept], units)
+    return groups, tuple(_range(column, int(a), int(b)) for a, b in zip(units[first[order]], last, strict=True))
+
+
+def _range(column: Column, first: int, last: int) -> object:
+    """Return the name of the units from ``first`` to ``last``."""
+    values, missing = unit_values(column)
+    grid = grid_of(column)
+    if missing[first]:
+        return MISSING
+    if first >= grid.regular or (first == last and not isinstance(column, Continuous)):
+        return show_value(column, values[first])
+    if isinstance(column, Continuous):
+        lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
+        ends = [lower + (upper - lower) * unit / grid.regular for unit in (first, last + 1)]
+        return f"{ends[0]:.6g} to {ends[1]:.6g}"
+    return f"{show_value(column, values[first])} to {show_value(column, values[last])}"
+
+
+def show_value(column: Column, value: AnyArray) -> object:
+    """Return one value of a column in the form in which users know it."""
+    match column:
+        case Datetime():
+            text = str(np.datetime64(int(value), "us").astype(f"datetime64[{_unit(column.resolution)}]"))
+            return text.replace("T", " ")
+        case Duration():
+            return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_unit(column.resolution)}]"))
+        case Integer():
+            return int(value)
+        case _:
+            return float(value)
+
+
+def _unit(resolution: str) -> str:
+    return {"min": "m"}.get(resolution, resolution)
+
+
+def _per_unit(axis: Axis, sums: FloatArray) -> FloatArray:
+    width = axis.width[:, None]
+    return np.divide(sums, width, out=np.zeros(sums.shape), where=width > 0)
+
+
+def _mass(refinement: Refinement) -> FloatArray:
+    mass = np.bincount(refinement.coarse_cell, weights=refinement.weights)
+    return np.where(mass > 0, mass, 1.0)[:, None]

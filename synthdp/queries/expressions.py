@@ -1,0 +1,388 @@
+"""A small language for conditions on one row, such as ``age >= 40 and income == '>50K'``: parsed, never run as code.
+
+Text becomes a tree of comparisons of one column with values; a comparison becomes the set of the column's units for which
+it holds.  Reads no row.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray
+from synthdp.domain.encoder import Numbers, decode
+from synthdp.domain.grid import grid_of, has_labels, labels_of
+from synthdp.errors import ParameterError
+from synthdp.schema.columns import RESOLUTIONS, Boolean, Column, Datetime, Duration, Identifier, Ordinal
+from synthdp.schema.schema import Schema
+
+MOST_CHARACTERS = 10_000
+MOST_DEPTH = 50
+MOST_COMPARISONS = 200
+
+Literal: TypeAlias = str | int | float | bool | None
+Node: TypeAlias = "Comparison | Not | Both | Either"
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+  | (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+  | `(?P<quoted>[^`]+)`
+  | (?P<word>[^\W\d](?:[\w.]|-(?=\w))*)
+  | (?P<sign>==|!=|<=|>=|<|>|=|\(|\)|\[|\]|,)
+    )""",
+    re.VERBOSE,
+)
+_KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "none", "true", "false"})
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One column against one or more values.
+
+    Parameters
+    ----------
+    column
+        Its name.
+    sign
+        ``==  !=  <  <=  >  >=  in  is null``.
+    values
+        What it is compared with; one value, but for ``in``.
+    position
+        Where it stands in the text, from 1.
+    """
+
+    column: str
+    sign: str
+    values: tuple[Literal, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """True where ``part`` is not."""
+
+    part: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """True where both parts are."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """True where one part is, or both."""
+
+    left: Node
+    right: Node
+
+
+def parse(text: str) -> Node:
+    """Return the tree of a condition.
+
+    The language has ``== != < <= > >=`` (also chained: ``30 <= age < 40``), ``in (…)``, ``not in``, ``is null``,
+    ``is not null``, ``and``, ``or``, ``not`` and parentheses.  A column with other characters than letters, digits, ``_``,
+    ``.`` and inner ``-`` stands in backticks; text and dates in quotes.  A name alone is a Boolean column.
+
+    Raises
+    ------
+    ParameterError
+        With one sentence that says where the text cannot be read.
+
+    Examples
+    --------
+    >>> sorted(columns_of(parse("age >= 40 and (income == '>50K' or not member)")))
+    ['age', 'income', 'member']
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ParameterError("an expression must be a text such as \"age >= 40 and income == '>50K'\"")
+    if len(text) > MOST_CHARACTERS:
+        raise ParameterError(f"an expression must have at most {MOST_CHARACTERS} characters, not {len(text)}")
+    return _Parser(text).whole()
+
+
+def comparisons_of(node: Node) -> Iterator[Comparison]:
+    """Yield the comparisons of a tree, from left to right."""
+    match node:
+        case Comparison():
+            yield node
+        case Not(part):
+            yield from comparisons_of(part)
+        case Both(left, right) | Either(left, right):
+            yield from comparisons_of(left)
+            yield from comparisons_of(right)
+
+
+def columns_of(node: Node) -> set[str]:
+    """Return the names of the columns of a tree."""
+    return {comparison.column for comparison in comparisons_of(node)}
+
+
+def truth(node: Node, found: Mapping[Comparison, BoolArray]) -> BoolArray:
+    """Return where a tree holds, from where its comparisons do; any shapes that broadcast."""
+    match node:
+        case Comparison():
+            return np.asarray(found[node], np.bool_)
+        case Not(part):
+            return np.asarray(~truth(part, found))
+        case Both(left, right):
+            return np.asarray(truth(left, found) & truth(right, found))
+        case Either(left, right):
+            return np.asarray(truth(left, found) | truth(right, found))
+
+
+def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
+    """Return for which units of its column, among those a released row may have, a comparison holds; (visible,).
+
+    A missing value holds in no comparison but ``is null``, so ``!=`` leaves it out.
+
+    Raises
+    ------
+    ParameterError
+        If the schema has no such column, or it cannot be compared so.
+    """
+    name = comparison.column
+    if name not in schema:
+        raise _wrong(comparison, f"there is no column {name!r}; the schema has: {', '.join(schema)}")
+    column = schema[name]
+    if isinstance(column, Identifier):
+        raise _wrong(comparison, f"column {name!r} is an identifier: its labels carry no information")
+    grid = grid_of(column)
+    if comparison.sign == "is null":
+        return np.asarray(np.arange(grid.visible) == (-1 if grid.null is None else grid.null))
+    values, missing = unit_values(column)
+    wanted = [_literal(comparison, column, value) for value in comparison.values]
+    if comparison.sign == "in":
+        return np.asarray(np.isin(values, wanted) & ~missing, np.bool_)
+    holds = np.asarray(_COMPARE[comparison.sign](values, wanted[0]), np.bool_)
+    return np.asarray(holds & ~missing, np.bool_)
+
+
+@lru_cache(maxsize=64)
+def unit_values(column: Column) -> tuple[AnyArray, BoolArray]:
+    """Return the value of each unit that a released row may have, and whether it is missing; (visible,) each.
+
+    Values are numbers (microseconds for moments and lengths of time), or positions in the list of levels.
+    """
+    raw = decode(column, np.arange(grid_of(column).visible, dtype=np.uint32))
+    values = raw.values if isinstance(raw, Numbers) else raw.codes
+    absent = values < 0 if not isinstance(raw, Numbers) else raw.missing
+    missing = np.zeros(len(values), np.bool_) if absent is None else np.asarray(absent)
+    values.setflags(write=False)
+    missing.setflags(write=False)
+    return values, missing
+
+
+def _literal(comparison: Comparison, column: Column, value: Literal) -> int | float:
+    """Return a value of the text in the terms of `unit_values`."""
+    name, sign = comparison.column, comparison.sign
+    if value is None:
+        raise _wrong(comparison, f"a missing value is asked for by `{name} is null`")
+    if has_labels(column):
+        if sign not in ("==", "!=", "in") and not isinstance(column, Ordinal):
+            raise _wrong(comparison, f"the levels of column {name!r} have no order: use ==, != or in")
+        levels = labels_of(column)
+        for i, level in enumerate(levels):
+            if level == value and isinstance(level, bool) == isinstance(value, bool):
+                return i
+        shown = "true and false" if isinstance(column, Boolean) else ", ".join(map(repr, levels[:12]))
+        more = f" and {len(levels) - 12} more" if len(levels) > 12 else ""
+        raise _wrong(comparison, f"column {name!r} has no level {value!r}; it has: {shown}{more}")
+    if isinstance(column, Datetime):
+        return _moment(comparison, value)
+    if isinstance(value, (bool, str)):
+        raise _wrong(comparison, f"column {name!r} holds numbers, not {value!r}")
+    return value * RESOLUTIONS[column.resolution] if isinstance(column, Duration) else value
+
+
+def _moment(comparison: Comparison, value: Literal) -> int:
+    try:
+        moment = dt.datetime.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        column = comparison.column
+        raise _wrong(
+            comparison, f"column {column!r} holds moments: write one in quotes, as '2026-01-31T12:00'"
+        ) from None
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return int(np.datetime64(moment, "us").astype(np.int64))
+
+
+def _wrong(comparison: Comparison, what: str) -> ParameterError:
+    return ParameterError(f"expression, character {comparison.position}: {what}")
+
+
+class _Token(NamedTuple):
+    kind: str
+    value: Any
+    position: int
+
+    @property
+    def shown(self) -> str:
+        return "the end" if self.kind == "end" else repr(self.value)
+
+
+class _Parser:
+    """Recursive descent; `or` binds least, then `and`, then `not`."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.depth = 0
+        self.comparisons = 0
+
+    def whole(self) -> Node:
+        node = self.either()
+        if self.next.kind != "end":
+            raise self.expected("'and', 'or' or the end")
+        return node
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.at]
+
+    def take(self, kind: str, *values: str) -> _Token | None:
+        token = self.next
+        if token.kind != kind or (values and token.value not in values):
+            return None
+        self.at += 1
+        return token
+
+    def expected(self, what: str) -> ParameterError:
+        return ParameterError(f"expression, character {self.next.position}: expected {what}, found {self.next.shown}")
+
+    def either(self) -> Node:
+        node = self.both()
+        while self.take("keyword", "or"):
+            node = Either(node, self.both())
+        return node
+
+    def both(self) -> Node:
+        node = self.negated()
+        while self.take("keyword", "and"):
+            node = Both(node, self.negated())
+        return node
+
+    def negated(self) -> Node:
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            raise ParameterError(
+                f"expression, character {self.next.position}: it is nested more than {MOST_DEPTH} deep"
+            )
+        node: Node
+        if self.take("keyword", "not"):
+            node = Not(self.negated())
+        elif self.take("sign", "("):
+            node = self.either()
+            if not self.take("sign", ")"):
+                raise self.expected("')'")
+        else:
+            node = self.comparison()
+        self.depth -= 1
+        return node
+
+    def comparison(self) -> Node:
+        self.comparisons += 1
+        if self.comparisons > MOST_COMPARISONS:
+            raise ParameterError(f"an expression must have at most {MOST_COMPARISONS} comparisons")
+        name = self.take("column")
+        if name is None:
+            return self.flipped()
+        if self.take("keyword", "is"):
+            inverted = self.take("keyword", "not") is not None
+            if not self.take("keyword", "null", "none"):
+                raise self.expected("'null'")
+            return _maybe_not(Comparison(name.value, "is null", (), name.position), inverted=inverted)
+        inverted = self.take("keyword", "not") is not None
+        if self.take("keyword", "in"):
+            return _maybe_not(Comparison(name.value, "in", self.listed(), name.position), inverted=inverted)
+        if inverted:
+            raise self.expected("'in'")
+        if sign := self.compare_sign():
+            return Comparison(name.value, sign, (self.literal(),), name.position)
+        return Comparison(name.value, "==", (True,), name.position)
+
+    def flipped(self) -> Node:
+        """Read ``value sign column``, perhaps with ``sign value`` after it."""
+        position = self.next.position
+        first = self.literal(what="a column or a value")
+        sign = self.compare_sign()
+        if sign is None:
+            raise self.expected("a comparison")
+        name = self.take("column")
+        if name is None:
+            raise self.expected("a column")
+        node: Node = Comparison(name.value, _FLIPPED[sign], (first,), position)
+        if second := self.compare_sign():
+            node = Both(node, Comparison(name.value, second, (self.literal(),), name.position))
+        return node
+
+    def compare_sign(self) -> str | None:
+        token = self.take("sign", *_COMPARE, "=")
+        return None if token is None else {"=": "=="}.get(token.value, token.value)
+
+    def listed(self) -> tuple[Literal, ...]:
+        opening = self.take("sign", "(", "[")
+        if opening is None:
+            raise self.expected("a list in parentheses")
+        closing = {"(": ")", "[": "]"}[opening.value]
+        values = [self.literal()]
+        while self.take("sign", ","):
+            if self.next.value == closing:
+                break
+            values.append(self.literal())
+        if not self.take("sign", closing):
+            raise self.expected(f"',' or {closing!r}")
+        return tuple(values)
+
+    def literal(self, what: str = "a value (text stands in quotes)") -> Literal:
+        if token := self.take("number") or self.take("text"):
+            return token.value  # type: ignore[no-any-return]
+        if token := self.take("keyword", "true", "false"):
+            return bool(token.value == "true")
+        if self.take("keyword", "null", "none"):
+            return None
+        raise self.expected(what)
+
+
+def _maybe_not(node: Node, *, inverted: bool) -> Node:
+    return Not(node) if inverted else node
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens, at, end = [], 0, len(text.rstrip())
+    while at < end:
+        found = _TOKEN.match(text, at)
+        if found is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
+            raise ParameterError(f"expression, character {at + 1}: {text[at]!r} cannot be read")
+        kind = str(found.lastgroup)
+        tokens.append(_token(kind, found[kind], found.start(kind) + 1))
+        at = found.end()
+    return [*tokens, _Token("end", "", len(text) + 1)]
+
+
+def _token(kind: str, value: str, position: int) -> _Token:
+    if kind == "number":
+        whole = re.fullmatch(r"[+-]?\d{1,18}", value)
+        return _Token(kind, int(value) if whole else float(value), position)
+    if kind == "text":
+        return _Token(kind, re.sub(r"\\(.)", r"\1", value[1:-1]), position)
+    if kind == "word" and value.lower() in _KEYWORDS:
+        return _Token("keyword", value.lower(), position)
+    return _Token("sign" if kind == "sign" else "column", value, position)

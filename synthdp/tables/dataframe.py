@@ -1,0 +1,20 @@
+"""Columns of public results as a pandas DataFrame; no private row passes here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+
+def dataframe(columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a table of columns of one length.
+
+    A column that would repeat the name of another is not possible: names are keys.
+    """
+    return pd.DataFrame({name: _column(values) for name, values in columns.items()})
+
+
+def _column(values: Any) -> Any:
+    return pd.Series(values, dtype=object) if isinstance(values, list) and None in values else values
