@@ -9,6 +9,7 @@ from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 from synthdp import ZCDP, ApproxDP, PureDP
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.net import NetMechanism, alpha_net_size, net_bound, required_size
+from synthdp.privacy import noise
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.net_scores import multisets
 
@@ -106,3 +107,11 @@ def test_queries_about_other_cells_are_refused():
     _, other = binary_world(3)
     with pytest.raises(ParameterError, match="cells that were released"):
         release.answer(Marginals(other, ((0,),)))
+
+
+def test_under_zcdp_the_exponential_mechanism_chooses_at_an_eighth_of_epsilon_squared(monkeypatch):
+    seen = []
+    monkeypatch.setattr(noise, "exponential_mechanism", lambda scores, *, scale: seen.append(scale) or 0)
+    NetMechanism(QUERIES, size=3).release(curator_of(TABLE, SCHEMA, ZCDP(0.02)))
+    assert seen == [pytest.approx(2 * 3 / np.sqrt(8 * 0.02), rel=1e-12)]
+    assert noise.exponential_mechanism_rho(3, scale=seen[0], monotonic=False) <= 0.02
