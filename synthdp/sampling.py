@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,26 @@ from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, Uni
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import RawColumn, decode
+from synthdp.domain.encoder import RawColumn, decode, fresh_labels
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import rules_of
 from synthdp.domain.values import units_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.repair import Repair
+from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.writing import library_for, write_blocks
 
 REPLACEMENTS = 30
 """How often rows whose cells let them obey no rule are replaced by new ones before they repeat others."""
 
 FEWEST_REPLACED = 100
 """Rows that are drawn at least, when some are replaced."""
+
+BLOCK_ROWS = 1_000_000
+"""Rows that are held at once when rows are drawn into a file."""
 
 WORKERS = min(4, os.cpu_count() or 1)
 """Threads that draw and decode columns; numpy computes outside the interpreter's lock."""
@@ -100,17 +106,64 @@ class SyntheticModel:
         units = self.sample_units(self.rows if rows is None else rows, generator(random_state), given=given)
         return (format or self.format).build(self.schema, self._decoded(units))
 
-    def _decoded(self, units: Mapping[str, Units]) -> dict[str, RawColumn]:
+    def sample_to(
+        self,
+        path: str | PathLike[str],
+        *,
+        rows: int | None = None,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        block_rows: int = BLOCK_ROWS,
+    ) -> None:
+        """Draw rows into a file, in bounded memory; counts are as systematic as in `sample` within each block.
+
+        Parameters
+        ----------
+        path
+            A ``.parquet``, ``.arrow``, ``.csv`` or ``.csv.gz`` file.  It appears whole or not at all.
+        rows, random_state, given
+            As for `sample`.
+        block_rows
+            Rows that are held at once.
+
+        Raises
+        ------
+        ParameterError
+            As for `sample`, or if the ending is unknown.
+        FormatError
+            If the file cannot be written.
+        """
+        form = TableFormat.default(self.schema, library=library_for(path))
+        if isinstance(block_rows, bool) or not isinstance(block_rows, (int, np.integer)) or block_rows < 1:
+            raise ParameterError(f"block_rows ({block_rows!r}) must be a whole number of at least 1")
+        write_blocks(path, self._blocks(rows, generator(random_state), given, int(block_rows), form))
+
+    def _blocks(
+        self, rows: int | None, rng: Generator, given: Mapping[str, Any] | None, block_rows: int, form: TableFormat
+    ) -> Iterator[Any]:
+        wanted, done = _checked_rows(self.rows if rows is None else rows), 0
+        while done < wanted:
+            units = self.sample_units(min(block_rows, wanted - done), rng, given=given)
+            yield form.build(self.schema, self._decoded(units, first=done))
+            done += block_rows
+
+    def _decoded(self, units: Mapping[str, Units], *, first: int = 0) -> dict[str, RawColumn]:
+        """Return units as values; the labels of identifiers go on after ``first`` rows."""
+
+        def decoded(name: str) -> RawColumn:
+            column = self.schema[name]
+            if isinstance(column, Identifier):
+                return fresh_labels(column, len(units[name]), first=first)
+            return decode(column, units[name])
+
         with ThreadPoolExecutor(WORKERS) as pool:
-            raw = pool.map(lambda name: decode(self.schema[name], units[name]), self.schema)
-            return dict(zip(self.schema, raw, strict=True))
+            return dict(zip(self.schema, pool.map(decoded, self.schema), strict=True))
 
     def sample_units(self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None) -> dict[str, Units]:
         """Draw rows as units of each column."""
-        if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
-            raise ParameterError(f"rows ({rows!r}) must be a whole number of at least 1")
+        rows = _checked_rows(rows)
         allowed = {name: self._allowed(name, value) for name, value in (given or {}).items()}
-        units, wrong = self._draw(int(rows), rng, allowed)
+        units, wrong = self._draw(rows, rng, allowed)
         for _ in range(REPLACEMENTS):
             if not len(wrong):
                 return units
@@ -179,6 +232,12 @@ class SyntheticModel:
         if allowed is None:
             return refinement.fine.units_in(fine, rng)
         return _units_among(allowed, refinement, fine, rng)
+
+
+def _checked_rows(rows: object) -> int:
+    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
+        raise ParameterError(f"rows ({rows!r}) must be a whole number of at least 1")
+    return int(rows)
 
 
 def _units_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> Units:

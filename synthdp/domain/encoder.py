@@ -76,7 +76,7 @@ def decode(column: Column, units: Units) -> RawColumn:
     grid = grid_of(column)
     codes = units.astype(np.int64)
     if isinstance(column, Identifier):
-        return _fresh_labels(column, len(codes))
+        return fresh_labels(column, len(codes))
     if has_labels(column):
         return Labels(list(labels_of(column)), np.where(codes < grid.regular, codes, -1))
     missing = codes >= grid.regular + len(grid.special)
@@ -270,7 +270,9 @@ def _round_steps(column: Column, width: int) -> list[int]:
     return [days * steps[0] for days in (365, 30, 7)] + steps if width > 7 * steps[0] else steps
 
 
-def _fresh_labels(column: Identifier, rows: int) -> RawColumn:
+def fresh_labels(column: Identifier, rows: int, *, first: int = 0) -> RawColumn:
+    """Return meaningless labels of an identifier for rows that follow on ``first`` others."""
+    numbers = np.arange(first + 1, first + rows + 1, dtype=np.int64)
     if column.prefix is None:
-        return Numbers(np.arange(1, rows + 1, dtype=np.int64))
-    return Labels([f"{column.prefix}{i}" for i in range(1, rows + 1)], np.arange(rows))
+        return Numbers(numbers)
+    return Labels([f"{column.prefix}{i}" for i in numbers.tolist()], np.arange(rows))

@@ -12,7 +12,7 @@ import itertools
 import re
 import uuid
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -227,15 +227,21 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
     FormatError
         If the file cannot be written.
     """
-    frame = frame_of(table)
+    write_csv_blocks([table], path, escape_formulas=escape_formulas)
+
+
+def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, escape_formulas: bool = False) -> None:
+    """Write dataframes of the same columns as one CSV file, one after the other; see `write_csv`."""
     try:
         with _replacing(Path(path)) as file:
             writer = csv.writer(_Rows(file), lineterminator="\r\n")
-            writer.writerow(_escaped(frame.columns) if escape_formulas else frame.columns)
-            for first in range(0, len(frame), BLOCK_ROWS):
-                block = frame[first : first + BLOCK_ROWS]
-                columns = [_cells(block[name].to_list()) for name in frame.columns]
-                writer.writerows(zip(*map(_escaped, columns) if escape_formulas else columns, strict=True))
+            for number, frame in enumerate(map(frame_of, tables)):
+                if number == 0:
+                    writer.writerow(_escaped(frame.columns) if escape_formulas else frame.columns)
+                for first in range(0, len(frame), BLOCK_ROWS):
+                    block = frame[first : first + BLOCK_ROWS]
+                    columns = [_cells(block[name].to_list()) for name in frame.columns]
+                    writer.writerows(zip(*map(_escaped, columns) if escape_formulas else columns, strict=True))
     except UnicodeError:
         raise FormatError(f"a text of the table cannot be written to '{path}' as UTF-8") from None
     except OSError as error:

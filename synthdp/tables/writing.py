@@ -1,0 +1,81 @@
+"""Tables written to a file block by block, so that they may be larger than memory; whole or not at all."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from synthdp.errors import FormatError, ParameterError
+from synthdp.tables.csv import write_csv_blocks
+
+ENDINGS = (".parquet", ".arrow", ".csv", ".csv.gz")
+
+
+def library_for(path: str | PathLike[str]) -> str:
+    """Return the dataframe library whose frames `write_blocks` takes for a file.
+
+    Raises
+    ------
+    ParameterError
+        If the file's ending is unknown.
+    """
+    name = Path(path).name
+    if not name.endswith(ENDINGS):
+        raise ParameterError(f"'{path}' must end in {', '.join(ENDINGS)}")
+    return "pandas" if name.endswith((".csv", ".csv.gz")) else "pyarrow"
+
+
+def write_blocks(path: str | PathLike[str], blocks: Iterable[Any]) -> None:
+    """Write dataframes of `library_for`'s library, one after the other, as one file.
+
+    Parameters
+    ----------
+    path
+        The file; its ending says the format.  Until all is written it has another name, which is removed on failure.
+    blocks
+        One frame or more, of the same columns and types.
+
+    Raises
+    ------
+    ParameterError
+        If the file's ending is unknown.
+    FormatError
+        If the file cannot be written.
+    """
+    if library_for(path) == "pandas":
+        write_csv_blocks(blocks, path)
+    else:
+        _write_arrow(Path(path), blocks)
+
+
+def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    opened: Callable[..., Any] = pq.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_file
+    try:
+        with _replacing(path) as beside:
+            writer = None
+            try:
+                for block in blocks:
+                    writer = writer or opened(str(beside), block.schema)
+                    writer.write_table(block)
+            finally:
+                if writer is not None:
+                    writer.close()
+    except OSError as error:
+        raise FormatError(f"'{path}' cannot be written: {error.strerror or 'the disk may be full'}") from None
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
