@@ -24,7 +24,7 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.queries.trigonometric import chebyshev
 from synthdp.randomness import RandomState, generator
 from synthdp.release import SyntheticRelease
-from synthdp.schema.columns import Continuous
+from synthdp.schema.columns import Categorical, Continuous
 from synthdp.schema.schema import Schema
 from synthdp.tables.estimator_input import checked_label, checked_table, is_table
 from synthdp.tables.format import TableFormat
@@ -77,12 +77,14 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """
         y = checked_label(self, y, classes=is_classifier(self))
         if not is_table(X):
-            missing = "allow-nan" if get_tags(self).input_tags.allow_nan else True
-            X = validate_data(self, X, dtype=None, ensure_all_finite=missing)
+            accepts = get_tags(self._inner()).input_tags
+            missing = "allow-nan" if accepts.allow_nan else True
+            plain = None if accepts.categorical or accepts.string else "numeric"
+            X = validate_data(self, X, dtype=plain, ensure_all_finite=missing)
         release = SyntheticRelease() if self.release is None else clone(self.release)
         if self.n_rows is not None:
             release.set_params(n_rows=self.n_rows)
-        rows, labels = release.fit_resample(X, y)
+        rows, labels = release.fit_resample(X, y, label=Categorical() if is_classifier(self) else Continuous())
         self.release_ = release
         self.estimator_ = clone(self._inner()).fit(rows, labels)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):

@@ -27,9 +27,10 @@ from synthdp.privacy.loss import PrivacyLoss, Spend, loss_of
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.sampling import SyntheticModel
+from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import Schema
 from synthdp.storage import load, save
-from synthdp.tables.estimator_input import checked_table, is_table, join_label, label_kind, split_label
+from synthdp.tables.estimator_input import checked_table, is_table, join_label, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
 from synthdp.tables.infer import infer_schema
@@ -211,7 +212,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.release_ = replace(self.release_, receipt=self.receipt_)
         return self.sample(len(np.asarray(y)))
 
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def fit_resample(self, X: Any, y: Any, *, label: Column | None = None) -> tuple[Any, Any]:
         """Release rows and their labels together, and return synthetic rows and labels.
 
         For pipelines of imbalanced-learn, in which the later steps are trained on what this returns.
@@ -221,25 +222,28 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X
             A dataframe or an array.
         y
-            A label for every row.  Its name, or ``"target"``, may be a column of the schema; if it is not, its levels are
-            discovered under ``domain_budget``.
+            A label for every row.  Its name, or ``"target"``, may be a column of the schema.
+        label
+            What a label may be, if the schema does not say; default: classes, discovered under ``domain_budget``.
 
         Returns
         -------
         Synthetic rows like ``X``, and labels like ``y``.
         """
-        joined, label = join_label(X, y)
+        joined, name = join_label(X, y)
         model = clone(self)
         schema = self.schema
         if schema is None:
-            schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace({label: label_kind(y)})
-        elif label not in schema:
-            schema = schema.extended({label: label_kind(y)})
+            schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace(
+                {name: label or Categorical()}
+            )
+        elif name not in schema:
+            schema = schema.extended({name: label or Categorical()})
         model.set_params(schema=schema)
         synthetic = model.fit(joined).sample(self.n_rows)
-        self.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
+        self.__dict__.update({key: value for key, value in vars(model).items() if key.endswith("_")})
         self._array = not is_table(X)
-        return split_label(synthetic, label, like=(X, y))
+        return split_label(synthetic, name, like=(X, y))
 
     def transform(self, X: Any) -> Any:
         """Return ``X`` brought to the declared schema, row by row: clipped, unforeseen values made missing.

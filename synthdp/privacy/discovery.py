@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -39,6 +39,9 @@ EXPONENTS = 64
 PARTS = 32
 """Equal parts of the found range that the second look tells apart."""
 
+NOTHING: tuple[Level, ...] = (0,)
+"""The level of a column without a label for others, no value of which was frequent enough to be released."""
+
 MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other"."""
 
@@ -71,7 +74,9 @@ class Discovered:
         """Columns no value of which was frequent enough to be released, such as free text and identifiers."""
         found = ((name, self.schema[name]) for name in self.columns)
         return tuple(
-            name for name, column in found if isinstance(column, Categorical) and column.levels == (column.other,)
+            name
+            for name, column in found
+            if isinstance(column, Categorical) and column.levels in ((column.other,), NOTHING)
         )
 
 
@@ -258,7 +263,7 @@ def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spe
     noisy = spend(item, answer)
     frequent = [json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS]]
     levels = _different(frequent, other=column.other)
-    return replace(column, levels=levels or (column.other or "other",), other=column.other or _free_label(levels))
+    return replace(column, levels=levels or (NOTHING if column.other is None else (column.other,)))
 
 
 def _different(levels: list[Level], *, other: str | None) -> tuple[Level, ...]:
@@ -291,10 +296,3 @@ def _level_counts(raw: RawColumn) -> dict[str, int]:
         key = json.dumps(str(plain) if isinstance(plain, str) else plain, ensure_ascii=False)
         keyed[key] = keyed.get(key, 0) + int(count)
     return keyed
-
-
-def _free_label(levels: Sequence[Level]) -> str:
-    label = "other"
-    while label in map(str, levels):
-        label += "_"
-    return label

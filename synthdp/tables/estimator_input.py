@@ -18,7 +18,6 @@ from sklearn.utils.validation import (
 )
 
 from synthdp.errors import DataError
-from synthdp.schema.columns import Categorical, Column, Continuous
 from synthdp.tables.frames import frame_of
 from synthdp.tables.source import Source
 
@@ -71,11 +70,6 @@ def checked_label(estimator: BaseEstimator, y: Any, *, classes: bool) -> Any:
     if classes:
         check_classification_targets(y)
     return y
-
-
-def label_kind(y: Any) -> Column:
-    """Return what a column of labels holds, by its type: a number if that is floating, else levels to be discovered."""
-    return Continuous() if np.asarray(y).dtype.kind == "f" else Categorical()
 
 
 def join_label(X: Any, y: Any) -> tuple[Any, str]:

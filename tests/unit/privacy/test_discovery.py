@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from no_noise import recorded, replayed, without_noise
 
 from synthdp.domain.encoder import Labels, Numbers
@@ -108,7 +107,7 @@ def test_a_column_without_a_number_has_bounds_all_the_same(values):
 def test_without_noise_the_levels_are_the_frequent_ones(monkeypatch):
     without_noise(monkeypatch)
     found = discovered(["b"] * 300 + ["a"] * 400 + ["canary"] + [None] * 500, Categorical(nullable=True))
-    assert found == Categorical(("a", "b"), nullable=True, other="other")
+    assert found == Categorical(("a", "b"), nullable=True)
 
 
 def test_a_value_of_one_row_is_never_a_level():
@@ -129,7 +128,7 @@ def test_categories_of_a_type_that_no_row_has_are_never_levels(monkeypatch):
 @given(st.lists(my.values, max_size=8))
 def test_values_of_any_type_can_be_counted(values):
     frame = pd.DataFrame({"x": np.fromiter(values, dtype=object, count=len(values))})
-    curator = Curator(frame, schema=Schema({"x": Categorical()}), budget=BUDGET)
+    curator = Curator(frame, schema=Schema({"x": Categorical(other="other")}), budget=BUDGET)
     assert curator.discover(spend=BUDGET).schema["x"].levels == ("other",)
 
 
