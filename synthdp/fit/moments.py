@@ -47,9 +47,11 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
     scale = float(np.abs(middle).max()) or 1.0
     middle, half = middle / scale, half / scale
     cost = np.append(f, 0.0)
-    if _least_average(cost, A, middle, half) is None:
+    least = _least_average(cost, A, middle, half)
+    if least is None:
         half = half + _least_widening(A, middle, half)
-    least, most = _least_average(cost, A, middle, half), _least_average(-cost, A, middle, half)
+        least = _least_average(cost, A, middle, half)
+    most = _least_average(-cost, A, middle, half)
     if least is None or most is None:  # only measures near 0 meet the ranges: they say nothing
         return Interval(float(f.min()), float(f.max()))
     return Interval(least, -most)

@@ -24,7 +24,7 @@ from synthdp.mechanisms.parity_synthesis import fit_parities
 from synthdp.mechanisms.polynomials import optimal_coefficients
 from synthdp.queries.binarized import Binarized
 from synthdp.queries.conjunctions import SymmetricQuery
-from synthdp.queries.krawtchouk import ranks
+from synthdp.queries.krawtchouk import krawtchouk, ranks
 from synthdp.queries.parities import Parities
 from synthdp.randomness import RandomState
 from synthdp.schema.schema import Schema
@@ -165,7 +165,8 @@ class ParitySummary:
         """Answer from the distribution of maximum entropy on the literals' 2^k truth assignments.
 
         Uses every parity of the literals, not only the sums of each level.  Often far better than a polynomial where the
-        query is wider than ``order``.  ``truncation`` is the farthest answer of any distribution with the same parities.
+        query is wider than ``order``.  ``truncation`` is the farthest answer of any distribution with the same sums of
+        parities per level.
 
         Costs nothing: post-processing.
 
@@ -180,8 +181,9 @@ class ParitySummary:
         weights = max_entropy(table.parities[1:], moments.values[1:] / self.rows, stddev=spread)
         f = np.array(query.values)[table.true]
         moved = max_entropy_sensitivity(f, table.parities[1:], weights, stddev=spread)
-        value, fitted = float(f @ weights), table.parities @ weights
-        bracket = average_range(f, table.parities, lower=fitted, upper=fitted)
+        value, K = float(f @ weights), krawtchouk(query.k, order)
+        sums = np.bincount(table.true, weights=weights, minlength=query.k + 1) @ K
+        bracket = average_range(np.array(query.values), K.T, lower=sums, upper=sums)
         return Estimate(
             estimate=value,
             stderr=float(np.linalg.norm(moved * spread)),
