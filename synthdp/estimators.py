@@ -92,25 +92,25 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
-    @available_if(_estimator_has("predict"))
+    @available_if(_estimator_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
         """Return the model's predictions for real rows."""
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
-    @available_if(_estimator_has("predict_proba"))
+    @available_if(_estimator_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """Return the model's class probabilities for real rows."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
-    @available_if(_estimator_has("decision_function"))
+    @available_if(_estimator_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         """Return the model's decision function for real rows."""
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
 
-    @available_if(_estimator_has("score"))
+    @available_if(_estimator_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the model's score on real rows; this reads them without privacy."""
         check_is_fitted(self)
