@@ -81,7 +81,7 @@ class ChebyshevTensor:
         product = np.ones((len(codes), 1))
         for j, points in enumerate(self._points):
             factor = chebyshev_table(points[codes[:, j]], self.t)
-            product = (product[:, :, None] * factor[:, None, :]).reshape(len(codes), -1)
+            product = (product[:, :, None] * factor[:, None, :]).reshape(len(codes), product.shape[1] * self.t)
         return product[:, 1:]
 
     def features(self, codes: Codes) -> Features:

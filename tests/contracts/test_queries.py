@@ -1,0 +1,151 @@
+"""One contract for every family of statistics: exact bounds, exact integers, sums that add up (R5)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from query_cases import STATISTICS, cells_of
+
+from synthdp.privacy.adjacency import Adjacency
+from synthdp.queries.protocol import LinearQueries, Norms, Statistic, check_overflow, real_answers
+
+FAMILIES = {name: make() for name, make in STATISTICS.items()}
+LINEAR = {name: family for name, family in FAMILIES.items() if isinstance(family, LinearQueries)}
+
+family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+linear = pytest.mark.parametrize("queries", LINEAR.values(), ids=LINEAR)
+
+
+def answers(family, codes):
+    return family.finish(family.sums(codes))
+
+
+def largest(changes):
+    """The exact norms of the largest of some integer vectors, (m, k)."""
+    changes = np.abs(np.asarray(changes, np.int64))
+    return Norms(int(changes.sum(axis=1).max()), int((changes**2).sum(axis=1).max()), int(changes.max()))
+
+
+def within(change, bound):
+    return change.l1 <= bound.l1 and change.l2_squared <= bound.l2_squared and change.linf <= bound.linf
+
+
+def tables(family, rows):
+    """Some tables of a few rows, the empty one among them."""
+    cells = cells_of(family.domain)
+    rng = np.random.default_rng(rows)
+    return [cells[rng.integers(0, len(cells), rows)] for _ in range(3)]
+
+
+def rows_of(data, family, most=8):
+    picked = data.draw(st.lists(st.integers(0, family.domain.cells - 1), max_size=most))
+    return cells_of(family.domain)[picked]
+
+
+@family
+def test_a_family_keeps_the_protocol(family):
+    assert isinstance(family, Statistic)
+    assert family.unit >= 1
+    check_overflow(family)
+    empty = answers(family, np.zeros((0, len(family.domain)), np.int64))
+    assert empty.shape == (family.k,)
+    assert empty.dtype == np.int64
+
+
+@family
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_adding_any_record_changes_the_answers_within_the_bounds(family, rows):
+    """Brute force over all records, beside several tables."""
+    cells = cells_of(family.domain)
+    for table in tables(family, rows):
+        before = answers(family, table)
+        changes = [answers(family, np.vstack([table, cell[None]])) - before for cell in cells]
+        assert within(largest(changes), family.bounds.one)
+
+
+@family
+@pytest.mark.parametrize("rows", [0, 3])
+def test_replacing_any_record_changes_the_answers_within_the_bounds(family, rows):
+    """Brute force over all pairs of records, beside several tables."""
+    cells = cells_of(family.domain)
+    table = tables(family, rows)[0]
+    each = np.array([answers(family, np.vstack([table, cell[None]])) for cell in cells])
+    for one in each:
+        assert within(largest(each - one), family.bounds.swap)
+
+
+@family
+def test_bounds_of_a_swap_are_no_worse_than_two_additions(family):
+    assert within(family.bounds.swap, family.bounds.one.times(2))
+
+
+@family
+@given(data=st.data())
+def test_sums_add_up_over_any_division_into_blocks(family, data):
+    one, two = rows_of(data, family), rows_of(data, family)
+    assert (family.sums(np.vstack([one, two])) == family.sums(one) + family.sums(two)).all()
+
+
+@family
+@given(data=st.data())
+def test_neither_order_nor_layout_nor_type_of_codes_matter(family, data):
+    codes = rows_of(data, family)
+    expected = answers(family, codes)
+    for same in (
+        codes[::-1],
+        np.asfortranarray(codes),
+        codes.astype(np.uint8),
+        np.asfortranarray(codes.astype(np.uint16)),
+    ):
+        assert (answers(family, same) == expected).all()
+
+
+@linear
+@given(data=st.data())
+def test_linear_answers_are_the_sums_of_the_features(queries, data):
+    codes = rows_of(data, queries)
+    features = queries.features(codes)
+    assert features.dtype == np.int64
+    assert features.shape == (len(codes), queries.k)
+    assert (answers(queries, codes) == features.sum(axis=0)).all()
+
+
+@linear
+def test_features_of_every_cell_are_within_the_bounds(queries):
+    features = queries.features(cells_of(queries.domain))
+    assert within(largest(features), queries.bounds.one)
+    pairs = [one - two for one, two in itertools.combinations(features, 2)]
+    assert within(largest(pairs), queries.bounds.swap)
+
+
+TIGHT = ["one-way marginals", "all marginals", "marginals of merged cells", "parities", "values of cells", "the total"]
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_bounds_are_reached(name):
+    """A bound that no record reaches pays for noise in vain."""
+    features = FAMILIES[name].features(cells_of(FAMILIES[name].domain))
+    assert largest(features) == FAMILIES[name].bounds.one
+
+
+@family
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_rows_of_a_unit_count_together(family, rows):
+    """R11: k rows of one person, wherever they lie."""
+    cells = cells_of(family.domain)
+    rng = np.random.default_rng(0)
+    table = tables(family, 3)[0]
+    before = answers(family, table)
+    sensitivity = Adjacency(unit="id", rows=rows).sensitivity(family)
+    many = [answers(family, np.vstack([table, cells[rng.integers(0, len(cells), rows)]])) - before for _ in range(50)]
+    same = [answers(family, np.vstack([table, *[cell[None]] * rows])) - before for cell in cells]
+    assert within(largest([*many, *same]), sensitivity)
+
+
+@family
+def test_real_answers_are_whole_ones_over_the_unit(family):
+    whole = answers(family, cells_of(family.domain))
+    assert np.allclose(real_answers(family, whole) * family.unit, whole, rtol=0, atol=1e-9)
