@@ -145,11 +145,21 @@ def adult_errors(*, rows: int, k: int, queries: int, seed: int, widest: int) -> 
             begin = time.perf_counter()
             fitted = np.array([float(release.answer(query, evaluator="max_entropy")) for query in asked])
             yield report("maximum entropy", order, fitted, time.perf_counter() - begin)
+        if order <= 3:
+            begin = time.perf_counter()
+            synthetic = bit_matrix(bits, schema, release.sample(random_state=seed))
+            sampled = np.array([holds(bits, synthetic, query).mean() for query in asked])
+            yield report("synthetic table", order, sampled, time.perf_counter() - begin)
 
 
 def bit_matrix(bits: Binarized, schema: Schema, table: pd.DataFrame) -> np.ndarray:
     raw = next(iter(FrameSource(table).blocks(schema, extra=())))
     return bits.matrix(bits.domain.codes({name: encode(schema[name], raw[name]) for name in bits.domain.names}))
+
+
+def holds(bits: Binarized, matrix: np.ndarray, query: SymmetricQuery) -> np.ndarray:
+    chosen, signs = bits.find(query)
+    return (matrix[:, chosen] == (signs > 0)).all(axis=1)
 
 
 def conjunctions(
@@ -162,7 +172,7 @@ def conjunctions(
         values = matrix[rng.integers(len(matrix)), chosen] if i % 2 == 0 else rng.random(k) < 0.5
         literals = tuple((bits.names[j], int(value)) for j, value in zip(chosen, values, strict=True))
         asked.append(SymmetricQuery(literals, (0.0,) * k + (1.0,)))
-        truth.append((matrix[:, chosen] == values).all(axis=1).mean())
+        truth.append(holds(bits, matrix, asked[-1]).mean())
     return asked, np.array(truth)
 
 
