@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from collections.abc import Sequence
 from decimal import Decimal
@@ -101,12 +102,14 @@ def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
 def _identity(level: object) -> str:
     """Return one text for all spellings of a unit: a missing value elsewhere in the column may make 1 a float."""
     number = level.item() if isinstance(level, np.generic) else level
+    if isinstance(number, dt.datetime) and number.utcoffset() is not None:
+        number = number.astimezone(dt.UTC)
     if isinstance(number, (bool, int, float, Decimal)):
         try:
             return f"number:{int(number)}" if number == int(number) else f"number:{number}"
         except (ValueError, ArithmeticError):  # infinite
             return f"number:{number}"
-    return f"{type(level).__name__}:{level if isinstance(level, str) else shown(level)}"
+    return f"{type(number).__name__}:{number if isinstance(number, str) else shown(number)}"
 
 
 def _place_in_run(starts_anew: AnyArray) -> IntArray:

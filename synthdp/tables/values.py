@@ -48,7 +48,7 @@ def labels_of_objects(values: AnyArray) -> Labels:
     if pd.api.types.infer_dtype(values, skipna=True) in {"string", "empty"}:
         codes, levels = pd.factorize(values, use_na_sentinel=True)
         return Labels(list(levels), codes.astype(np.int64))
-    position: dict[tuple[type, Any], int] = {}
+    position: dict[tuple[type, Any, str], int] = {}
     typed: list[Any] = []
     found = np.empty(len(values), np.int64)
     for i, value in enumerate(values):
@@ -116,12 +116,16 @@ def text_of_level(level: object) -> str:
     return level if isinstance(level, str) else str(level)
 
 
-def _key(value: object) -> tuple[type, Any]:
+def _key(value: object) -> tuple[type, Any, str]:
+    """Return what makes a value one level: also how a time is written, for equal moments may differ in zone or fold.
+
+    Were they one level, the first of them would say how all of them are read.
+    """
     try:
         hash(value)
     except (TypeError, ValueError, ArithmeticError):
-        return Opaque, Opaque(shown(value))
-    return type(value), value
+        return Opaque, Opaque(shown(value)), ""
+    return type(value), value, shown(value) if isinstance(value, (dt.datetime, dt.time)) else ""
 
 
 def shown(value: object) -> str:
