@@ -104,7 +104,7 @@ class SyntheticModel:
             If ``rows`` is below 1, or ``given`` names no column or a combination of probability 0.
         """
         units = self.sample_units(self.rows if rows is None else rows, generator(random_state), given=given)
-        return (format or self.format).build(self.schema, self._decoded(units))
+        return (format or self.format).build(self.schema, _Values(self.schema, units))
 
     def sample_to(
         self,
@@ -144,20 +144,8 @@ class SyntheticModel:
         wanted, done = _checked_rows(self.rows if rows is None else rows), 0
         while done < wanted:
             units = self.sample_units(min(block_rows, wanted - done), rng, given=given)
-            yield form.build(self.schema, self._decoded(units, first=done))
+            yield form.build(self.schema, _Values(self.schema, units, first=done))
             done += block_rows
-
-    def _decoded(self, units: Mapping[str, Units], *, first: int = 0) -> dict[str, RawColumn]:
-        """Return units as values; the labels of identifiers go on after ``first`` rows."""
-
-        def decoded(name: str) -> RawColumn:
-            column = self.schema[name]
-            if isinstance(column, Identifier):
-                return fresh_labels(column, len(units[name]), first=first)
-            return decode(column, units[name])
-
-        with ThreadPoolExecutor(WORKERS) as pool:
-            return dict(zip(self.schema, pool.map(decoded, self.schema), strict=True))
 
     def sample_units(self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None) -> dict[str, Units]:
         """Draw rows as units of each column."""
@@ -232,6 +220,25 @@ class SyntheticModel:
         if allowed is None:
             return refinement.fine.units_in(fine, rng)
         return _units_among(allowed, refinement, fine, rng)
+
+
+class _Values(Mapping[str, RawColumn]):
+    """The values of drawn rows, each column decoded when it is asked for and then forgotten: it is asked for once."""
+
+    def __init__(self, schema: Schema, units: dict[str, Units], *, first: int = 0) -> None:
+        self._schema, self._units, self._first = schema, units, first
+
+    def __getitem__(self, name: str) -> RawColumn:
+        column, units = self._schema[name], self._units.pop(name)
+        if isinstance(column, Identifier):
+            return fresh_labels(column, len(units), first=self._first)
+        return decode(column, units)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schema)
+
+    def __len__(self) -> int:
+        return len(self._schema)
 
 
 def _checked_rows(rows: object) -> int:

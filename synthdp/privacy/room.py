@@ -21,6 +21,7 @@ from synthdp.privacy.receipt import Item
 from synthdp.privacy.store import MEMORY_BYTES, Store
 from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
 from synthdp.schema.schema import Schema
+from synthdp.tables.frames import FrameSource
 from synthdp.tables.keys import count_keys
 from synthdp.tables.source import Source, SummingSource
 
@@ -165,12 +166,11 @@ class Room:
             buckets = [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS if unit is not None else 0)]
             store = Store()
             try:
-                for raw in source.blocks(self.schema, extra=() if unit is None else (unit,)):
-                    units = [encode(column, raw[name]) for name, column in self.schema.items()]
-                    if unit is None:
+                for units, owner in _units_of(source, self.schema, unit):
+                    if owner is None:
                         store.add(units)
                     else:
-                        _distribute(units, digests(raw[unit]), buckets)
+                        _distribute(units, digests(owner), buckets)
                 for bucket in buckets:
                     store.add(self._kept(bucket))
                     bucket.close()
@@ -227,6 +227,20 @@ def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
     missing = [name for name in columns if name not in source.names]
     if missing:
         raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")
+
+
+def _units_of(source: Source, schema: Schema, unit: str | None) -> Iterator[tuple[list[Units], RawColumn | None]]:
+    """Yield the units of each block's columns, in the schema's order, and whose each row is."""
+    extra = () if unit is None else (unit,)
+    if isinstance(source, FrameSource):  # one block: column after column, so that one column's values are held at once
+        units = [
+            encode(column, block[name]) for name, column in schema.items() for block in source.blocks({name: column})
+        ]
+        for block in source.blocks({}, extra=extra):
+            yield units, None if unit is None else block[unit]
+        return
+    for raw in source.blocks(schema, extra=extra):
+        yield [encode(column, raw[name]) for name, column in schema.items()], None if unit is None else raw[unit]
 
 
 def _distribute(units: Sequence[AnyArray], owner: AnyArray, buckets: Sequence[Store]) -> None:

@@ -90,7 +90,7 @@ def array(column: Column, raw: RawColumn, name: str) -> Any:
 
 def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
     """Return a frame with a RangeIndex and no attributes."""
-    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in arrays.items()})
+    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in arrays.items()}, copy=False)
 
 
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
