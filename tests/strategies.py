@@ -119,7 +119,7 @@ small_columns: st.SearchStrategy[Column] = st.one_of(
     st.builds(Categorical, st.just(("a", "b", "c")), nullable=st.booleans()),
     st.builds(Boolean, nullable=st.booleans()),
     st.builds(Ordinal, st.just(("low", "high")), nullable=st.booleans()),
-    st.just(Continuous(0, 1, special=(-1.0,))),
+    st.just(Integer(0, 3, special=(-1, 99))),
 )
 """Columns with few units or cells."""
 

@@ -8,8 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import strategies as my
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.encoder import Labels, Numbers, decode, encode, shortest_decimals

@@ -1,0 +1,233 @@
+"""Grids, axes, domains and refinements: public partitions of units, checked one unit at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import strategies as my
+from hypothesis import given, strategies as st
+
+from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import axis_of, domain_of, finest_axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.grid import MAX_UNITS, edges_of, grid_of, has_labels, labels_of
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import InternalError, ParameterError, SchemaError
+from synthdp.randomness import generator
+from synthdp.schema.columns import Boolean, Categorical, Continuous, Identifier, Integer, Ordinal
+from synthdp.schema.schema import Schema
+
+
+def cell_by_cell(axis):
+    """The cell of every unit, found one unit at a time."""
+    return [int(axis.cells[np.flatnonzero(axis.starts <= unit)[-1]]) for unit in range(axis.grid.size)]
+
+
+@given(my.columns)
+def test_units_are_numbered_regular_special_missing_other(column):
+    grid = grid_of(column)
+    assert 1 <= grid.regular <= MAX_UNITS
+    special = list(range(grid.regular, grid.regular + len(grid.special)))
+    null = [] if grid.null is None else [grid.null]
+    hidden = [] if grid.hidden is None else [grid.hidden]
+    assert [*special, *null, *hidden] == list(range(grid.regular, grid.size))
+    assert grid.visible == grid.size - len(hidden)
+    assert 0 <= grid.other < grid.size
+    assert (grid.null is not None) == column.nullable
+
+
+@given(my.columns)
+def test_a_grid_depends_on_the_declaration_alone(column):
+    assert grid_of(column) == grid_of(Schema.from_json(Schema({"x": column}).to_json())["x"])
+
+
+@given(st.one_of(my.categoricals, my.ordinals, my.booleans))
+def test_labels_are_the_regular_units(column):
+    assert has_labels(column)
+    assert len(labels_of(column)) == grid_of(column).regular
+
+
+def test_only_labelled_columns_have_labels_and_only_continuous_ones_edges():
+    with pytest.raises(SchemaError, match=r"^only Categorical, Ordinal and Boolean columns have levels$"):
+        labels_of(Integer(0, 1))
+    with pytest.raises(SchemaError, match=r"^only a Continuous column with bounds has edges$"):
+        edges_of(Integer(0, 1), np.arange(2))
+
+
+def test_an_identifier_is_one_unit():
+    grid = grid_of(Identifier())
+    assert (grid.regular, grid.size, grid.visible, grid.hidden) == (1, 1, 1, None)
+
+
+@given(my.axes())
+def test_every_unit_has_the_cell_of_its_run(axis):
+    every = np.arange(axis.grid.size)
+    assert axis.cells_of(every.astype(np.uint32)).tolist() == cell_by_cell(axis)
+    assert [int(axis.cells_of(every[unit : unit + 1])[0]) for unit in every] == cell_by_cell(axis)
+
+
+@given(my.axes())
+def test_widths_count_the_units_that_may_be_released(axis):
+    counted = np.bincount(cell_by_cell(axis)[: axis.grid.visible], minlength=axis.size)
+    assert axis.width.tolist() == counted.tolist()
+    assert axis.emitted.tolist() == (counted > 0).tolist()
+
+
+@given(my.axes())
+def test_a_point_is_the_middle_of_a_cells_regular_units(axis):
+    grid, cells = axis.grid, np.array(cell_by_cell(axis))
+    middles = (2 * np.arange(grid.regular) + 1) / grid.regular - 1
+    ordered = np.array([middles[cells[: grid.regular] == c].mean() if grid.ordered else np.nan for c in present(axis)])
+    assert axis.points[present(axis)] == pytest.approx(ordered, nan_ok=True)
+    assert np.isnan(np.delete(axis.points, present(axis))).all()
+
+
+def present(axis):
+    """Cells that hold a regular unit."""
+    return sorted(set(cell_by_cell(axis)[: axis.grid.regular]))
+
+
+@given(my.columns, st.integers(1, 40))
+def test_a_standard_axis_has_equal_cells_and_one_for_all_else(column, bins):
+    axis, grid = axis_of("x", column, bins=bins), grid_of(column)
+    regular = min(bins, grid.regular) if grid.ordered else grid.regular
+    assert axis.size == regular + grid.size - grid.regular
+    sizes = np.diff([*axis.starts[:regular], grid.regular])
+    assert sizes.max() - sizes.min() <= 1
+    assert axis.cells.tolist() == list(range(axis.size))
+    points = axis.points[:regular]
+    assert (np.diff(points) > 0).all() == (grid.ordered or regular == 1)
+    assert not (np.abs(points) > 1).any()
+
+
+def test_a_finest_axis_has_a_cell_for_every_unit():
+    axis = finest_axis("x", Integer(0, 3, nullable=True))
+    assert axis.starts.tolist() == axis.cells.tolist() == list(range(6))
+
+
+def test_bins_must_be_one_or_more():
+    with pytest.raises(ParameterError, match=r"^bins \(0\) must be at least 1$"):
+        axis_of("x", Integer(0, 3), bins=0)
+
+
+@pytest.mark.parametrize(
+    ("starts", "cells"),
+    [([], []), ([1], [0]), ([0, 0], [0, 1]), ([0, 9], [0, 1]), ([0, 1], [0]), ([0, 1], [0, 2]), ([0, 1], [-1, 0])],
+)
+def test_an_impossible_partition_is_a_bug(starts, cells):
+    with pytest.raises(InternalError, match=r"this is a bug in synthdp, please report it$"):
+        Axis("x", Boolean(), np.array(starts, int), np.array(cells, int))
+
+
+def test_axes_are_read_only_and_show_no_value():
+    axis = axis_of("x", Categorical(["canary"]))
+    with pytest.raises(ValueError, match="read-only"):
+        axis.starts[0] = 1
+    assert repr(axis) == "Axis('x', Categorical, 2 cells)"
+
+
+@given(my.domains(), st.data())
+def test_codes_and_units_are_inverse_up_to_the_cell(domain, data):
+    released = [np.flatnonzero(axis.emitted) for axis in domain.axes]
+    rows = data.draw(st.integers(0, 5))
+    drawn = [[data.draw(st.sampled_from(cells.tolist())) for cells in released] for _ in range(rows)]
+    codes = np.array(drawn, np.int64).reshape(-1, len(domain))
+    again = domain.codes(domain.units(codes, generator(0)))
+    assert again.tolist() == codes.tolist()
+    assert again.flags.f_contiguous
+
+
+@given(my.domains(), st.data())
+def test_ravelling_numbers_the_cells_in_c_order(domain, data):
+    codes = data.draw(my.codes(domain))
+    columns = data.draw(st.permutations(range(len(domain))))
+    flat = np.ravel_multi_index(tuple(codes[:, j] for j in columns), [domain.shape[j] for j in columns])
+    assert domain.ravel(codes, columns).tolist() == flat.tolist()
+    assert domain.ravel(codes, ()).tolist() == [0] * len(codes)
+
+
+@given(my.domains(), st.data())
+def test_points_are_those_of_the_axes(domain, data):
+    codes = data.draw(my.codes(domain))
+    points = np.array([[axis.points[c] for axis, c in zip(domain.axes, row, strict=True)] for row in codes])
+    assert np.array_equal(domain.points(codes), points.reshape(len(codes), len(domain)), equal_nan=True)
+
+
+@given(my.schemas())
+def test_a_domain_has_an_axis_per_column_and_counts_exactly(schema):
+    domain = domain_of(schema, bins=7)
+    assert domain.names == schema.names
+    assert domain.cells == math.prod(domain.shape)
+    assert domain.index(*schema) == tuple(range(len(schema)))
+    assert domain.project(reversed(schema.names)).names == tuple(reversed(schema.names))
+
+
+def test_a_domain_of_many_columns_counts_its_cells_exactly():
+    domain = Domain(tuple(axis_of(f"c{j}", Integer(0, 98)) for j in range(40)))
+    assert domain.cells == 33**40
+
+
+def test_a_domain_needs_axes_of_different_names():
+    with pytest.raises(ParameterError, match=r"^a domain needs one or more axes with different names$"):
+        Domain(())
+    with pytest.raises(ParameterError, match=r"^a domain needs one or more axes with different names$"):
+        Domain((axis_of("x", Boolean()), axis_of("x", Boolean())))
+    with pytest.raises(ParameterError, match=r"^there is no column 'y'; the domain has: x$"):
+        Domain((axis_of("x", Boolean()),)).index("y")
+
+
+@st.composite
+def refinements(draw):
+    fine = draw(my.axes())
+    coarse = draw(st.lists(st.integers(0, 2), min_size=fine.size, max_size=fine.size))
+    weights = draw(st.lists(st.floats(-1, 5), min_size=fine.size, max_size=fine.size))
+    return Refinement(fine, np.unique(coarse, return_inverse=True)[1], np.array(weights))
+
+
+@given(refinements())
+def test_a_refinement_never_gives_weight_to_what_is_not_released(refinement):
+    assert not refinement.weights[~refinement.fine.emitted].any()
+    assert (refinement.weights >= 0).all()
+
+
+@given(refinements())
+def test_a_coarse_axis_merges_the_fine_cells(refinement):
+    fine, coarse = refinement.fine, refinement.coarse()
+    units = np.arange(fine.grid.size)
+    assert (coarse.cells_of(units) == refinement.coarse_cell[fine.cells_of(units)]).all()
+
+
+@given(refinements())
+def test_a_table_of_shares_has_every_fine_cell_in_its_coarse_one(refinement):
+    table = refinement.table()
+    assert (table.sum(axis=0) == refinement.weights).all()
+    rows = table.nonzero()[0]
+    assert (rows == refinement.coarse_cell[table.nonzero()[1]]).all()
+    released = np.bincount(refinement.coarse_cell, weights=refinement.fine.width) > 0
+    assert ((table.sum(axis=1) > 0) == released).all()
+
+
+def test_a_coarse_cell_of_which_nothing_is_known_is_spread_over_its_units():
+    fine = axis_of("x", Integer(0, 5), bins=4)
+    refinement = Refinement(fine, np.array([0, 0, 1, 1, 1]), np.array([3.0, 1.0, 0, 0, 9]))
+    assert refinement.weights.tolist() == [3, 1, *fine.width[2:4], 0]
+    assert Refinement.trivial(fine).table().tolist() == np.diag(fine.width.astype(float)).tolist()
+
+
+def test_a_refinement_needs_a_weight_for_every_fine_cell():
+    fine = axis_of("x", Ordinal(["a", "b"]))
+    with pytest.raises(InternalError, match=r"^a refinement needs a weight and a coarse cell for every fine cell"):
+        Refinement(fine, np.zeros(2, int), np.ones(3))
+
+
+@given(st.integers(0, 31), st.integers(1, 100))
+def test_cell_edges_are_closed_below_and_open_above(cell, span):
+    column = Continuous(0, span)
+    axis = axis_of("x", column)
+    low, high = edges_of(column, np.append(axis.starts[:32], axis.grid.regular))[[cell, cell + 1]]
+    from synthdp.domain.encoder import Numbers, encode
+
+    inside = np.array([low, np.nextafter(high, 0)])
+    assert axis.cells_of(encode(column, Numbers(inside))).tolist() == [cell, cell]
