@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from synthdp.distribution.graphical import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.consistency import make_consistent, pooled_total
 from synthdp.fit.max_entropy import MaxEntropy
@@ -27,16 +26,17 @@ from synthdp.fit.particles import Particles
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.coarsening import coarse_table, coarsen, group_target
 from synthdp.mechanisms.one_ways import OneWay, OneWayTree
-from synthdp.mechanisms.planning import Plan, Planner
+from synthdp.mechanisms.planning import Candidate, Plan, Planner
 from synthdp.mechanisms.protocol import Release
 from synthdp.mechanisms.purse import Purse
 from synthdp.mechanisms.screening import screen_model, screen_pairs
+from synthdp.mechanisms.shrinkage import best_ridge
 from synthdp.mechanisms.structural import pinned_leaves, structural_zeros
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import PureDP, Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling import SyntheticModel
@@ -45,17 +45,26 @@ from synthdp.tables.format import TableFormat
 TOTAL_SHARE = 0.005
 """Share of the budget for a first estimate of the number of rows, on which the other shares depend."""
 
-SECOND_STAGE_SIGNAL = 10_000.0
-"""A second stage pays when rows / stddev of a table measured with the whole budget exceed this."""
+ROUNDS = ([1.0], [0.7, 0.3], [0.6, 0.4])
+"""Parts of what is left after the one-ways for each round of tables, by the signal."""
 
-SECOND_SCREEN = 0.1
-"""Part of the second stage that goes to its screening."""
+ROUND_SIGNALS = (1500.0, 10_000.0)
+"""Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
+
+SCREENS = (0.07, 0.1)
+"""Part of the first and of the second round that goes to its screening."""
+
+DEEP_SHARE = 0.75
+"""The deeper levels of the one-way trees may cost this much of the first level's share."""
+
+ONE_WAYS = (0.1, 0.8)
+"""Least and largest share of the first level of the one-ways."""
+
+LEAST_SHARE = 0.02
+"""A part of the budget that is worth measuring the one-ways again for, when nothing else was."""
 
 MODEL_SAMPLE = 300_000
 """Most rows drawn from the model to screen against."""
-
-LEAST_SHARE = 1e-6
-"""What a single column, which spends all on itself, leaves for pairs that it has not."""
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 
@@ -79,9 +88,10 @@ class AdaptiveMarginals:
     planner
         Limits of the junction tree.
     screen
-        Share of the budget for screening all pairs; default .05, or .2 with Laplace noise.
+        Part of each round of tables that goes to its screening; default .07 and .1, or .2 with Laplace noise.
     second_stage
-        Share for the second stage; default: none for few rows or little budget, else up to .4.
+        Part of what the one-ways leave that goes to the second round; default: none for few rows or little budget,
+        else .3 or .4.
     fit
         Settings of the maximum-entropy fit.
     particles
@@ -98,11 +108,11 @@ class AdaptiveMarginals:
     workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
     target: str | None = None
     spend: Spend = Remaining()
-    one_ways: OneWayTree = OneWayTree()
-    planner: Planner = Planner()
+    one_ways: OneWayTree = field(default_factory=OneWayTree)
+    planner: Planner = field(default_factory=Planner)
     screen: float | None = None
     second_stage: float | None = None
-    fit: MaxEntropy = MaxEntropy()
+    fit: MaxEntropy = field(default_factory=MaxEntropy)
     particles: Particles = field(default_factory=Particles)
     on_progress: ProgressCallback = silent
 
@@ -148,45 +158,32 @@ class AdaptiveMarginals:
 
 
 class _Run:
-    """One run of the program: the account, what was measured so far, and the shares that are left."""
+    """One run of the program: the account, what was measured so far, and the share that is left."""
 
     def __init__(self, settings: AdaptiveMarginals, account: Curator, workload: Workload, rng: Generator) -> None:
         self.settings, self.account, self.workload, self.rng = settings, account, workload, rng
         self.purse = Purse(account.budget, account.adjacency)  # type: ignore[arg-type]
         self.measured: list[Measurements] = []
         self.left = 1.0
+        self.tables: list[NoisyTable] = []
+        self.ridges: dict[Clique, float] = {}
+        self.tree: list[Clique] = []
+        self.extras: list[Clique] = []
 
     def model(self, format: TableFormat) -> SyntheticModel:  # noqa: A002
-        total = self.first_total()
-        columns = self.measure_one_ways(total)
-        second = self.second_share(total)
-        screen = self.screen_share() * (len(columns) > 1)
-        pairs = max(self.left - screen - second, LEAST_SHARE)
-        domain, refinements, tables, total = self.coarse(columns, pairs, total)
-        zeros = structural_zeros(self.account.schema, domain)
-        tree: list[Clique] = []
-        extras: list[Clique] = []
-        if len(columns) > 1:
-            self.progress("pairs")
-            candidates = screen_pairs(
-                self.account, self.purse, share=screen, domain=domain, one_way=_margins(tables, total),
-                workload=self.workload,
-            )  # fmt: skip
-            base = [*zeros]
-            plan = self.settings.planner.plan(candidates, self.purse, share=pairs, base=base, shape=domain.shape)
-            tables += self.measure(domain, plan)
-            tree += plan.tree
-            if second > 0:
-                self.progress("second stage")
-                plan = self.second_plan(domain, tables, zeros, total, share=second, base=[*base, *tree])
-                tables += self.measure(domain, plan)
-                tree += plan.tree
-                extras = [clique for clique in plan.extras if clique not in tree]
+        self.total = self.first_total()
+        columns = self.measure_one_ways()
+        rounds = self.rounds() if len(columns) > 1 else []
+        self.coarsen(columns, max(LEAST_SHARE, self.left * (rounds[0] if rounds else 1.0)))
+        for number, share in enumerate(self.left * np.array(rounds)):
+            self.progress("second stage" if number else "pairs")
+            self.round(number, float(share))
+        if self.left > LEAST_SHARE:
+            self.measure_again(columns)
         self.progress("fit")
-        distribution = self.fit(tables, domain, zeros, total, extras)
         return SyntheticModel(
-            schema=self.account.schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
-            format=format,
+            schema=self.account.schema, domain=self.domain, distribution=self.distribution(),
+            refinements=self.refinements, total=self.total, format=format,
         )  # fmt: skip
 
     def first_total(self) -> float:
@@ -198,109 +195,114 @@ class _Run:
         self.left -= TOTAL_SHARE
         return max(1.0, float(found.answers[0]))
 
-    def measure_one_ways(self, total: float) -> list[OneWay]:
+    def measure_one_ways(self) -> list[OneWay]:
         self.progress("one-ways")
-        share = self.one_way_share(total)
-        columns, spent, answers = self.settings.one_ways.measure(self.account, self.purse, share=share, total=total)
+        share = self.one_way_share()
+        most = min(share * (1 + DEEP_SHARE), self.left)
+        columns, spent, answers = self.settings.one_ways.measure(
+            self.account, self.purse, share=share, most=most, total=self.total
+        )
         self.measured += answers
         self.left -= spent
         return columns
 
-    def one_way_share(self, total: float) -> float:
+    def one_way_share(self) -> float:
         """More for one-ways when their noise is large for the number of rows."""
         schema = self.account.schema
         if len(schema) == 1:
-            return self.left
+            return self.left * 0.5
         cells = np.mean(domain_of(schema, bins=self.settings.one_ways.bins).shape)
-        noise = self.purse.table_stddev(1 / len(schema)) * float(cells) / total
-        return float(np.clip(0.15 + 0.22 * math.log10(noise / 0.002), 0.1, 0.6))
+        noise = self.purse.table_stddev(1 / len(schema)) * float(cells) / self.total
+        return float(np.clip(0.15 + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
 
-    def screen_share(self) -> float:
+    def rounds(self) -> list[float]:
+        """Shares of what is left for each round."""
+        if self.settings.second_stage is not None:
+            return [1 - self.settings.second_stage, self.settings.second_stage]
+        signal = self.total / self.purse.table_stddev(1.0)
+        return ROUNDS[sum(signal > limit for limit in ROUND_SIGNALS)]
+
+    def coarsen(self, columns: list[OneWay], pairs: float) -> None:
+        """Settle the coarse axes, their refinements, their noisy one-way tables, and the total that these say."""
+        schema = self.account.schema
+        target = group_target(self.total, self.purse.table_stddev(pairs / (2 * len(columns))))
+        pinned = pinned_leaves(schema, [column.axis for column in columns])
+        self.refinements = tuple(coarsen(column, target, pinned=pinned[j]) for j, column in enumerate(columns))
+        self.domain = Domain(tuple(refinement.coarse() for refinement in self.refinements))
+        self.zeros = structural_zeros(schema, self.domain)
+        self.tables += [coarse_table(column, self.refinements[j], j) for j, column in enumerate(columns)]
+        if not self.account.adjacency.rows_are_public:
+            self.total = max(1.0, pooled_total(self.tables)[0])
+
+    def measure_again(self, columns: list[OneWay]) -> None:
+        """Spend what no other table was worth on the one-ways."""
+        queries = one_ways(Domain(tuple(column.first for column in columns)))
+        found = self.account.measure(queries, spend=self.purse.part(self.left), step="one-way marginals, again")
+        self.measured.append(found)
+        self.left = 0.0
+        both = [
+            column.pooled(np.asarray(counts, np.float64), found.stddev, total=self.total)
+            for column, counts in zip(columns, queries.split(found.answers), strict=True)
+        ]
+        self.refinements = tuple(
+            replace(refinement, weights=column.weights)
+            for refinement, column in zip(self.refinements, both, strict=True)
+        )
+        several = [table for table in self.tables if len(table.clique) > 1]
+        self.tables = [coarse_table(column, self.refinements[j], j) for j, column in enumerate(both)] + several
+
+    def round(self, number: int, share: float) -> None:
+        """Screen, plan and measure, for a share of the purse."""
+        screening = share * self.screen_share(number)
+        if number == 0:
+            candidates = screen_pairs(
+                self.account, self.purse, share=screening, domain=self.domain,
+                one_way=_margins(self.tables, self.total), workload=self.workload,
+            )  # fmt: skip
+        else:
+            rows = int(min(MODEL_SAMPLE, 3 * max(1.0, self.total)))
+            sample = self.graphical(MaxEntropy(max_tours=8)).sample(rows, self.rng)
+            candidates = screen_model(
+                self.account, self.purse, share=screening, domain=self.domain, sample=sample, total=self.total,
+                workload=self.workload,
+            )  # fmt: skip
+        planner = self.settings.planner
+        base = [*self.zeros, *self.tree]
+        plan = planner.plan(candidates, self.purse, share=share - screening, base=base, shape=self.domain.shape)
+        self.measure(plan, {candidate.clique: candidate for candidate in candidates})
+        self.left -= (screening if candidates else 0.0) + sum(plan.shares.values())
+
+    def screen_share(self, number: int) -> float:
         if self.settings.screen is not None:
             return self.settings.screen
-        return 0.2 if isinstance(self.purse.budget, PureDP) else 0.05
+        return 0.2 if isinstance(self.purse.budget, PureDP) else SCREENS[number]
 
-    def second_share(self, total: float) -> float:
-        if self.settings.second_stage is not None:
-            return self.settings.second_stage
-        if len(self.account.schema) < 3 or total < SECOND_STAGE_SIGNAL * self.purse.table_stddev(1.0):
-            return 0.0
-        return 0.4 * self.left / 0.85
-
-    def coarse(
-        self, columns: list[OneWay], pairs: float, total: float
-    ) -> tuple[Domain, tuple[Refinement, ...], list[NoisyTable], float]:
-        """Return coarse axes, their refinements, their noisy one-way tables, and the total that these say."""
-        target = group_target(total, self.purse.table_stddev(pairs / (2 * len(columns))))
-        pinned = pinned_leaves(self.account.schema, [column.axis for column in columns])
-        refinements = tuple(coarsen(column, target, pinned=pinned[j]) for j, column in enumerate(columns))
-        domain = Domain(tuple(refinement.coarse() for refinement in refinements))
-        tables = [coarse_table(column, refinements[j], j) for j, column in enumerate(columns)]
-        if not self.account.adjacency.rows_are_public:
-            total = max(1.0, pooled_total(tables)[0])
-        return domain, refinements, tables, total
-
-    def measure(self, domain: Domain, plan: Plan) -> list[NoisyTable]:
-        tables = []
+    def measure(self, plan: Plan, candidates: Mapping[Clique, Candidate]) -> None:
         for clique, share in plan.shares.items():
-            step = "marginals of several columns: " + " × ".join(domain.names[j] for j in clique)
-            found = self.account.measure(Marginals(domain, (clique,)), spend=self.purse.part(share), step=step)
+            step = "marginals of several columns: " + " × ".join(self.domain.names[j] for j in clique)
+            found = self.account.measure(Marginals(self.domain, (clique,)), spend=self.purse.part(share), step=step)
             self.measured.append(found)
-            tables.append(NoisyTable(clique=clique, counts=found.answers, stddev=found.stddev))
-        return tables
+            self.tables.append(NoisyTable(clique=clique, counts=found.answers, stddev=found.stddev))
+            self.ridges[clique] = best_ridge(found.answers, candidates[clique].expected, found.stddev)
+        self.tree += [clique for clique in plan.tree if clique not in self.tree]
+        self.extras += [clique for clique in plan.extras if clique not in self.extras]
 
-    def second_plan(
-        self,
-        domain: Domain,
-        tables: list[NoisyTable],
-        zeros: Mapping[Clique, Any],
-        total: float,
-        *,
-        share: float,
-        base: Sequence[Clique],
-    ) -> Plan:
-        """Screen pairs and triples against the model so far, and plan what to measure of them."""
-        model = self.tree_model(tables, domain, zeros, total, tours=8)
-        rows = int(min(MODEL_SAMPLE, 3 * max(1.0, total)))
-        candidates = screen_model(
-            self.account, self.purse, share=share * SECOND_SCREEN, domain=domain, sample=model.sample(rows, self.rng),
-            total=total, workload=self.workload,
-        )  # fmt: skip
-        planner = Planner(tree_cells=self.settings.planner.tree_cells, max_extras=40, max_batch=40)
-        return planner.plan(candidates, self.purse, share=share * (1 - SECOND_SCREEN), base=base, shape=domain.shape)
+    def consistent(self) -> list[NoisyTable]:
+        """Return the tables made to agree, each with the noise scale that sets its ridge."""
+        return [
+            replace(table, stddev=table.stddev * self.ridges.get(table.clique, 1.0))
+            for table in make_consistent(self.tables, self.domain.shape, total=self.total)
+        ]
 
-    def fit(
-        self,
-        tables: list[NoisyTable],
-        domain: Domain,
-        zeros: Mapping[Clique, Any],
-        total: float,
-        extras: Sequence[Clique],
-    ) -> Distribution:
-        on_tree = [table for table in tables if table.clique not in extras]
-        consistent = make_consistent(tables, domain.shape, total=total)
-        model = self._fit_tree(
-            [t for t in consistent if t.clique not in extras], domain, zeros, total, self.settings.fit
-        )
-        if len(on_tree) == len(tables):
+    def graphical(self, settings: MaxEntropy) -> Graphical:
+        inside = [table for table in self.consistent() if len(table.clique) == 1 or table.clique in self.tree]
+        return settings.fit(inside, self.domain.shape, total=self.total, allowed=self.zeros).model
+
+    def distribution(self) -> Distribution:
+        model = self.graphical(self.settings.fit)
+        if set(self.extras) <= set(self.tree):
             return model
-        return self.settings.particles.fit(model, consistent, total=total, rng=self.rng)
-
-    def tree_model(
-        self, tables: list[NoisyTable], domain: Domain, zeros: Mapping[Clique, Any], total: float, *, tours: int
-    ) -> Graphical:
-        consistent = make_consistent(tables, domain.shape, total=total)
-        return self._fit_tree(list(consistent), domain, zeros, total, MaxEntropy(max_tours=tours))
-
-    def _fit_tree(
-        self,
-        tables: Sequence[NoisyTable],
-        domain: Domain,
-        zeros: Mapping[Clique, Any],
-        total: float,
-        settings: MaxEntropy,
-    ) -> Graphical:
-        return settings.fit(tables, domain.shape, total=total, allowed=zeros).model
+        return self.settings.particles.fit(model, self.consistent(), total=self.total, rng=self.rng)
 
     def progress(self, stage: str) -> None:
         self.settings.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))

@@ -79,7 +79,11 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
     share = np.where(mass[cell] > 0, one_way.weights / np.maximum(mass[cell], 1e-9), 1 / size[cell])
     groups = int(refinement.coarse_cell.max()) + 1
     counts = np.bincount(refinement.coarse_cell, weights=one_way.counts[cell] * share, minlength=groups)
-    return NoisyTable(clique=(column,), counts=counts, stddev=one_way.stddev * math.sqrt(max(1.0, first / groups)))
+    return NoisyTable(
+        clique=(column,),
+        counts=np.asarray(counts, np.float64),
+        stddev=one_way.stddev * math.sqrt(max(1.0, first / groups)),
+    )
 
 
 def _nominal_groups(weights: FloatArray, stddev: float, target: float) -> IntArray:
@@ -115,7 +119,7 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
 
 
 def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
-    """Groups inside one first-level cell: before, at and after its heaviest leaf, or all 0."""
+    """Divide one first-level cell before, at and after its heaviest leaf, or return all 0."""
     inner = np.zeros(len(weights), np.int64)
     atom = int(np.argmax(weights))
     if len(weights) > 1 and weights[atom] > max(target, ATOM_SHARE * mass) and mass - weights[atom] > 2 * target:

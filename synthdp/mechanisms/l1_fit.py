@@ -118,7 +118,7 @@ class L1Fit:
         self._progress("one-ways", 0)
         total, left, measured = _total(account, purse)
         share = ONE_WAY_SHARE if len(schema) > 1 else left
-        columns, spent, first = OneWayTree().measure(account, purse, share=share, total=total)
+        columns, spent, first = OneWayTree().measure(account, purse, share=share / 2, most=share, total=total)
         measured += first
         refinements = tuple(coarsen(column, max(total, 1.0) / GROUPS) for column in columns)
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))

@@ -24,7 +24,6 @@ from synthdp.mechanisms.purse import Purse
 from synthdp.privacy.curator import Curator
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import Column
-from synthdp.schema.schema import Schema
 
 ATOM = 4.0
 """A part of a split cell this many stddevs above its uniform share keeps its measured count."""
@@ -62,6 +61,30 @@ class OneWay:
         starts = np.zeros(self.axis.size, np.int64)
         starts[self.axis.cells[::-1]] = self.axis.starts[::-1]
         return self.first.cells[np.searchsorted(self.first.starts, starts, side="right") - 1]
+
+    def pooled(self, counts: FloatArray, stddev: float, *, total: float) -> OneWay:
+        """Return what is known after the first histogram was measured once more.
+
+        Costs nothing: post-processing.
+
+        Parameters
+        ----------
+        counts
+            (first.size,) its second noisy counts.
+        stddev
+            Of their noise.
+        total
+            Estimated number of rows.
+        """
+        precision = self.stddev**-2 + stddev**-2
+        both = (self.counts / self.stddev**2 + counts / stddev**2) / precision
+        cell, emitted = self.first_cell, self.first.emitted
+        mass = np.zeros(self.first.size)
+        mass[emitted] = project_to_simplex(both[emitted], max(total, 1.0))
+        before = np.bincount(cell, weights=self.weights, minlength=self.first.size)
+        inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.emitted, self.axis.width, 0))
+        weights = inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=self.first.size), 1e-9))[cell]
+        return OneWay(self.axis, weights, self.first, both, precision**-0.5)
 
 
 class Measured(NamedTuple):
@@ -101,10 +124,10 @@ class OneWayTree:
     heavy: float = 8.0
     deep: float = 2.0
 
-    def measure(self, curator: Curator, purse: Purse, *, share: float, total: float) -> Measured:
+    def measure(self, curator: Curator, purse: Purse, *, share: float, most: float, total: float) -> Measured:
         """Measure all columns.
 
-        Costs at most ``share`` of the purse, for the curator's neighbours.
+        Costs at least ``share`` and at most ``most`` of the purse, for the curator's neighbours.
 
         Parameters
         ----------
@@ -113,12 +136,15 @@ class OneWayTree:
         purse
             Its budget.
         share
-            For all levels of all columns.
+            For the first level of all columns.
+        most
+            For all levels together; a level that would cost more is left out.
         total
             Estimated number of rows.
         """
         schema = curator.schema
-        each, deeper = self.shares(schema, purse, share=share)
+        each = share / len(schema)
+        deeper = each * self.deep ** (-1 / purse.exponent)
         domain = Domain(tuple(axis_of(name, column, bins=self.bins) for name, column in schema.items()))
         queries = one_ways(domain)
         first = curator.measure(queries, spend=purse.part(each * len(schema)), step="one-way marginals")
@@ -131,7 +157,7 @@ class OneWayTree:
         deep_stddev = purse.table_stddev(deeper) if self.levels > 1 else math.inf
         for level in range(2, self.levels + 1):
             split = [tree for tree in trees if tree.levels(self) >= level and tree.mark(self.heavy * deep_stddev)]
-            if not split:
+            if not split or spent + deeper * len(split) > most:
                 break
             parts = Domain(tuple(tree.parts(self.fan) for tree in split))
             answered = _measure_parts(curator, purse, parts, share=deeper * len(split), level=level)
@@ -140,12 +166,6 @@ class OneWayTree:
             for tree, counts in zip(split, one_ways(parts).split(answered.answers), strict=True):
                 tree.grow(np.asarray(counts, np.float64), answered.stddev, self.fan)
         return Measured([tree.one_way() for tree in trees], spent, tuple(answers))
-
-    def shares(self, schema: Schema, purse: Purse, *, share: float) -> tuple[float, float]:
-        """Return the share of one column's first level, and of one deeper level.  Costs nothing: arithmetic."""
-        ratio = self.deep ** (-1 / purse.exponent)
-        queries = sum(1 + (self.most_levels(column) - 1) * ratio for column in schema.values())
-        return share / queries, share / queries * ratio
 
     def most_levels(self, column: Column) -> int:
         """Return how many levels a column can use.  Costs nothing: reads the declaration."""
@@ -187,7 +207,9 @@ class _Tree:
 
     def parts(self, fan: int) -> Axis:
         """Return a cell for each part of each split leaf, in order, and one more for the rest, if any."""
-        starts, cells, part = [], [], 0
+        starts: list[int] = []
+        cells: list[int] = []
+        part = 0
         for start, stop, heavy in zip(self.starts, self.stops, self.heavy, strict=True):
             if heavy:
                 inside = _cuts(int(start), int(stop), fan)[:-1]

@@ -105,8 +105,8 @@ class Planner:
         Most tables in all.
     """
 
-    tree_cells: float = 1e5
-    max_extras: int = 0
+    tree_cells: float = 4e5
+    max_extras: int = 40
     max_batch: int = 100
 
     def plan(

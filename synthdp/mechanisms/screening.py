@@ -114,4 +114,24 @@ def _distances(
 ) -> FloatArray:
     whole = np.rint(np.concatenate(expected) * UNIT).astype(np.int64)
     queries = MarginalDistances(Marginals(domain, tuple(cliques)), whole, UNIT)
-    return curator.measure(queries, spend=purse.part(share), step=step).answers
+    found = curator.measure(queries, spend=purse.part(share), step=step)
+    return shrunk(found.answers, found.stddev)
+
+
+def shrunk(scores: FloatArray, stddev: float) -> FloatArray:
+    """Draw noisy scores towards their mean, by as much as their spread is noise (James and Stein 1961).
+
+    Without it the best of many candidates would be the luckiest.
+
+    Costs nothing: post-processing.
+
+    Parameters
+    ----------
+    scores
+        (k,) noisy scores.
+    stddev
+        Of their noise.
+    """
+    mean = float(scores.mean())
+    signal = max(0.0, float(scores.var()) - stddev**2)
+    return mean + (scores - mean) * (signal / (signal + stddev**2))
