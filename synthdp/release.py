@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from synthdp.domain.conform import conform
 from synthdp.errors import DataError, ParameterError, SolverUnavailableError
 from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.automatic import Automatic
 from synthdp.mechanisms.l1_fit import L1Fit
 from synthdp.mechanisms.protocol import Release
+from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis
 from synthdp.mechanisms.workload import workload_of
 from synthdp.privacy.adjacency import neighbors_named
 from synthdp.privacy.curator import Curator
@@ -38,7 +40,7 @@ from synthdp.tables.source import Source
 
 LARGE_EPSILON = 5.0
 PAIRED = "a y was passed: the synthetic table has as many rows as it, so the number of rows was made public"
-MECHANISMS = ("auto", "adaptive_marginals", "l1_fit")
+MECHANISMS = ("auto", "adaptive_marginals", "smooth_synthesis", "l1_fit")
 SOLVERS = ("auto", "lp", "mw", "maxent")
 
 
@@ -74,7 +76,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     target
         Name of a column whose relations matter most.
     mechanism
-        ``"auto"``, ``"adaptive_marginals"``, ``"l1_fit"``, or a mechanism object.
+        ``"auto"`` (see `Automatic`), ``"adaptive_marginals"``, ``"smooth_synthesis"``, ``"l1_fit"``, or a mechanism object.
     solver
         ``"auto"``, ``"lp"`` or ``"mw"`` (explicit support), ``"maxent"`` (junction tree).
     bins
@@ -182,13 +184,14 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 share = loss.fraction(self.domain_budget)
                 whole.discover(spend=share)
                 left = loss.fraction(1 - self.domain_budget)
-            release = replace(mechanism, spend=left).release(whole, random_state=self.random_state, format=format)
+            release = replace(mechanism, spend=left).release(whole, random_state=self.random_state)
             receipt = curator.receipt(
                 total=loss,
                 assumptions=_assumptions(self.schema, whole.schema, curator.adjacency.rows_are_public),
                 notes=tuple(f"column {name!r} is not in the schema and was ignored" for name in curator.extra_columns),
             )
-        self.release_: Release[SyntheticModel] = replace(release, loss=loss, receipt=receipt)
+        model = replace(release.output, format=format)
+        self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
         self.schema_ = release.output.schema
         self.receipt_ = receipt
         return self
@@ -255,7 +258,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         source = self._source(X, reset=False)
         missing = [name for name in self.schema_ if name not in source.names]
         if missing:
-            raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")
+            raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(self.schema_)}")
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
             raise DataError("transform needs a dataframe in memory")
@@ -365,7 +368,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         explicit = self.mechanism == "l1_fit" or (self.mechanism == "auto" and self.solver in ("lp", "mw"))
         if explicit:
             return L1Fit(self.workload, solver=self.solver, on_progress=progress)
-        return AdaptiveMarginals(self.workload, target=self.target, on_progress=progress)
+        if self.mechanism == "smooth_synthesis":
+            return SmoothSynthesis()
+        chosen = Automatic if self.mechanism == "auto" and self.solver == "auto" else AdaptiveMarginals
+        return chosen(self.workload, target=self.target, on_progress=progress)
 
 
 for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made

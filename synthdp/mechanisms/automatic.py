@@ -1,0 +1,100 @@
+"""The choice of a mechanism for a table, by public knowledge and, where it matters, a noisy number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synthdp.domain.discretize import domain_of
+from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.protocol import Release
+from synthdp.mechanisms.purse import Purse
+from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis
+from synthdp.mechanisms.workload import Workload
+from synthdp.privacy.adjacency import Adjacency
+from synthdp.privacy.calibration import gaussian_account
+from synthdp.privacy.curator import Curator
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.progress import ProgressCallback, silent
+from synthdp.queries.total import Total
+from synthdp.randomness import RandomState
+from synthdp.sampling import SyntheticModel
+from synthdp.schema.columns import Continuous, Integer
+from synthdp.schema.schema import Schema
+
+TOTAL_SHARE = 0.01
+"""Share of the budget for the number of rows on which the choice rests; spent on tables of numbers only."""
+
+SMOOTH_SIGNAL = 50.0
+"""Below this ratio of rows to the noise in a cell of a one-way marginal, moments say more than histograms.
+
+Measured on three tables of numbers (docs/decisions/2026-11-21-automatic-choice.md).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Automatic:
+    """Adaptive marginals, or smooth synthesis for tables of numbers that are small for their budget.
+
+    Costs ``spend``, fixed before any row is read, for the curator's neighbours.
+
+    Parameters
+    ----------
+    workload, target, on_progress
+        As for `AdaptiveMarginals`.
+    spend
+        The whole cost.
+    """
+
+    workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
+    target: str | None = None
+    spend: Spend = Remaining()
+    on_progress: ProgressCallback = silent
+
+    @property
+    def loss(self) -> Spend:
+        """The whole cost, known before any data is seen.  Costs nothing: a statement."""
+        return self.spend
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
+        """Choose, ask the curator, and return a model to sample.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        loss = curator.cost(self.spend)
+        adaptive = AdaptiveMarginals(self.workload, target=self.target, spend=loss, on_progress=self.on_progress)
+        if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
+            return adaptive.release(curator, random_state=random_state)
+        account = curator.open_account(loss, currency=type(loss))
+        left: Spend = loss
+        if account.adjacency.rows_are_public:
+            rows = float(account.rows)
+        else:
+            total = Total(domain_of(account.schema, bins=1))
+            rows = float(account.measure(total, spend=loss.fraction(TOTAL_SHARE), step="number of rows").answers[0])
+            left = Remaining()
+        smooth = rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
+        if smooth:
+            return SmoothSynthesis(spend=left).release(account, random_state=random_state)
+        chosen = AdaptiveMarginals(self.workload, target=self.target, spend=left, on_progress=self.on_progress)
+        return chosen.release(account, random_state=random_state)
+
+
+def may_be_smooth(schema: Schema) -> bool:
+    """Say whether a table holds two or more columns of numbers and nothing else, and no rules.
+
+    Costs nothing: reads the schema.
+    """
+    numbers = all(isinstance(column, (Continuous, Integer)) for column in schema.values())
+    return numbers and len(schema) > 1 and not schema.constraints
+
+
+def one_way_noise(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency) -> float:
+    """Return the noise in a cell if the whole budget went to one histogram of each column.
+
+    Costs nothing: arithmetic.
+    """
+    budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
+    budget = PureDP(budget.epsilon) if isinstance(budget, ApproxDP) else budget
+    return Purse(budget, adjacency).table_stddev(1 / len(schema))
