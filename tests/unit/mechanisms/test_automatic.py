@@ -29,7 +29,7 @@ def test_few_rows_of_numbers_go_to_smooth_synthesis_and_many_to_marginals(
     settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_noise(monkeypatch)
-    assert chosen(60, **settings) == "SmoothSynthesis (product)"
+    assert chosen(200, **settings) == "SmoothSynthesis (product)"
     assert chosen(20_000, **settings) == "adaptive marginals"
 
 
