@@ -439,7 +439,8 @@ def _inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> PrivacyLos
 
 
 def _noised(exact: IntArray, resolution: int, law: NoiseLaw, scale: float) -> IntArray:
-    values = np.ascontiguousarray(exact * resolution)
+    most = noise.LARGEST_VALUE // resolution  # clipped before it is multiplied: a wrapped product has no sensitivity
+    values = np.ascontiguousarray(np.clip(exact, -most, most) * resolution)
     match law:
         case NoiseLaw.LAPLACE:
             return noise.discrete_laplace(values, scale=scale)

@@ -160,7 +160,8 @@ class CsvSource:
         try:
             with _open(self.path, self._encoding) as file:
                 yield (record for record in csv.reader(file, delimiter=self._delimiter, strict=True) if record)
-        except UnicodeError:
+        except UnicodeError as error:
+            _forget_rows(error)
             name = self._encoding.removesuffix("-sig").upper()
             raise FormatError(
                 f"{where} is not {name} text: name its encoding, for example encoding='latin-1'"
@@ -246,6 +247,13 @@ def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, esc
         raise FormatError(f"a text of the table cannot be written to '{path}' as UTF-8") from None
     except OSError as error:
         raise FormatError(f"'{path}' cannot be written: {error.strerror}") from None
+
+
+def _forget_rows(error: UnicodeError) -> None:
+    """Take the text out of an error that stays behind the one that is raised: debuggers and loggers show it."""
+    error.args = ()
+    if isinstance(error, UnicodeDecodeError):
+        error.object = b""
 
 
 class _Rows:
