@@ -6,7 +6,6 @@ Public data: it changes by noisy answers only, and neither its time nor its memo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,13 +72,17 @@ class SparseTable:
 
     def expectation(self, support: Support) -> float:
         """Return the query's mean; keys that are not touched have the weight of an untouched slot."""
-        place = self._places(support.keys)
-        weights = np.where(place >= 0, self.weights[place], self.untouched_weight)
-        return float(weights @ support.weights) / self._total
+        return self.mean(self.places(support), support.weights)
 
-    def untouched_keys(self, support: Support) -> int:
-        """Return how many of the query's keys would take a new slot."""
-        return sum(key not in self.place for key in support.keys)
+    def mean(self, place: IntArray, values: FloatArray) -> float:
+        """Return the mean of a query whose keys are at ``place``, -1 for those that are not touched."""
+        weights = np.where(place >= 0, self.weights[place], self.untouched_weight)
+        return float(weights @ values) / self._total
+
+    def places(self, support: Support) -> IntArray:
+        """Return where the weights of the query's keys are: (m,), -1 for keys that would take a new slot."""
+        place = self.place
+        return np.fromiter((place.get(key, -1) for key in support.keys), np.int64, len(support.keys))
 
     def touch(self, support: Support) -> IntArray:
         """Give every key of the query a slot and return where they are: (m,).
@@ -89,7 +92,8 @@ class SparseTable:
         MechanismFailure
             If slots run out: the paper's FAILURE.
         """
-        needed = self.untouched_keys(support)
+        places = self.places(support)
+        needed = int((places < 0).sum())
         if needed > self.untouched:
             raise MechanismFailure(
                 f"the query needs {needed} new slots and only {self.untouched} of {self.slots} are left: raise slots, "
@@ -99,11 +103,10 @@ class SparseTable:
             grown = np.zeros(max(2 * len(self.weights), len(self.place) + needed))
             grown[: len(self.place)] = self.weights[: len(self.place)]
             self.weights = grown
-        for key in support.keys:
-            if key not in self.place:
-                self.weights[len(self.place)] = self.untouched_weight
-                self.place[key] = len(self.place)
-        return self._places(support.keys)
+        for i in np.flatnonzero(places < 0).tolist():
+            places[i] = self.place.setdefault(support.keys[i], len(self.place))
+            self.weights[places[i]] = self.untouched_weight
+        return places
 
     def tilt(self, place: IntArray, values: FloatArray, *, by: float) -> None:
         """Multiply weights by exp(by * value): a step of multiplicative weights, mass conserved by normalising."""
@@ -129,10 +132,6 @@ class SparseTable:
         else:
             tilt = _tilt_for(inside, values, rest=rest, target=target)
         self.tilt(place, values, by=tilt)
-
-    def _places(self, keys: Sequence[str]) -> IntArray:
-        place = self.place
-        return np.fromiter((place.get(key, -1) for key in keys), np.int64, len(keys))
 
     def _sum(self) -> float:
         return float(self.weights[: len(self.place)].sum()) + self.untouched * self.untouched_weight

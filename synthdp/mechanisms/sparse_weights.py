@@ -201,10 +201,11 @@ class SparseSession:
                 "raise sparsity when opening a session"
             )
         support = query.support()
-        guess = self.table.expectation(support) * self.total
+        places = self.table.places(support)
+        guess = self.table.mean(places, support.weights) * self.total
         if self.watch.exhausted:
             return SparseAnswer(count=guess, total=self.total, stddev=None, error=None, origin=Origin.UNCHECKED)
-        if self.table.untouched_keys(support) > self.table.untouched:
+        if int((places < 0).sum()) > self.table.untouched:
             raise MechanismFailure(
                 f"the query needs more new slots than are left of {self.table.slots}: raise slots when opening a session"
             )

@@ -197,7 +197,7 @@ class SparseVector:
         if self.plan.redrawn:
             self.level = None
         plan = self.plan.answer
-        exact = np.array([total * plan.resolution], np.int64)
+        exact = np.array([min(total, noise.LARGEST_VALUE // plan.resolution) * plan.resolution], np.int64)
         draw = noise.discrete_laplace if plan.noise.law is NoiseLaw.LAPLACE else noise.discrete_gaussian
         noisy = int(draw(exact, scale=plan.noise.scale)[0])
         return Alarm(noisy / (plan.resolution * UNIT), self.plan.answer_stddev, plan.noise.law)

@@ -199,7 +199,7 @@ def test_a_unit_of_several_rows_needs_as_much_more_noise():
 
 
 def test_a_watch_shows_neither_rows_nor_noise():
-    _, opened = watch()
+    _, opened = watch(threshold=100_000.0)
     opened.ask(support(20), guess=20)
     assert repr(opened) == "SparseVector(0 of 3 alarms)"
     with pytest.raises(PrivacyError):
