@@ -16,10 +16,10 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import synthdp
+from synthdp.cli_schema import schema
 from synthdp.errors import DataError, ParameterError, SynthDPError
 from synthdp.progress import Progress, ProgressCallback, silent
 
@@ -54,6 +54,9 @@ class OneLine(click.Group):
 @click.version_option(synthdp.__version__, prog_name="synthdp")
 def main() -> None:
     """Turn a private table into a synthetic one that can be shared."""
+
+
+main.add_command(schema)
 
 
 @main.command()
@@ -139,24 +142,24 @@ def release(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    r"""Release a synthetic table from a private TABLE (CSV).
+    r"""Release a synthetic table from a private TABLE (CSV, or Parquet by ending).
 
     \b
     Example:
       synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
     """
     from synthdp.release import SyntheticRelease
-    from synthdp.tables.csv import CsvSource
+    from synthdp.tables.files import source_at
 
-    schema = synthdp.Schema.read(schema_path)
+    declared = synthdp.Schema.read(schema_path)
     _check_ending(out)
     with ExitStack() as stack:
         scratch = stack.enter_context(_whole_file(out))
         note = stack.enter_context(_whole_file(receipt)) if receipt is not None else None
-        source = CsvSource(table)
+        source = source_at(table)
         with _bar() as on_progress:
             made = SyntheticRelease(
-                schema=schema, epsilon=epsilon, delta=delta, neighbors=neighbors, n_rows=rows, target=target,
+                schema=declared, epsilon=epsilon, delta=delta, neighbors=neighbors, n_rows=rows, target=target,
                 mechanism=mechanism, solver=solver, domain_budget=domain_budget, privacy_unit=privacy_unit,
                 max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset, random_state=seed,
                 on_progress=on_progress,

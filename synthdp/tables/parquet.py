@@ -20,6 +20,7 @@ from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError
 from synthdp.schema.columns import Column, Identifier
 from synthdp.tables.arrow_columns import read
+from synthdp.tables.frames import FrameSource
 
 BLOCK_ROWS = 131_072
 """Rows of a block; a public constant."""
@@ -67,6 +68,10 @@ class ParquetSource:
     def files(self) -> tuple[str, ...]:
         """The files in the order in which they are read."""
         return tuple(str(file) for file, _ in self._files)
+
+    def kind(self, name: str) -> Column:
+        """Return the kind of column that a column's type suggests; see `FrameSource.kind`."""
+        return FrameSource(self._schema.empty_table()).kind(name)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks; see `Source.blocks`.

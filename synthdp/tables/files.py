@@ -1,0 +1,31 @@
+"""The source of rows that a file's name asks for."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from synthdp.errors import ParameterError
+from synthdp.tables.csv import CsvSource
+from synthdp.tables.source import Source
+
+ARROW_ENDINGS = frozenset({".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows"})
+
+
+def source_at(path: str | PathLike[str]) -> Source:
+    """Return the rows of a Parquet or Arrow file by its ending, of a CSV file otherwise.
+
+    Raises
+    ------
+    FormatError, DataError
+        If it cannot be read.
+    ParameterError
+        If it needs pyarrow, which is not installed.
+    """
+    if Path(path).suffix not in ARROW_ENDINGS:
+        return CsvSource(path)
+    try:
+        from synthdp.tables.parquet import ParquetSource
+    except ImportError:
+        raise ParameterError("parquet needs pyarrow: pip install 'synthdp[arrow]'") from None
+    return ParquetSource(path)

@@ -1,0 +1,110 @@
+"""`synthdp schema draft`, as a user meets it."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from synthdp import Categorical, Integer, Schema
+from synthdp.cli import main
+from synthdp.data import adult, adult_schema
+from synthdp.errors import SchemaError
+from synthdp.tables.csv import write_csv
+
+ROWS = "age,city,joined\n" + "".join(f"{20 + i % 50},{'ab'[i % 2]},2021-03-{i % 28 + 1:02}\n" for i in range(100))
+BOOK = "name,type,min,max,levels\nage,integer,0,120,\ncity,category,,,a|b\n"
+
+
+def draft(*arguments: object):
+    return CliRunner(catch_exceptions=False).invoke(main, ["schema", "draft", *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(ROWS)
+    Path("book.csv").write_text(BOOK)
+    Path("j.json").write_text('{"properties": {"age": {"type": "integer", "minimum": 0, "maximum": 120}}}')
+    return tmp_path
+
+
+def test_a_draft_is_loud_refused_unread_and_good_once_reviewed(folder: Path) -> None:
+    result = draft("t.csv", "--out", "schema.json")
+    assert result.exit_code == 0, result.stderr
+    assert "WARNING: this draft was READ OFF THE TABLE" in result.stderr
+    with pytest.raises(SchemaError, match="is a draft"):
+        Schema.read("schema.json")
+    command = ["release", "t.csv", "--schema", "schema.json", "--out", "o.csv", "--ledger", "l.sqlite"]
+    refused = CliRunner().invoke(main, command)
+    assert refused.exit_code == 2
+    assert "is a draft taken from the table" in refused.stderr
+    assert {path.name for path in folder.iterdir()} == {"t.csv", "book.csv", "j.json", "schema.json"}
+    text = Path("schema.json").read_text(encoding="utf-8").replace('"reviewed": false', '"reviewed": true')
+    Path("schema.json").write_text(text, encoding="utf-8")
+    released = CliRunner().invoke(main, command)
+    assert released.exit_code == 0, released.stderr
+    assert list(pd.read_csv("o.csv")) == ["age", "city", "joined"]
+
+
+def test_a_draft_goes_to_standard_output_and_leaves_columns_out(folder: Path) -> None:
+    result = draft("t.csv", "--without", "joined", "--without", "age")
+    assert [column["name"] for column in json.loads(result.stdout)["columns"]] == ["city"]
+
+
+def test_public_documents_are_reviewed_and_no_row_is_read(folder: Path) -> None:
+    result = draft("--from-data-dictionary", "book.csv", "--out", "schema.json")
+    assert "WARNING" not in result.stderr
+    assert dict(Schema.read("schema.json")) == {"age": Integer(0, 120), "city": Categorical(["a", "b"])}
+    result = draft("--from-json-schema", "j.json", "--out", "other.json")
+    assert result.exit_code == 0
+    assert dict(Schema.read("other.json")) == {"age": Integer(0, 120, nullable=True)}
+    again = draft("--from-data-dictionary", "book.csv", "--without", "age")
+    assert [column["name"] for column in json.loads(again.stdout)["columns"]] == ["city"]
+
+
+def test_the_draft_of_adult_is_close_to_the_schema_by_hand(folder: Path) -> None:
+    write_csv(adult(), "adult.csv")
+    columns = json.loads(draft("adult.csv").stdout)["columns"]
+    by_hand = adult_schema()
+    assert [column["name"] for column in columns] == list(by_hand)
+    assert [column["type"] for column in columns] == [type(column).__name__.lower() for column in by_hand.values()]
+    assert [column.get("nullable", False) for column in columns] == [column.nullable for column in by_hand.values()]
+    gains = next(column for column in columns if column["name"] == "capital-gain")
+    assert gains["special"] == [99999]
+
+
+BAD = {
+    "nothing": ([], "give one of"),
+    "two things": (["t.csv", "--from-json-schema", "j.json"], "give one of"),
+    "no such table": (["no.csv"], "no.csv"),
+    "no such document": (["--from-json-schema", "no.json"], "no.json' cannot be read"),
+    "a document in another encoding": (["--from-data-dictionary", "latin.csv"], "not UTF-8"),
+    "a dictionary with broken quotes": (["--from-data-dictionary", "quotes.csv"], "rules of quoting"),
+    "a file that exists": (["t.csv", "--out", "book.csv"], "'book.csv' exists already"),
+    "a folder that does not": (["t.csv", "--out", "no/s.json"], "cannot be written"),
+    "a strange column": (["t.csv", "--without", "nobody"], "no column 'nobody'"),
+    "a strange column of a document": (["--from-json-schema", "j.json", "--without", "x"], "no column 'x'"),
+    "free text": (["notes.csv"], "column 'note' holds free text"),
+    "an empty table": (["empty.csv"], "no rows"),
+    "a ragged table": (["ragged.csv"], "row 1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_sentence_and_writes_nothing(folder: Path, case: str) -> None:
+    Path("latin.csv").write_bytes(b"name,type\n\xe9,bool\n")
+    Path("quotes.csv").write_text('name,type\n"a"b,bool\n')
+    Path("notes.csv").write_text("note\n" + "".join(f"the canary sang song {i} today\n" for i in range(30)))
+    Path("empty.csv").write_text("a,b\n")
+    Path("ragged.csv").write_text("a,b\n1\n")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    arguments, words = BAD[case]
+    result = draft(*arguments)
+    assert result.exit_code == 2
+    lines = [line for line in result.stderr.splitlines() if "WARNING" not in line]
+    assert len(lines) == 1
+    assert words in lines[0]
+    assert "canary" not in result.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
