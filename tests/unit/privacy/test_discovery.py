@@ -127,7 +127,8 @@ def test_categories_of_a_type_that_no_row_has_are_never_levels(monkeypatch):
 
 @given(st.lists(my.values, max_size=8))
 def test_values_of_any_type_can_be_counted(values):
-    frame = pd.DataFrame({"x": np.fromiter(values, dtype=object, count=len(values))})
+    cells = pd.Series(np.fromiter(values, dtype=object, count=len(values)), dtype=object)
+    frame = pd.DataFrame({"x": cells})
     curator = Curator(frame, schema=Schema({"x": Categorical(other="other")}), budget=BUDGET)
     assert curator.discover(spend=BUDGET).schema["x"].levels == ("other",)
 
