@@ -84,7 +84,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     domain_budget
         Share of epsilon and delta for discovering what the schema leaves open.
     privacy_unit, max_rows_per_unit
-        Column that names whom to protect, and how many rows of each are used; default: every row is one.
+        Column that names whom to protect, and how many rows of each are used; default: every row is one.  Left out of
+        the schema, it is not released; in it, it must be an `Identifier`, released as fresh labels.  The default number
+        of synthetic rows estimates the rows used.
     ledger, dataset
         Path of a ledger that records the spend before data is read, and the data's name in it.
     random_state
@@ -188,7 +190,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             receipt = curator.receipt(
                 total=loss,
                 assumptions=_assumptions(self.schema, whole.schema, curator.adjacency.rows_are_public),
-                notes=tuple(f"column {name!r} is not in the schema and was ignored" for name in curator.extra_columns),
+                notes=_notes(curator.extra_columns, self.privacy_unit),
             )
         model = replace(release.output, format=format)
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
@@ -376,6 +378,13 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made
     setattr(SyntheticRelease, _method, available_if(_not_asked_by_imblearn)(getattr(SyntheticRelease, _method)))
+
+
+def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
+    lines = [f"column {name!r} is not in the schema and was ignored" for name in ignored if name != unit]
+    if unit in ignored:
+        lines.append(f"column {unit!r} says whose rows are whose; it is not in the schema and is not released")
+    return tuple(lines)
 
 
 def _assumptions(declared: Schema | None, complete: Schema, rows_are_public: bool) -> tuple[str, ...]:

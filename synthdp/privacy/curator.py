@@ -21,7 +21,7 @@ from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.ledger import DEFAULT_DATASET, Ledger
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.receipt import Item, Receipt
-from synthdp.privacy.room import Room, check_columns, check_key_columns
+from synthdp.privacy.room import Room, check_columns, check_key_columns, check_unit
 from synthdp.privacy.sparse_vector import SparseVector, plan_watch
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
@@ -53,6 +53,7 @@ class Curator:
         ``"add_remove"`` (the number of rows is private) or ``"replace_one"`` (it is public).
     privacy_unit, max_rows_per_unit
         The column whose values are the units to protect, and how many rows of each are used; default: every row is one.
+        It need not be in the schema; if it is, as an `Identifier`.
     ledger, dataset
         A file that records every spend before the data is read, and the name of this data in it.
 
@@ -62,6 +63,8 @@ class Curator:
         If the table lacks a column; nothing is spent then.
     ParameterError
         If a setting is out of range.
+    SchemaError
+        If the privacy unit is declared as anything but an identifier.
     """
 
     __slots__ = ("_account", "_coordinates", "_dataset", "_ledger", "_room", "_unsettled", "extra_columns")
@@ -83,8 +86,7 @@ class Curator:
         if schema is None:
             schema = infer_schema(source, without=privacy_unit)
         self.extra_columns = check_columns(source, schema)
-        if privacy_unit is not None and privacy_unit not in source.names:
-            raise ParameterError(f"privacy_unit ({privacy_unit!r}) must be a column of the table")
+        check_unit(source, schema, privacy_unit)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
         self._account = Account(check_loss("budget", budget))

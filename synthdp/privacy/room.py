@@ -14,12 +14,13 @@ import numpy as np
 from synthdp.arrays import AnyArray, Codes, Totals, Units
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import RawColumn, encode
-from synthdp.errors import DataError, InternalError, RoomClosedError
+from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.contribution import digests, first_rows, kept_rows, labels_of_digests, rows_of
 from synthdp.privacy.receipt import Item
 from synthdp.privacy.store import MEMORY_BYTES, Store
 from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
+from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.frames import FrameSource
 from synthdp.tables.keys import count_keys
@@ -211,6 +212,29 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
         # The table's own names are not quoted: in a file without a header they are its first row.
         raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")
     return tuple(name for name in source.names if name not in schema)
+
+
+def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
+    """Check that a table has the column of units, and that the schema asks for none of its values.
+
+    Costs nothing: reads column names only.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such column.
+    SchemaError
+        If it is declared as anything but an identifier.
+    """
+    if unit is None:
+        return
+    if unit not in source.names:
+        raise ParameterError(f"privacy_unit ({unit!r}) must be a column of the table")
+    if unit in schema and not isinstance(schema[unit], Identifier):
+        raise SchemaError(
+            f"column {unit!r} is the privacy_unit: declare it as an Identifier, which is released as fresh labels, or leave "
+            "it out of the schema"
+        )
 
 
 def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
