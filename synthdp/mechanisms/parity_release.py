@@ -36,8 +36,11 @@ FINEST_SCALE = 2**12
 """Scale of the level with the largest weight: weights are exact to 1 in 4096 of it."""
 
 _UNIT = 2**20
-_LEAST_COST = 1e-3
-"""A level that the planned query hardly uses is planned as if it used it this much, for the queries that do."""
+_LEAST_USE = 0.05
+"""A level that the planned query hardly needs still takes this share of what the dearest level takes, for those that do.
+
+The noise of the planned query grows by at most this share per such level; the small low levels gain a lot.
+"""
 
 
 class LevelPlan(NamedTuple):
@@ -186,8 +189,8 @@ class _Planner:
     def _costs(self) -> FloatArray:
         """Return the variance of an answer per variance of one parity, for each measured level."""
         b = optimal_coefficients((0.0,) * self.width + (1.0,), self.order, self._prices()).values
-        costs = b * b * self._within()
-        return np.asarray(np.maximum(costs, _LEAST_COST * costs.max())[self._first :], np.float64)
+        costs, sizes = (b * b * self._within())[self._first :], np.array(self._sizes, np.float64)
+        return np.asarray(np.maximum(costs, _LEAST_USE**2 * (costs * sizes).max() / sizes), np.float64)
 
     def _prices(self) -> tuple[float, ...]:
         """Return two stddevs of an answer per unit of each coefficient, when noise is shared in the best way.

@@ -21,11 +21,11 @@ from synthdp.mechanisms.cell_model import CellModel
 from synthdp.queries.binarized import Binarized
 from synthdp.queries.krawtchouk import ranks, subsets_of
 from synthdp.queries.parities import Parities
-from synthdp.randomness import RandomState, generator
+from synthdp.randomness import Generator, RandomState, generator
 from synthdp.schema.schema import Schema
 
 MAX_ENTRIES = 30_000_000
-"""Most entries (parities times candidates) of the fit: the lowest levels in full, then the largest of the next."""
+"""Most entries (parities times candidates) of the fit: the lowest levels in full, then a random part of the next."""
 
 _LEAST_STDDEV = 1e-3
 
@@ -68,7 +68,7 @@ def fit_parities(
     consistent = make_consistent(tables, bits.domain.shape, total=rows)
     model = MaxEntropy().fit(consistent, bits.domain.shape, total=rows, allowed=allowed).model
     codes = model.sample(candidates, rng)
-    problem = _problem(bits, codes, levels, stddevs, rows)
+    problem = _problem(bits, codes, levels, stddevs, rows, rng)
     weights = MultiplicativeWeights().solve(problem).weights
     return CellModel.of(schema, bits.domain, codes, weights, total=rows)
 
@@ -154,16 +154,19 @@ def _noisy(clique: Clique, counts: FloatArray, variance: FloatArray) -> NoisyTab
 
 
 def _problem(
-    bits: Binarized, codes: Codes, levels: tuple[FloatArray, ...], stddevs: FloatArray, rows: float
+    bits: Binarized, codes: Codes, levels: tuple[FloatArray, ...], stddevs: FloatArray, rows: float, rng: Generator
 ) -> FitProblem:
-    """Return the fit of the lowest levels, as many as memory allows, and of the largest parities of the next."""
+    """Return the fit of the lowest levels, as many as memory allows, and of some parities of the next.
+
+    Chosen at random: the largest ones would be those with the largest noise.
+    """
     signs = 1 - 2 * bits.matrix(codes).astype(np.int8)
     room = max(MAX_ENTRIES // len(codes), bits.d)
     features: list[AnyArray] = []
     averages: list[FloatArray] = []
     spreads: list[FloatArray] = []
     for level in range(1, len(levels)):
-        chosen = _largest(levels[level], room)
+        chosen = _some(len(levels[level]), room, rng)
         subsets = subsets_of(bits.d, level)[chosen]
         product = signs[:, subsets[:, 0]]
         for j in range(1, level):
@@ -177,7 +180,5 @@ def _problem(
     return FitProblem(A=np.vstack(features), b=np.concatenate(averages), stddev=np.concatenate(spreads))
 
 
-def _largest(values: FloatArray, count: int) -> IntArray:
-    if len(values) <= count:
-        return np.arange(len(values))
-    return np.sort(np.argpartition(-np.abs(values), count - 1)[:count])
+def _some(size: int, count: int, rng: Generator) -> IntArray:
+    return np.arange(size) if size <= count else np.sort(rng.choice(size, count, replace=False))
