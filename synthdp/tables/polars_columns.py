@@ -28,7 +28,11 @@ _PLAIN = {str(kind): kind for kind in (pl.Boolean, pl.String, pl.Categorical, pl
 
 def type_names(frame: pl.DataFrame) -> dict[str, str]:
     """Return the public name of each column's type; an Enum's categories are no part of it."""
-    return {name: "Enum" if dtype == pl.Enum else str(dtype) for name, dtype in frame.schema.items()}
+    return {name: _type_name(dtype) for name, dtype in frame.schema.items()}
+
+
+def _type_name(dtype: Any) -> str:
+    return "Enum" if dtype == pl.Enum else "Categorical" if dtype == pl.Categorical else str(dtype)
 
 
 def default_type(column: Column) -> str:
@@ -184,7 +188,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
         return pl.Series(casting.decimals(column, raw, precision=kind.precision, scale=kind.scale), dtype=kind)
     else:
         values = _times(column, raw, kind)
-    return values.set(pl.Series(missing), None)
+    return pl.select(pl.when(pl.Series(~missing)).then(values)).to_series()
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
