@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels, Numbers

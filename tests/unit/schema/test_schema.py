@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.errors import FormatError, SchemaError
 from synthdp.schema.columns import (
