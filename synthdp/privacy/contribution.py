@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -46,16 +47,37 @@ def kept_rows(blocks: Sequence[tuple[dict[str, Units], RawColumn]], *, rows: int
     return {name: column[kept] for name, column in table.items()}
 
 
-def digests(unit: RawColumn) -> AnyArray:
-    """Return 128 bits that stand for the unit of each row, (n, 2) uint64; zeros where it is missing.
+@dataclass(frozen=True, slots=True)
+class Bounding:
+    """The rule that keeps at most so many rows of each unit; it can be sent to where the rows are.
 
-    Two units have the same digest only if blake2b collides.  Costs nothing by itself: the rows stay in the room.
+    Costs nothing by itself: removing one unit changes at most ``rows`` rows of what is kept.
+
+    Parameters
+    ----------
+    rows
+        Most rows to keep, >= 1.
     """
-    position: dict[str, int] = {}
-    owner = _owners(unit, position)
-    texts = [hashlib.blake2b(text.encode(errors="replace"), digest_size=16).digest() for text in position]
-    table = np.frombuffer(b"".join([*texts, bytes(16)]), np.uint64).reshape(-1, 2)
-    return table[owner]
+
+    rows: int
+
+    def digests(self, unit: RawColumn) -> AnyArray:
+        """Return 128 bits that stand for the unit of each row, (n, 2) uint64; zeros where it is missing.
+
+        Two units have the same digest only if blake2b collides.  Costs nothing by itself: the rows stay in the room.
+        """
+        position: dict[str, int] = {}
+        owner = _owners(unit, position)
+        texts = [hashlib.blake2b(text.encode(errors="replace"), digest_size=16).digest() for text in position]
+        table = np.frombuffer(b"".join([*texts, bytes(16)]), np.uint64).reshape(-1, 2)
+        return table[owner]
+
+    def keep(self, blocks: Sequence[tuple[dict[str, Units], AnyArray]]) -> dict[str, Units]:
+        """Return blocks of units with their rows' digests as one, with at most ``rows`` rows of each digest.
+
+        All rows of a digest must be there.  Costs nothing by itself: the rows stay in the room.
+        """
+        return kept_rows([(units, labels_of_digests(digest)) for units, digest in blocks], rows=self.rows)
 
 
 def labels_of_digests(digest: AnyArray) -> Labels:

@@ -16,7 +16,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.privacy.adjacency import Adjacency
-from synthdp.privacy.contribution import digests, first_rows, kept_rows, labels_of_digests, rows_of
+from synthdp.privacy.contribution import Bounding, first_rows, rows_of
 from synthdp.privacy.receipt import Item
 from synthdp.privacy.store import MEMORY_BYTES, Store
 from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
@@ -61,6 +61,8 @@ class Room:
     def close(self) -> None:
         """Forget the rows; every later read raises.  Costs nothing: reads no row."""
         self._forget()
+        if isinstance(self.source, SummingSource):
+            self.source.forget()
         self.source, self._keys = None, {}
 
     def _forget(self) -> None:
@@ -121,7 +123,7 @@ class Room:
     def _cell_totals(self, statistic: Statistic) -> Totals:
         source, unit = self.open(), self.adjacency.unit
         if isinstance(source, SummingSource):
-            summed = source.sums(statistic, self.schema, unit=unit, bound=None if unit is None else self._bound)
+            summed = source.sums(statistic, self.schema, unit=unit, bound=self._bound)
             if summed is not None:
                 self.reads += 1
                 return statistic.finish(summed)
@@ -133,8 +135,9 @@ class Room:
             raise InternalError("a source yielded no block")
         return statistic.finish(sums)
 
-    def _bound(self, blocks: Sequence[tuple[dict[str, Units], RawColumn]]) -> dict[str, Units]:
-        return kept_rows(blocks, rows=self.adjacency.rows)
+    @property
+    def _bound(self) -> Bounding | None:
+        return None if self.adjacency.unit is None else Bounding(self.adjacency.rows)
 
     def rows(self) -> int:
         """Return the exact number of rows.
@@ -163,17 +166,21 @@ class Room:
     def _encoded(self) -> Store:
         """Return all rows in units, one block of the source after the other, encoded once."""
         if self._units is None:
-            source, unit = self.open(), self.adjacency.unit
-            buckets = [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS if unit is not None else 0)]
+            source, unit, bound = self.open(), self.adjacency.unit, self._bound
+            buckets = [] if bound is None else [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
             store = Store()
             try:
                 for units, owner in _units_of(source, self.schema, unit):
-                    if owner is None:
+                    if owner is None or bound is None:
                         store.add(units)
                     else:
-                        _distribute(units, digests(owner), buckets)
+                        _distribute(units, bound.digests(owner), buckets)
                 for bucket in buckets:
-                    store.add(self._kept(bucket))
+                    names = self.schema.names
+                    kept = Bounding(self.adjacency.rows).keep(
+                        [(dict(zip(names, some, strict=True)), owner) for *some, owner in bucket.blocks()]
+                    )
+                    store.add([kept[name] for name in names])
                     bucket.close()
             except BaseException:
                 for left in (store, *buckets):
@@ -181,12 +188,6 @@ class Room:
                 raise
             self._units = store
         return self._units
-
-    def _kept(self, bucket: Store) -> list[AnyArray]:
-        names = self.schema.names
-        blocks = [(dict(zip(names, units, strict=True)), labels_of_digests(owner)) for *units, owner in bucket.blocks()]
-        kept = kept_rows(blocks, rows=self.adjacency.rows)
-        return [kept[name] for name in names]
 
     def open(self) -> Source:
         """Return the source of rows, unless the room was closed.  Costs nothing by itself."""

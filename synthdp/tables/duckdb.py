@@ -113,6 +113,9 @@ class DuckDBSource:
                 tables |= self._count(wanted[start : start + SETS_A_QUERY], known, marginals.domain.shape)
         return np.concatenate([margin_of(tables[tuple(sorted(c))], tuple(sorted(c)), c) for c in marginals.cliques])
 
+    def forget(self) -> None:
+        """Keep nothing: DuckDB holds the rows."""
+
     def _count(self, sets: Sequence[Clique], cells: Mapping[int, str], shape: Sequence[int]) -> dict[Clique, AnyArray]:
         """Count the rows in every cell of some tables, in one pass."""
         used = sorted({j for columns in sets for j in columns})

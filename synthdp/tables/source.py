@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
-from synthdp.arrays import Totals, Units
+from synthdp.arrays import AnyArray, Totals, Units
 from synthdp.domain.encoder import RawColumn
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Column
@@ -34,8 +34,19 @@ class Source(Protocol):
         ...
 
 
-Bound: TypeAlias = Callable[[Sequence[tuple[dict[str, Units], RawColumn]]], dict[str, Units]]
-"""Keeps some rows of each unit, from blocks of units with the unit of every row; all of a unit's rows at once."""
+class Bound(Protocol):
+    """Keeps some rows of each unit of privacy, where the rows are; it can be pickled."""
+
+    def digests(self, unit: RawColumn, /) -> AnyArray:
+        """Return what stands for the unit of each row, (n, 2) uint64; zeros where it is missing."""
+        ...
+
+    def keep(self, blocks: Sequence[tuple[dict[str, Units], AnyArray]], /) -> dict[str, Units]:
+        """Return blocks of units with their rows' digests as one, without the rows that are too many.
+
+        All rows of a digest must be there.
+        """
+        ...
 
 
 @runtime_checkable
@@ -60,4 +71,8 @@ class SummingSource(Source, Protocol):
         unit, bound
             The column whose values are the units of privacy, and what keeps some rows of each.
         """
+        ...
+
+    def forget(self) -> None:
+        """Drop what was kept for the next question."""
         ...

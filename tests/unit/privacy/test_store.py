@@ -15,7 +15,7 @@ from synthdp.domain.encoder import Labels, Numbers
 from synthdp.errors import DataError
 from synthdp.privacy import room as room_module, store as store_module
 from synthdp.privacy.adjacency import Adjacency
-from synthdp.privacy.contribution import digests, labels_of_digests
+from synthdp.privacy.contribution import Bounding, labels_of_digests
 from synthdp.privacy.room import Room
 from synthdp.privacy.store import Store
 from synthdp.queries.marginals import Marginals, all_cliques
@@ -145,6 +145,7 @@ def test_a_second_question_reads_the_source_no_more():
 
 def test_digests_keep_units_apart_and_missing_ones_missing():
     unit = Labels(["p", "q", 1], np.array([0, 1, -1, 2, 0]))
+    digests = Bounding(1).digests
     labels = labels_of_digests(digests(unit))
     assert labels.codes[0] == labels.codes[4]
     assert labels.codes[2] == -1

@@ -1,0 +1,149 @@
+"""Spark with two worker processes: the same integers as pandas, whatever the partitions and when a task is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'synthdp[spark]'; it needs Java 17")
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from synthdp.domain.discretize import domain_of
+from synthdp.errors import DataError
+from synthdp.privacy.adjacency import Adjacency
+from synthdp.privacy.room import Room
+from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.marginals import Marginals, all_cliques
+from synthdp.queries.total import Total
+from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer
+from synthdp.schema.schema import Schema
+from synthdp.tables.frames import FrameSource
+from synthdp.tables.spark import SparkSource
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+SCHEMA = Schema(
+    {
+        "age": Integer(0, 90),
+        "city": Categorical(["Oslo", "Rome"], nullable=True),
+        "height": Continuous(0, 2, nullable=True),
+        "member": Boolean(),
+        "born": Datetime("2000-01-01", "2020-01-01", nullable=True),
+    }
+)
+
+
+def table_of(rows: int = 3000, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    born = pd.Series(np.datetime64("1999-06-01", "us") + rng.integers(0, 8000, rows).astype("timedelta64[D]"))
+    return pd.DataFrame(
+        {
+            "age": rng.integers(-5, 110, rows),
+            "city": np.array(["Oslo", "Rome", None, "Paris"], object)[rng.integers(0, 4, rows)],
+            "height": rng.normal(1.5, 0.4, rows),
+            "member": rng.random(rows) < 0.3,
+            "born": born.where(rng.random(rows) < 0.9),
+            "person": np.array([*"abcdefghij", None], object)[rng.integers(0, 11, rows)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def spark():
+    import sys
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    session = (
+        SparkSession.builder.master("local-cluster[2,1,1024]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
+        .config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+def statistics():
+    domain = domain_of(SCHEMA, bins=5)
+    pairs = Marginals(domain, all_cliques(domain, 2))
+    return [
+        pairs,
+        Marginals(domain_of(SCHEMA, bins=9), ((0, 2, 4),)),
+        MarginalDistances(pairs, np.full(pairs.k, 7), 2),
+        Total(domain),
+    ]
+
+
+@pytest.mark.parametrize("adjacency", [Adjacency(), Adjacency(unit="person", rows=4)])
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_the_integers_are_those_of_the_dataframe(spark, adjacency, partitions):
+    frame = spark.createDataFrame(table_of()).repartition(partitions)
+    room = Room(SparkSource(frame), SCHEMA, adjacency)
+    pandas = Room(FrameSource(table_of()), SCHEMA, adjacency)
+    for statistic in statistics():
+        np.testing.assert_array_equal(room.exact(statistic), pandas.exact(statistic))
+    room.close()
+
+
+def test_a_task_that_is_killed_is_repeated_and_counted_once(spark, tmp_path):
+    killed = tmp_path / "killed"
+
+    def kills_itself_once(batches):
+        if TaskContext.get().partitionId() == 1 and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    frame = spark.createDataFrame(table_of()).repartition(4)
+    flaky = frame.mapInArrow(kills_itself_once, frame.schema)
+    room = Room(SparkSource(flaky), SCHEMA, Adjacency())
+    statistic = statistics()[0]
+    expected = Room(FrameSource(table_of()), SCHEMA, Adjacency()).exact(statistic)
+    np.testing.assert_array_equal(room.exact(statistic), expected)
+    assert killed.exists()
+
+
+def test_removing_all_rows_of_a_unit_changes_at_most_so_many_rows(spark):
+    adjacency = Adjacency(unit="person", rows=3)
+    marginals = Marginals(domain_of(SCHEMA, bins=4), ((0, 1, 2),))
+    table = table_of()
+    sums = [
+        Room(SparkSource(spark.createDataFrame(part).repartition(5)), SCHEMA, adjacency).exact(marginals)
+        for part in (table, table[table["person"] != "c"])
+    ]
+    difference = sums[0] - sums[1]
+    assert difference.min() >= 0
+    assert difference.sum() == 3
+
+
+def test_a_table_without_rows_sums_to_nothing(spark):
+    frame = spark.createDataFrame(table_of()).limit(0)
+    marginals = statistics()[0]
+    assert not Room(SparkSource(frame), SCHEMA, Adjacency()).exact(marginals).any()
+
+
+def test_columns_to_discover_come_in_blocks(spark):
+    source = SparkSource(spark.createDataFrame(table_of()))
+    blocks = list(source.blocks({"age": SCHEMA["age"]}, extra=("person",)))
+    assert sum(len(block["age"].values) for block in blocks) == 3000
+
+
+def test_an_error_inside_spark_quotes_no_value(spark):
+    frame = spark.sql("SELECT assert_true(id < 2, concat('secret', id)) AS x, 1 AS age FROM range(5)")
+    schema = Schema({"x": Categorical(["a"]), "age": Integer(0, 9)})
+    with pytest.raises(DataError, match="Spark could not read the table: run an action on it in Spark itself"):
+        Room(SparkSource(frame), schema, Adjacency()).exact(Total(domain_of(schema)))
+
+
+def test_something_else_is_no_spark_table():
+    with pytest.raises(DataError, match="the table must be a Spark DataFrame, not int"):
+        SparkSource(3)
