@@ -283,7 +283,10 @@ class Asker:
         place = np.concatenate([[0], ends + 1]).astype(np.float64)
 
         def invert(share: FloatArray) -> FloatArray:
-            unit = np.interp(np.clip(share, 0.0, 1.0), *_increasing(cumulative, place))
+            reached = np.clip(np.searchsorted(cumulative, share), 1, len(cumulative) - 1)
+            before, after = cumulative[reached - 1], cumulative[reached]
+            part = np.clip((share - before) / np.maximum(after - before, 1e-12), 0.0, 1.0)
+            unit = place[reached - 1] + part * (place[reached] - place[reached - 1])
             return np.asarray(values[order][np.minimum(unit.astype(np.int64), len(order) - 1)], np.float64)
 
         return invert(shares), invert(shares - half), invert(shares + half)
@@ -484,12 +487,6 @@ def _group_means(grouping: Grouping, values: FloatArray) -> FloatArray:
     size = np.bincount(grouping.groups[inside], minlength=len(grouping.labels))
     total = np.bincount(grouping.groups[inside], weights=values[inside], minlength=len(grouping.labels))
     return np.asarray(total / np.maximum(size, 1))
-
-
-def _increasing(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points of a non-decreasing step function with different x, the last y of each."""
-    last = np.append(x[1:] > x[:-1], True)
-    return x[last], y[last]
 
 
 def _root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:

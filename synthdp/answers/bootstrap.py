@@ -34,6 +34,9 @@ MOST_ROWS = 200_000
 
 RAKING_SWEEPS = 4
 
+MOST_POINTS = 50_000
+"""Most support points that are raked; more are thinned by controlled rounding."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicate:
@@ -125,6 +128,15 @@ class Bootstrap:
         return Replicate(codes, weight, fitted, max(total, 1.0), int(rng.integers(2**62)))
 
     @cached_property
+    def _start(self) -> Explicit | None:
+        """The support points from which a replicate's fit goes on, or None if the model lists none."""
+        listed = self.model.distribution
+        if not isinstance(listed, Explicit) or len(listed.codes) <= MOST_POINTS:
+            return listed if isinstance(listed, Explicit) else None
+        codes = listed.sample(MOST_POINTS, generator(self.random_state))
+        return Explicit(shape=listed.shape, codes=codes, weights=np.ones(len(codes)))
+
+    @cached_property
     def _tables(self) -> list[NoisyTable]:
         """The tables that the release's model was fitted to: coarse one-ways, then the measured ones."""
         found = []
@@ -146,9 +158,9 @@ class Bootstrap:
 
     def _fit(self, tables: list[NoisyTable], total: float) -> Distribution:
         consistent = make_consistent(tables, self.model.domain.shape, total=total)
+        if self._start is not None:
+            return self._raked(self._start, consistent, total)
         distribution = self.model.distribution
-        if isinstance(distribution, Explicit):
-            return self._raked(distribution, consistent, total)
         allowed = _zeros(distribution) if isinstance(distribution, Graphical) else {}
         return MaxEntropy().fit(consistent, self.model.domain.shape, total=total, allowed=allowed).model
 
@@ -166,13 +178,14 @@ class Bootstrap:
     @cached_property
     def _implied(self) -> list[tuple[IntArray, FloatArray]]:
         """For each table the cells of the support points, and the potential at which the fit was at rest."""
-        start, shape = self.model.distribution, self.model.domain.shape
+        start, shape = self._start, self.model.domain.shape
         total = max(self.direct.total[0], 1.0)
-        found = []
+        found: list[tuple[IntArray, FloatArray]] = []
+        if start is None:
+            return found
         for table in make_consistent(self._tables, shape, total=total):
             gap = table.counts - start.marginal(table.clique) * total
-            codes = start.codes if isinstance(start, Explicit) else np.zeros((0, len(shape)), np.int64)
-            found.append((cell_index(codes, shape, table.clique).astype(np.int64), gap / _ridge(table)))
+            found.append((cell_index(start.codes, shape, table.clique).astype(np.int64), gap / _ridge(table)))
         return found
 
 

@@ -91,9 +91,15 @@ def marginal(*columns: str, bins: Mapping[str, Any] | int | None = None) -> Marg
     return Marginal(tuple(columns), tuple((name, _bins(value)) for name, value in wished.items()))
 
 
-def count(where: str) -> Count:
-    """Ask how many rows meet a condition, such as ``"age >= 40 and income == '>50K'"``; see `expressions.parse`."""
-    return Count(parse(where))
+def count(where: str | None = None) -> Count:
+    """Ask how many rows meet a condition, such as ``"age >= 40 and income == '>50K'"``; without one, how many there are.
+
+    Parameters
+    ----------
+    where
+        A condition in the language of `synthdp.queries.expressions.parse`.
+    """
+    return Count(None if where is None else parse(where))
 
 
 def mean(column: str, *, where: str | None = None) -> Mean:
