@@ -9,11 +9,11 @@ from synthdp.errors import ParameterError
 from synthdp.tables.csv import CsvSource
 from synthdp.tables.source import Source
 
-ARROW_ENDINGS = frozenset({".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows"})
+ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".arrows.gz", ".arrows.zst", ".arrows.bz2")
 
 
 def source_at(path: str | PathLike[str]) -> Source:
-    """Return the rows of a Parquet or Arrow file by its ending, of a CSV file otherwise.
+    """Return the rows of a folder, pattern or file of Parquet or Arrow by its ending, of a CSV file otherwise.
 
     Raises
     ------
@@ -22,7 +22,7 @@ def source_at(path: str | PathLike[str]) -> Source:
     ParameterError
         If it needs pyarrow, which is not installed.
     """
-    if Path(path).suffix not in ARROW_ENDINGS:
+    if not (Path(path).is_dir() or Path(path).name.endswith(ARROW_ENDINGS)):
         return CsvSource(path)
     try:
         from synthdp.tables.parquet import ParquetSource

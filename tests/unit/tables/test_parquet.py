@@ -13,11 +13,15 @@ import pytest
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError
 from synthdp.privacy.adjacency import Adjacency
+from synthdp.privacy.curator import Curator
+from synthdp.privacy.ledger import Ledger
+from synthdp.privacy.loss import ZCDP
 from synthdp.privacy.room import Room
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer
 from synthdp.schema.schema import Schema
 from synthdp.tables import parquet
+from synthdp.tables.files import source_at
 from synthdp.tables.frames import FrameSource
 from synthdp.tables.parquet import ParquetSource
 
@@ -189,3 +193,28 @@ def test_columns_of_one_name_are_refused(tmp_path):
     pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "t.parquet")
     with pytest.raises(DataError, match="several columns of one name"):
         ParquetSource(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_path_by_its_name_opens_files_folders_and_patterns(write, tmp_path):
+    source = source_at(write(table_of(), tmp_path))
+    assert isinstance(source, ParquetSource)
+    assert {"age", "city", "year"} <= set(source.names)
+
+
+def test_nothing_is_spent_on_files_that_cannot_be_opened_and_all_on_a_read_that_fails(tmp_path):
+    path = write_file(table_of(), tmp_path)
+    queries = Marginals(domain_of(SCHEMA, bins=5), ((0,),))
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.set_cap("people", ZCDP(1.0))
+    with pytest.raises(DataError):
+        Curator(
+            ParquetSource(tmp_path / "other.parquet"), schema=SCHEMA, budget=ZCDP(0.5), ledger=ledger, dataset="people"
+        )
+    assert ledger.entries("people") == []
+    curator = Curator(ParquetSource(path), schema=SCHEMA, budget=ZCDP(0.5), ledger=ledger, dataset="people")
+    assert ledger.entries("people") == []
+    path.unlink()
+    with pytest.raises(DataError, match="there is no file"):
+        curator.measure(queries)
+    assert [entry.loss for entry in ledger.entries("people")] == [ZCDP(0.5)]
