@@ -189,6 +189,8 @@ class _Planner:
     def _costs(self) -> FloatArray:
         """Return the variance of an answer per variance of one parity, for each measured level."""
         b = optimal_coefficients((0.0,) * self.width + (1.0,), self.order, self._prices()).values
+        if not b[self._first :].any():  # the noise is above any signal, so that a constant would be the best answer
+            b = np.ones_like(b)
         costs, sizes = (b * b * self._within())[self._first :], np.array(self._sizes, np.float64)
         return np.asarray(np.maximum(costs, _LEAST_USE**2 * (costs * sizes).max() / sizes), np.float64)
 
