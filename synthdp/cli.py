@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import synthdp
+from synthdp.cli_audit import audit
 from synthdp.cli_schema import schema
 from synthdp.errors import DataError, ParameterError, SynthDPError
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -57,6 +58,7 @@ def main() -> None:
 
 
 main.add_command(schema)
+main.add_command(audit)
 
 
 @main.command()

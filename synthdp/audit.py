@@ -1,0 +1,281 @@
+"""A statistical audit of what a build releases: how much privacy an attacker is seen to gain, against the claim.
+
+Runs a release many times on two neighbouring tables and turns an attacker's guesses into a lower bound on epsilon.  It can
+show that a claim is broken, never that it holds.  Sits above the façade: it uses a build as its users do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import betaincinv
+
+from synthdp.arrays import FloatArray
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.encoder import encode
+from synthdp.domain.universe import visible_domain
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
+from synthdp.mechanisms.l1_fit import L1Fit
+from synthdp.mechanisms.mwem import MWEM
+from synthdp.mechanisms.protocol import Release
+from synthdp.privacy.adjacency import Neighbors, neighbors_named
+from synthdp.privacy.curator import Curator
+from synthdp.privacy.loss import ApproxDP
+from synthdp.queries.marginals import one_ways
+from synthdp.queries.protocol import LinearQueries
+from synthdp.schema.columns import Boolean
+from synthdp.schema.schema import Schema
+from synthdp.tables.frames import FrameSource
+
+PILOT = 0.25
+"""Share of the runs that only choose the event; the bound is from the others, so that the event is fixed beforehand."""
+
+CUTS = 101
+"""Thresholds that are tried in the pilot runs."""
+
+LEAST_RUNS = 8
+
+WORLD = Schema({f"b{j}": Boolean() for j in range(3)})
+ORDINARY, STRANGE = dict.fromkeys(WORLD, False), dict.fromkeys(WORLD, True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What an audit found.
+
+    Parameters
+    ----------
+    name, neighbors, claimed
+        What was audited, for which neighbours, and what it claims.
+    epsilon
+        Lower confidence bound on its true epsilon, at the claimed delta; 0 if nothing was gained.
+    runs
+        Releases of each of the two tables.
+    confidence
+        Probability with which a true claim is above the bound.
+    """
+
+    name: str
+    neighbors: Neighbors
+    claimed: ApproxDP
+    epsilon: float
+    runs: int
+    confidence: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the bound is within the claim."""
+        return self.epsilon <= self.claimed.epsilon
+
+    def __str__(self) -> str:
+        verdict = "within the claim" if self.holds else "ABOVE THE CLAIM: this build is not private as it says"
+        return f"{self.name}, {self.neighbors}: ε ≥ {self.epsilon:.3f} of {self.claimed.epsilon:g}, {verdict}"
+
+
+def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return equal rows, and the same with one different row more, or instead of the last: the easiest to tell apart."""
+    replaced = neighbors_named(str(neighbors)) is Neighbors.REPLACE_ONE
+    return (
+        pd.DataFrame([ORDINARY] * rows),
+        pd.DataFrame([ORDINARY] * (rows - replaced) + [STRANGE]),
+    )
+
+
+def matched_score(
+    release: Release[Any], schema: Schema, *, new: Mapping[str, Any], old: Mapping[str, Any] | None
+) -> float:
+    """Return how much a release's noisy answers look like those of a table with the new row in place of the old one.
+
+    The matched filter: each answer counts by what the row changes in it, over the variance of its noise.
+
+    Parameters
+    ----------
+    release
+        With measurements of linear queries.
+    schema
+        Of the table.
+    new, old
+        The row that may be there, and the one that it would replace, if any.
+    """
+    score = 0.0
+    for measured in release.measurements:
+        queries = measured.queries
+        if isinstance(queries, LinearQueries):
+            change = _features(queries, schema, new)
+            change = change if old is None else change - _features(queries, schema, old)
+            score += float(change @ measured.answers) / max(measured.stddev**2, 1e-300)
+    return score
+
+
+def audit(
+    score: Callable[[pd.DataFrame], float],
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+    *,
+    name: str,
+    neighbors: Neighbors | str,
+    claimed: ApproxDP,
+    runs: int = 400,
+    confidence: float = 0.999,
+) -> Bound:
+    """Release two neighbouring tables many times and bound epsilon from below.
+
+    Parameters
+    ----------
+    score
+        Releases a table anew and returns one number: what the attacker looks at, high if the row is there.
+    tables
+        Without and with the row.
+    name, neighbors, claimed
+        What is audited, and what it claims.
+    runs
+        Releases of each table; a quarter of them chooses the event.
+    confidence
+        Of the bound.
+    """
+    if runs < LEAST_RUNS:
+        raise ParameterError(f"runs ({runs}) must be at least {LEAST_RUNS}")
+    without, with_ = (np.array([score(table) for _ in range(runs)], np.float64) for table in tables)
+    found = score_bound(without, with_, delta=claimed.delta, confidence=confidence)
+    return Bound(
+        name=name,
+        neighbors=neighbors_named(str(neighbors)),
+        claimed=claimed,
+        epsilon=found,
+        runs=runs,
+        confidence=confidence,
+    )
+
+
+def score_bound(without: FloatArray, with_: FloatArray, *, delta: float, confidence: float) -> float:
+    """Return a lower confidence bound on epsilon from independent scores on two neighbouring tables.
+
+    The first quarter chooses a threshold and a side; the rest count how often the score is beyond it.
+
+    Parameters
+    ----------
+    without, with_
+        (n,) scores, each of its own release.
+    delta
+        Of the claim.
+    confidence
+        Of the bound.
+    """
+    if not 0.5 < confidence < 1:
+        raise ParameterError(f"confidence ({confidence}) must be above 0.5 and below 1")
+    pilot = max(1, int(PILOT * min(len(without), len(with_))))
+    runs = min(len(without), len(with_)) - pilot
+    cut, above, swapped = _event(without[:pilot], with_[:pilot], runs=runs, delta=delta, confidence=confidence)
+    likely, rare = (without, with_) if swapped else (with_, without)
+    hits, false_hits = (int(((side[pilot:] >= cut) == above).sum()) for side in (likely, rare))
+    return epsilon_bound(hits, len(likely) - pilot, false_hits, len(rare) - pilot, delta=delta, confidence=confidence)
+
+
+def epsilon_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, delta: float, confidence: float) -> float:
+    """Return a lower confidence bound on epsilon from how often one event came on two neighbouring tables.
+
+    (epsilon, delta) promises P(event) <= e^epsilon Q(event) + delta; both are bounded by Clopper and Pearson's intervals.
+
+    Parameters
+    ----------
+    hits, runs
+        How often it came, of how many, where it should be likely.
+    false_hits, false_runs
+        The same on the other table.
+    delta, confidence
+        Of the claim; of the bound.
+    """
+    miss = (1 - confidence) / 2
+    likely = 0.0 if hits == 0 else float(betaincinv(hits, runs - hits + 1, miss))
+    rare = 1.0 if false_hits == false_runs else float(betaincinv(false_hits + 1, false_runs - false_hits, 1 - miss))
+    return max(0.0, math.log((likely - delta) / rare)) if likely > delta else 0.0
+
+
+def audit_build(
+    *, epsilon: float = 1.0, delta: float = 1e-6, runs: int = 200, confidence: float = 0.999, names: Sequence[str] = ()
+) -> list[Bound]:
+    """Audit the mechanisms of this installation, with its own noise library and its own numpy, for both neighbours.
+
+    Parameters
+    ----------
+    epsilon, delta
+        What each release claims.
+    runs, confidence
+        As in `audit`; the confidence is that of all bounds together.
+    names
+        Which of `AUDITED`; default: all.
+    """
+    chosen = tuple(names) or tuple(AUDITED)
+    unknown = [name for name in chosen if name not in AUDITED]
+    if unknown:
+        raise ParameterError(f"mechanism ({unknown[0]!r}) must be one of {', '.join(AUDITED)}")
+    claimed = ApproxDP(epsilon, delta)
+    each = 1 - (1 - confidence) / (2 * len(chosen))
+    return [
+        audit(
+            _score_of(name, relation, claimed),
+            neighbouring_tables(relation),
+            name=name,
+            neighbors=relation,
+            claimed=claimed,
+            runs=runs,
+            confidence=each,
+        )
+        for name in chosen
+        for relation in Neighbors
+    ]
+
+
+def _score_of(name: str, neighbors: Neighbors, claimed: ApproxDP) -> Callable[[pd.DataFrame], float]:
+    old = ORDINARY if neighbors is Neighbors.REPLACE_ONE else None
+
+    def score(table: pd.DataFrame) -> float:
+        curator = Curator(table, schema=WORLD, budget=claimed, neighbors=neighbors)
+        return matched_score(AUDITED[name]().release(curator), WORLD, new=STRANGE, old=old)
+
+    return score
+
+
+def _features(queries: LinearQueries, schema: Schema, row: Mapping[str, Any]) -> FloatArray:
+    """Return what one row adds to each answer, (k,)."""
+    (block,) = FrameSource(pd.DataFrame([row])).blocks(schema)
+    units = {name: encode(column, block[name]) for name, column in schema.items()}
+    return np.asarray(queries.features(queries.domain.codes(units))[0] / queries.unit, np.float64)
+
+
+def _event(
+    without: FloatArray, with_: FloatArray, *, runs: int, delta: float, confidence: float
+) -> tuple[float, bool, bool]:
+    """Return a threshold, whether the event lies above it, and whether it is likelier without the row.
+
+    Of all it is the one with the largest bound if ``runs`` runs came out like the pilot's.
+    """
+    cuts = np.unique(np.quantile(np.concatenate([without, with_]), np.linspace(0, 1, CUTS)))
+    events = [(float(cut), above, swapped) for cut in cuts for above in (True, False) for swapped in (False, True)]
+
+    def bound(event: tuple[float, bool, bool]) -> float:
+        cut, above, swapped = event
+        likely, rare = (without, with_) if swapped else (with_, without)
+        counts = (((side >= cut) == above).sum() for side in (likely, rare))
+        hits, false_hits = (round(runs * (float(count) + 0.5) / (len(likely) + 1)) for count in counts)
+        return epsilon_bound(hits, runs, false_hits, runs, delta=delta, confidence=confidence)
+
+    return max(events, key=bound)
+
+
+_QUERIES = one_ways(visible_domain(domain_of(WORLD)))
+
+AUDITED: Mapping[str, Callable[[], Any]] = {
+    "LaplaceAnswers": lambda: LaplaceAnswers(_QUERIES),
+    "GaussianAnswers": lambda: GaussianAnswers(_QUERIES),
+    "MWEM": lambda: MWEM(_QUERIES, rounds=3),
+    "AdaptiveMarginals": AdaptiveMarginals,
+    "L1Fit": lambda: L1Fit(support=20),
+}
+"""Mechanisms of a build that are audited from the command line: direct answers, selection, and whole releases."""

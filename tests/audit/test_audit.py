@@ -1,0 +1,202 @@
+"""The audit: its bounds are sound and have power, every mechanism stays below its claim, and a broken one does not."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings, strategies as st
+from mechanism_cases import CASES
+from scipy.stats import binom, binomtest
+
+from synthdp import ApproxDP, Curator, PureDP
+from synthdp.audit import (
+    AUDITED,
+    ORDINARY,
+    STRANGE,
+    WORLD,
+    audit,
+    audit_build,
+    epsilon_bound,
+    matched_score,
+    neighbouring_tables,
+    score_bound,
+)
+from synthdp.cli_audit import audit as command
+from synthdp.domain.discretize import domain_of
+from synthdp.errors import ParameterError
+from synthdp.privacy import noise
+from synthdp.queries.marginals import Marginals, one_ways
+
+RELATIONS = ["add_remove", "replace_one"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.01, 0.99), st.floats(0, 3), st.integers(5, 60), st.sampled_from([0.0, 0.05]))
+def test_the_bound_exceeds_the_truth_no_more_often_than_it_says(p, epsilon, runs, delta):
+    """Exactly, over all outcomes of two binomials whose probabilities are at the edge of the promise."""
+    likely, rare = min(1.0, math.exp(epsilon) * p + delta), p
+    outcomes = range(runs + 1)
+    wrong = 0.0
+    for false_hits in outcomes:
+        weight = binom.pmf(false_hits, runs, rare)
+        above = [
+            hits
+            for hits in outcomes
+            if epsilon_bound(hits, runs, false_hits, runs, delta=delta, confidence=0.9) > epsilon + 1e-9
+        ]
+        wrong += weight * sum(binom.pmf(hits, runs, likely) for hits in above)
+    assert wrong <= 0.1 + 1e-9
+
+
+def test_the_bound_is_that_of_clopper_and_pearson():
+    likely = binomtest(90, 100).proportion_ci(0.99, method="exact").low
+    rare = binomtest(10, 100).proportion_ci(0.99, method="exact").high
+    expected = math.log((likely - 0.01) / rare)
+    assert epsilon_bound(90, 100, 10, 100, delta=0.01, confidence=0.99) == pytest.approx(expected, rel=1e-9)
+    assert epsilon_bound(0, 100, 0, 100, delta=0.0, confidence=0.99) == 0
+    assert epsilon_bound(100, 100, 100, 100, delta=0.0, confidence=0.99) == 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_laplace_noise_of_another_scale_is_caught_and_the_right_one_is_not(sign):
+    """Two Laplace laws one apart: at scale 1 epsilon is 1; at half of it 2, which 1000 runs show."""
+    rng = np.random.default_rng(0)
+
+    def bound(scale: float) -> float:
+        scores = [sign * (rng.laplace(0, scale, 4000) + there) for there in (0, 1)]
+        return score_bound(*scores, delta=0.0, confidence=0.999)
+
+    assert 0.5 < bound(1.0) <= 1
+    assert bound(0.5) > 1.5
+
+
+def test_equal_scores_prove_nothing():
+    assert score_bound(np.zeros(100), np.zeros(100), delta=0.0, confidence=0.99) == 0
+
+
+def direct(scale_of) -> list[float]:
+    """One count through the curator: the least of what can be audited."""
+    domain = domain_of(WORLD)
+
+    def score(table: pd.DataFrame, relation: str) -> float:
+        curator = Curator(table, schema=WORLD, budget=PureDP(1.0), neighbors=relation)
+        return float(curator.measure(Marginals(domain, ((0,),))).answers[1])
+
+    return [
+        audit(
+            lambda table, relation=relation: score(table, relation),
+            neighbouring_tables(relation),
+            name="one table",
+            neighbors=relation,
+            claimed=ApproxDP(1.0, 0.0),
+            runs=scale_of,
+        ).epsilon
+        for relation in RELATIONS
+    ]
+
+
+def test_a_build_with_a_quarter_of_the_noise_is_above_its_claim(monkeypatch):
+    assert max(direct(250)) <= 1
+    for law in ("discrete_laplace", "linf_knorm"):
+        original = getattr(noise, law)
+        quieter = lambda values, *, scale, original=original: original(values, scale=scale / 4)  # noqa: E731
+        monkeypatch.setattr(noise, law, quieter)
+    assert min(direct(250)) > 1
+
+
+@pytest.mark.slow
+def test_twenty_thousand_releases_of_one_count_stay_below_the_claim():
+    found = direct(20_000)
+    assert max(found) <= 1
+    assert min(found) > 0.6
+
+
+def world_audit(name: str, relation: str, runs: int):
+    """The bound of one mechanism in the table of its case; a row at the edge against the table without it."""
+    case = CASES[name]
+    without, with_ = case.world.neighbours("another row", relation)
+    new = dict(zip(with_.columns, with_.iloc[-1], strict=True))
+    old = dict(zip(without.columns, without.iloc[-1], strict=True)) if relation == "replace_one" else None
+
+    def score(table: pd.DataFrame) -> float:
+        release, _ = case.release(table, relation)
+        return matched_score(release, case.world.schema, new=new, old=old)
+
+    return audit(score, (without, with_), name=name, neighbors=relation, claimed=ApproxDP(1.0, 1e-6), runs=runs)
+
+
+MEASURED = [
+    "LaplaceAnswers", "GaussianAnswers", "FourierMarginals", "ParityRelease", "MonomialRelease", "DecisionListRelease",
+    "SmoothSummary", "SmoothSynthesis product", "AdaptiveMarginals", "L1Fit", "L1Fit trigonometric",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_matched_score_tells_a_table_with_the_row_from_one_without_it(name, monkeypatch):
+    """Without noise the score is higher where the row is, so that the audit looks where it should."""
+    from no_noise import without_noise
+
+    without_noise(monkeypatch)
+    case = CASES[name]
+    without, with_ = case.world.neighbours("another row", "add_remove")
+    new = dict(zip(with_.columns, with_.iloc[-1], strict=True))
+    scores = [matched_score(case.release(table)[0], case.world.schema, new=new, old=None) for table in (without, with_)]
+    assert scores[1] > scores[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", MEASURED)
+def test_no_mechanism_is_seen_above_its_claim(name, relation):
+    assert world_audit(name, relation, 300).holds
+
+
+def test_the_tables_of_the_audit_differ_in_one_row():
+    small, large = neighbouring_tables("add_remove")
+    assert len(large) == len(small) + 1
+    small, large = neighbouring_tables("replace_one")
+    assert len(large) == len(small)
+    assert (small != large).any(axis=1).sum() == 1
+    assert ORDINARY != STRANGE
+
+
+def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(monkeypatch):
+    run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "8", "--json"])
+    assert run.exit_code == 0, run.output
+    assert [found["holds"] for found in json.loads(run.output)] == [True, True]
+    monkeypatch.setattr(noise, "discrete_laplace", lambda values, *, scale: values)
+    monkeypatch.setattr(noise, "linf_knorm", lambda values, *, scale: values)
+    monkeypatch.setattr(noise, "discrete_gaussian", lambda values, *, scale: values)
+    run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "60"])
+    assert run.exit_code == 1
+    assert "ABOVE THE CLAIM" in run.output
+
+
+def test_the_whole_build_is_audited_for_both_neighbours():
+    bounds = audit_build(runs=8)
+    assert [bound.name for bound in bounds] == [name for name in AUDITED for _ in RELATIONS]
+    assert all(bound.holds for bound in bounds)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: audit_build(runs=3, names=["MWEM"]),
+        lambda: audit_build(names=["nobody"]),
+        lambda: score_bound(np.zeros(9), np.zeros(9), delta=0.0, confidence=0.2),
+    ],
+)
+def test_settings_out_of_range_are_refused(call):
+    with pytest.raises(ParameterError):
+        call()
+
+
+def test_measurements_of_no_linear_query_count_nothing():
+    release, _ = CASES["StabilityHistogram"].release(CASES["StabilityHistogram"].world.table)
+    assert matched_score(release, CASES["StabilityHistogram"].world.schema, new={}, old=None) == 0
+    assert one_ways(domain_of(WORLD)).k == 9
