@@ -330,7 +330,7 @@ def test_a_million_texts_are_labels_at_once(kind):
     source = FrameSource(table)
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         next(iter(source.blocks({"x": Categorical(["Private"])})))
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert min(seconds) < 0.3
