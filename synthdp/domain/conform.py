@@ -25,4 +25,5 @@ def conform(column: Column, raw: RawColumn) -> RawColumn:
         clipped = np.where(raw.values == special, raw.values, clipped)
     if isinstance(column, Integer) and clipped.dtype.kind == "f":
         clipped = np.rint(clipped)
-    return replace(raw, values=clipped.astype(raw.values.dtype))
+    whole = raw.values.dtype.kind == "i"
+    return replace(raw, values=clipped.astype(np.int64) if whole else clipped.astype(np.float64))
