@@ -37,7 +37,10 @@ NOISE_WEIGHT = 2.0
 
 
 class Moments(NamedTuple):
-    """The parities of a query's literals, from level 0 on, as sums over rows."""
+    """The parities of a query's literals, from level 0 on, as sums over rows.
+
+    Costs nothing: post-processing.
+    """
 
     sets: tuple[tuple[int, ...], ...]
     """Positions of the literals of each."""
