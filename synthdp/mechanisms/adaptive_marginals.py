@@ -188,7 +188,7 @@ class _Run:
 
     def first_total(self) -> float:
         if self.account.adjacency.rows_are_public:
-            return float(self.account.rows)
+            return max(1.0, float(self.account.rows))
         domain = domain_of(self.account.schema, bins=1)
         found = self.account.measure(Total(domain), spend=self.purse.part(TOTAL_SHARE), step="number of rows")
         self.measured.append(found)
