@@ -39,6 +39,9 @@ from synthdp.tables.infer import infer_schema
 from synthdp.tables.source import Source
 
 LARGE_EPSILON = 5.0
+RARE = (
+    "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
+)
 PAIRED = "a y was passed: the synthetic table has as many rows as it, so the number of rows was made public"
 MECHANISMS = ("auto", "adaptive_marginals", "smooth_synthesis", "l1_fit")
 SOLVERS = ("auto", "lp", "mw", "maxent")
@@ -168,6 +171,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         schema = self.schema if self.schema is not None else infer_schema(source, without=self.privacy_unit)
         workload_of(self.workload, schema.names, target=self.target)
         format = TableFormat.of(source, schema)  # noqa: A001
+        schema = format.without_impossible_nulls(schema)
         mechanism = self._mechanism()
         curator = Curator(
             source,
@@ -182,15 +186,16 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with curator:
             whole = curator.open_account(currency=type(loss))
             left: Spend = loss
+            unknown: tuple[str, ...] = ()
             if schema.undeclared:
                 share = loss.fraction(self.domain_budget)
-                whole.discover(spend=share)
+                unknown = whole.discover(spend=share).without_levels
                 left = loss.fraction(1 - self.domain_budget)
             release = replace(mechanism, spend=left).release(whole, random_state=self.random_state)
             receipt = curator.receipt(
                 total=loss,
                 assumptions=_assumptions(self.schema, whole.schema, curator.adjacency.rows_are_public),
-                notes=_notes(curator.extra_columns, self.privacy_unit),
+                notes=(*_notes(curator.extra_columns, self.privacy_unit), *map(RARE.format, unknown)),
             )
         model = replace(release.output, format=format)
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
