@@ -67,7 +67,7 @@ class Curator:
         If the privacy unit is declared as anything but an identifier.
     """
 
-    __slots__ = ("_account", "_coordinates", "_dataset", "_ledger", "_room", "_unsettled", "extra_columns")
+    __slots__ = ("_account", "_coordinates", "_dataset", "_entries", "_ledger", "_room", "_unsettled", "extra_columns")
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class Curator:
             ledger = Ledger(ledger)
         self._account = Account(check_loss("budget", budget))
         self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
+        self._entries: list[int] = []
         self._room = Room(source, schema, adjacency)
         self._coordinates = 0
         self._unsettled: list[tuple[Ledger, int]] = []  # accounts reserved in a ledger, committed by their first answer
@@ -345,7 +346,7 @@ class Curator:
         if entry is not None and self._ledger is not None:
             self._unsettled.append((self._ledger, entry))
         opened = object.__new__(Curator)
-        opened._account, opened._coordinates = Account(inner), 0
+        opened._account, opened._coordinates, opened._entries = Account(inner), 0, self._entries
         opened._ledger, opened._dataset = None, self._dataset
         opened._room, opened.extra_columns = self._room, self.extra_columns
         opened._unsettled = self._unsettled
@@ -379,6 +380,7 @@ class Curator:
             versions=noise_versions(),
             ledger=None if ledger is None else str(ledger.path),
             dataset=None if ledger is None else self._dataset,
+            entries=tuple(self._entries),
         )
 
     def _charge(self, loss: PrivacyLoss, *, what: str) -> int | None:
@@ -388,10 +390,12 @@ class Curator:
         if self._ledger is None:
             return None
         try:
-            return self._ledger.reserve(self._dataset, loss, what=what)
+            entry = self._ledger.reserve(self._dataset, loss, what=what)
         except BaseException:
             self._account.spent[:] = before
             raise
+        self._entries.append(entry)
+        return entry
 
     def _noisy(
         self, queries: Statistic | KeyStatistic, *, spend: Spend, step: str, law: NoiseLaw | None

@@ -62,8 +62,8 @@ class Receipt:
         What else a reader should know.
     versions
         Of the packages that made the noise and the accounting.
-    ledger, dataset
-        Where the spend is recorded, if anywhere.
+    ledger, dataset, entries
+        Where the spend is recorded, if anywhere, and under which numbers.
     """
 
     total: PrivacyLoss
@@ -74,6 +74,7 @@ class Receipt:
     versions: tuple[tuple[str, str], ...] = ()
     ledger: str | None = None
     dataset: str | None = None
+    entries: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         lines = ["Privacy receipt", f"  promise     {self.total}", f"  neighbours  {self.adjacency}"]
@@ -87,8 +88,15 @@ class Receipt:
         lines += [f"    {step:<{widths[0]}}  {loss:<{widths[1]}}  {rest}" for step, loss, rest in rows]
         for title, texts in (("assumed", self.assumptions), ("notes", self.notes)):
             lines += [f"  {title if i == 0 else '':<10}  {text}" for i, text in enumerate(texts)]
-        where = UNTRACKED if self.ledger is None else f"recorded in '{self.ledger}' for data set {self.dataset!r}"
-        return "\n".join([*lines, f"  ledger      {where}"])
+        return "\n".join([*lines, f"  ledger      {self.record}"])
+
+    @property
+    def record(self) -> str:
+        """Where the spend is recorded, in words.  Costs nothing: a record."""
+        if self.ledger is None:
+            return UNTRACKED
+        numbers = "entry " + ", ".join(map(str, self.entries)) if self.entries else "recorded"
+        return f"{numbers} in '{self.ledger}' for data set {self.dataset!r}"
 
     def groups(self) -> list[tuple[Item, ...]]:
         """Return the items in order, those of one kind together: steps whose first words are the same.
@@ -135,6 +143,7 @@ class Receipt:
             "versions": dict(self.versions),
             "ledger": self.ledger,
             "dataset": self.dataset,
+            "entries": list(self.entries),
         }
 
     @classmethod
@@ -155,6 +164,7 @@ class Receipt:
             versions=tuple(document["versions"].items()),
             ledger=document["ledger"],
             dataset=document["dataset"],
+            entries=tuple(document.get("entries", ())),
         )
 
 
