@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from synthdp import Boolean, Schema
 from synthdp.domain.discretize import domain_of
