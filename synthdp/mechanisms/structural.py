@@ -71,7 +71,8 @@ def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
 def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
     """Return for the columns of each rule which combinations of cells may occur, flat in C order.
 
-    A combination that holds both rows that obey and rows that do not may occur.
+    A combination that holds both rows that obey and rows that do not may occur.  A cell of values that are never
+    released may not: where a rule keeps its neighbours apart, "other" is one of its own.
 
     Costs nothing: reads the schema.
 
@@ -92,7 +93,8 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
             clique = tuple(sorted(columns))
             flat = possible.transpose([columns.index(j) for j in clique]).ravel()
             zeros[clique] = zeros[clique] & flat if clique in zeros else flat
-    return zeros
+    hidden = {(j,): axis.emitted for j, axis in enumerate(domain.axes) if not axis.emitted.all()}
+    return zeros | hidden
 
 
 def _cells(axis: Axis, units: BoolArray) -> set[int]:
