@@ -134,18 +134,39 @@ class SyntheticModel:
             If the file cannot be written.
         """
         form = TableFormat.default(self.schema, library=library_for(path))
-        if isinstance(block_rows, bool) or not isinstance(block_rows, (int, np.integer)) or block_rows < 1:
-            raise ParameterError(f"block_rows ({block_rows!r}) must be a whole number of at least 1")
-        write_blocks(path, self._blocks(rows, generator(random_state), given, int(block_rows), form))
+        blocks = self.sample_blocks(rows, random_state=random_state, given=given, block_rows=block_rows, format=form)
+        write_blocks(path, blocks)
+
+    def sample_blocks(
+        self,
+        rows: int | None = None,
+        *,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        block_rows: int = BLOCK_ROWS,
+        first: int = 0,
+        format: TableFormat | None = None,  # noqa: A002
+    ) -> Iterator[Any]:
+        """Draw rows as tables of at most ``block_rows`` rows, one at a time; see `sample` and `sample_to`.
+
+        Parameters
+        ----------
+        rows, random_state, given, format
+            As for `sample`.
+        block_rows
+            Rows that are held at once.
+        first
+            Rows that were drawn elsewhere: the labels of identifiers go on after them.
+        """
+        wanted, size = _checked_rows(self.rows if rows is None else rows), _checked_rows(block_rows, "block_rows")
+        return self._blocks(wanted, size, generator(random_state), given, first, format or self.format)
 
     def _blocks(
-        self, rows: int | None, rng: Generator, given: Mapping[str, Any] | None, block_rows: int, form: TableFormat
+        self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
     ) -> Iterator[Any]:
-        wanted, done = _checked_rows(self.rows if rows is None else rows), 0
-        while done < wanted:
-            units = self.sample_units(min(block_rows, wanted - done), rng, given=given)
-            yield form.build(self.schema, _Values(self.schema, units, first=done))
-            done += block_rows
+        for done in range(0, rows, size):
+            units = self.sample_units(min(size, rows - done), rng, given=given)
+            yield form.build(self.schema, _Values(self.schema, units, first=first + done))
 
     def sample_units(self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None) -> dict[str, Units]:
         """Draw rows as units of each column."""
@@ -241,9 +262,9 @@ class _Values(Mapping[str, RawColumn]):
         return len(self._schema)
 
 
-def _checked_rows(rows: object) -> int:
+def _checked_rows(rows: object, name: str = "rows") -> int:
     if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
-        raise ParameterError(f"rows ({rows!r}) must be a whole number of at least 1")
+        raise ParameterError(f"{name} ({rows!r}) must be a whole number of at least 1")
     return int(rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,10 @@ class CellModel:
     ) -> Any:
         """Draw rows; see `SyntheticModel.sample`.  Costs nothing: post-processing."""
         return self.model.sample(rows, random_state=random_state, given=given)
+
+    def sample_to(self, path: str | PathLike[str], **options: Any) -> None:
+        """Draw rows into a file; see `SyntheticModel.sample_to`.  Costs nothing: post-processing."""
+        self.model.sample_to(path, **options)
 
     def averages(self, queries: LinearQueries) -> Answers:
         """Return the (k,) averages of queries under the weights.

@@ -1,27 +1,30 @@
-"""A Spark DataFrame as a source of rows that sums where its rows are: only whole numbers come to the driver.
+"""A Spark DataFrame as a source of rows that sums where its rows are, and synthetic rows drawn on the executors.
 
-Rows are encoded once on the executors and kept there, narrow, for the next question.  Every task adds up its part; a
-task that is repeated gives the same sums and is counted once.  Executors need synthdp and pyarrow.
+Only whole numbers come to the driver.  Rows are encoded once and kept there, narrow, for the next question.  Every task
+adds up its part; a task that is repeated gives the same sums and is counted once.  Executors need synthdp and pyarrow.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from synthdp.arrays import AnyArray, Totals
 from synthdp.domain.encoder import RawColumn, encode
 from synthdp.domain.grid import grid_of
-from synthdp.errors import DataError
+from synthdp.errors import DataError, ParameterError
 from synthdp.queries.protocol import Statistic
+from synthdp.randomness import RandomState, generator
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.arrow_columns import read
+from synthdp.tables.format import TableFormat
 from synthdp.tables.source import Bound
 
 COUNTED_ROWS = 1 << 18
@@ -100,6 +103,77 @@ class SparkSource:
             encoded = parts.mapInArrow(_Keeping(schema, bound), ", ".join(columns))
         self._encoded = (schema, unit, encoded.persist(StorageLevel.MEMORY_AND_DISK))
         return self._encoded[2]
+
+
+class Sampler(Protocol):
+    """What draws rows block by block, such as the output of a release."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the rows."""
+        ...
+
+    def sample_blocks(
+        self,
+        rows: int,
+        *,
+        random_state: int,
+        block_rows: int,
+        first: int,
+        format: TableFormat,  # noqa: A002
+    ) -> Iterator[Any]:
+        """Yield rows as tables."""
+        ...
+
+
+def sample_on_spark(
+    session: Any, sampler: Sampler, rows: int, *, partitions: int, random_state: RandomState = None
+) -> Any:
+    """Return a Spark DataFrame of synthetic rows, drawn on the executors, each partition with a seed of its own.
+
+    Parameters
+    ----------
+    session
+        The Spark session.
+    sampler
+        The output of a release.
+    rows
+        Rows in all.
+    partitions
+        Parts of nearly equal size.
+    random_state
+        Seed of the sampling; with the same partitions the rows are the same.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer rows than partitions, or fewer than one partition.
+    """
+    if not 1 <= partitions <= rows:
+        raise ParameterError(f"partitions ({partitions}) must be at least 1 and at most rows ({rows})")
+    seeds = generator(random_state).integers(2**63, size=partitions).tolist()
+    ends = [rows * i // partitions for i in range(partitions + 1)]
+    form = TableFormat.default(sampler.schema, library="pyarrow")
+    example = next(iter(sampler.sample_blocks(1, random_state=0, block_rows=1, first=0, format=form)))
+    parts = session.range(0, partitions, 1, partitions)
+    return parts.mapInArrow(_Drawing(sampler, seeds, ends, form), from_arrow_schema(example.schema))
+
+
+class _Drawing:
+    """Numbers of partitions to their rows."""
+
+    def __init__(self, sampler: Sampler, seeds: Sequence[int], ends: Sequence[int], form: TableFormat) -> None:
+        self._sampler, self._seeds, self._ends, self._form = sampler, tuple(seeds), tuple(ends), form
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                first, stop = self._ends[number], self._ends[number + 1]
+                for table in self._sampler.sample_blocks(
+                    stop - first, random_state=self._seeds[number], block_rows=COUNTED_ROWS, first=first,
+                    format=self._form,
+                ):  # fmt: skip
+                    yield from table.to_batches()
 
 
 class _Encoding:

@@ -13,18 +13,19 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'synt
 
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from rule_models import model_of
 
 from synthdp.domain.discretize import domain_of
-from synthdp.errors import DataError
+from synthdp.errors import DataError, ParameterError
 from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.room import Room
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.total import Total
-from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer
+from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
 from synthdp.schema.schema import Schema
 from synthdp.tables.frames import FrameSource
-from synthdp.tables.spark import SparkSource
+from synthdp.tables.spark import SparkSource, sample_on_spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 SCHEMA = Schema(
@@ -147,3 +148,18 @@ def test_an_error_inside_spark_quotes_no_value(spark):
 def test_something_else_is_no_spark_table():
     with pytest.raises(DataError, match="the table must be a Spark DataFrame, not int"):
         SparkSource(3)
+
+
+def test_synthetic_rows_are_drawn_on_the_executors_and_repeat_by_their_seed(spark):
+    schema = Schema({"id": Identifier(), **SCHEMA})
+    model = model_of(schema)
+    frames = [sample_on_spark(spark, model, 1000, partitions=3, random_state=5).toPandas() for _ in range(2)]
+    assert sorted(frames[0]["id"].astype(int)) == list(range(1, 1001))
+    assert frames[0]["age"].between(0, 90).all()
+    assert set(frames[0]["city"].dropna()) <= {"Oslo", "Rome"}
+    assert frames[0].sort_values("id").reset_index(drop=True).equals(frames[1].sort_values("id").reset_index(drop=True))
+
+
+def test_fewer_rows_than_partitions_are_refused(spark):
+    with pytest.raises(ParameterError, match=r"partitions \(4\) must be at least 1 and at most rows \(3\)"):
+        sample_on_spark(spark, model_of(SCHEMA), 3, partitions=4)
