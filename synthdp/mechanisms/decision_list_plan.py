@@ -95,21 +95,22 @@ def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjace
     adjacency, loss
         What is to be promised.
     """
-    tables = [pattern_table(r, order) for r in range(length + 1)]
-    values = [table.values for table in tables]
+    patterns = [pattern_table(r, order) for r in range(length + 1)]
+    values, errors = [pattern.values for pattern in patterns], [pattern.error for pattern in patterns]
+    stacked = _stacked(values)
     count = np.array(level_sizes(len(variables), order), np.float64)
     candidates = (
         np.ones(order + 1),
-        np.sqrt(least_worst_use(count, _by_order(np.square(_stacked(values)), order))),
-        np.cbrt(count / _by_order(np.abs(_stacked(values)), order).max(axis=0)),
-        1 / np.array([np.abs(_stacked(values)[:, _sizes(length) == i]).max() for i in range(order + 1)]),
+        np.sqrt(least_worst_use(count, _by_order(np.square(stacked), order))),
+        np.cbrt(count / _by_order(np.abs(stacked), order).max(axis=0)),
+        1 / np.array([np.abs(stacked[:, _sizes(length) == i]).max() for i in range(order + 1)]),
     )
     domain = domain_of(decision_list_schema(variables, length=length))
-    error = max(table.error for table in tables[: len(variables) + 1])
+    error = max(errors[: len(variables) + 1])
 
     def plan(weights: FloatArray) -> ListPlan:
         scales = np.maximum(1, np.rint(FINEST_SCALE * weights / weights.max())).astype(int)
-        squares = _by_order(np.square(_stacked(values)), order) @ scales.astype(np.float64) ** 2
+        squares = _by_order(np.square(stacked), order) @ scales.astype(np.float64) ** 2
         row_scale = 0 if adjacency.rows_are_public else max(1, round(math.sqrt(ROW_SHARE * squares.max())))
         statistic = ListCoefficients(domain, len(variables), order, tuple(scales.tolist()), tuple(values), row_scale)
         noise = calibrate(adjacency.sensitivity(statistic), loss, k=statistic.k)
@@ -120,10 +121,10 @@ def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjace
     return min((plan(weights) for weights in candidates), key=lambda plan: plan.stddev)
 
 
-def _stacked(tables: Sequence[FloatArray]) -> FloatArray:
+def _stacked(values: Sequence[FloatArray]) -> FloatArray:
     """Return the coefficients of all patterns of all lengths, (patterns, 2^k), 0 where a list has no such rule."""
-    width = tables[-1].shape[1]
-    return np.vstack([np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables])
+    width = values[-1].shape[1]
+    return np.vstack([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in values])
 
 
 def _by_order(coefficients: FloatArray, order: int) -> FloatArray:
