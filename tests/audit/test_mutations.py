@@ -1,0 +1,40 @@
+"""Every broken build is noticed by a named test; the table is docs/audit/mutations.md."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SPEC = importlib.util.spec_from_file_location("mutations", HERE / "mutations.py")
+mutations = importlib.util.module_from_spec(SPEC)
+sys.modules["mutations"] = mutations
+SPEC.loader.exec_module(mutations)
+
+
+@pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=lambda mutation: mutation.name)
+def test_every_edit_still_applies_and_names_tests_that_exist(mutation, tmp_path):
+    original = (mutations.ROOT / "synthdp" / mutation.file).read_text(encoding="utf-8")
+    copy = tmp_path / "synthdp" / mutation.file
+    copy.parent.mkdir(parents=True)
+    copy.write_text(original, encoding="utf-8")
+    mutation.apply(tmp_path)
+    changed = copy.read_text(encoding="utf-8")
+    assert changed != original
+    compile(changed, mutation.file, "exec")
+    for test in mutation.tests:
+        path, _, name = test.partition("::")
+        assert f"def {name}" in (mutations.ROOT / path).read_text(encoding="utf-8")
+
+
+def test_the_table_in_the_documentation_is_of_these_builds():
+    text = (mutations.ROOT / "docs" / "audit" / "mutations.md").read_text(encoding="utf-8")
+    assert text == mutations.table([True] * len(mutations.MUTATIONS))
+
+
+@pytest.mark.slow
+def test_every_broken_build_is_caught():
+    assert mutations.sound()
+    missed = [mutation.name for mutation in mutations.MUTATIONS if not mutations.caught(mutation)]
+    assert missed == []
