@@ -15,7 +15,7 @@ from sklearn.base import (
 )
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import decode, encode
@@ -26,7 +26,7 @@ from synthdp.randomness import RandomState, generator
 from synthdp.release import SyntheticRelease
 from synthdp.schema.columns import Categorical, Continuous
 from synthdp.schema.schema import Schema
-from synthdp.tables.estimator_input import checked_label, checked_table, is_table
+from synthdp.tables.estimator_input import checked_label, checked_table, is_table, numeric_array
 from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
 
@@ -80,7 +80,7 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             accepts = get_tags(self._inner()).input_tags
             missing = "allow-nan" if accepts.allow_nan else True
             plain = None if accepts.categorical or accepts.string else "numeric"
-            X = validate_data(self, X, dtype=plain, ensure_all_finite=missing)
+            X = numeric_array(self, X, dtype=plain, ensure_all_finite=missing)
         release = SyntheticRelease() if self.release is None else clone(self.release)
         if self.n_rows is not None:
             release.set_params(n_rows=self.n_rows)
@@ -164,7 +164,7 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         """Note the bounds."""
         if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)) or self.degree < 1:
             raise ParameterError(f"degree ({self.degree!r}) must be a whole number of at least 1")
-        X = validate_data(self, X, dtype=np.float64)
+        X = numeric_array(self, X, dtype=np.float64)
         low, high = X.min(axis=0), X.max(axis=0)
         self.lower_ = low if self.lower is None else np.full(X.shape[1], float(self.lower))
         self.upper_ = high if self.upper is None else np.full(X.shape[1], float(self.upper))
@@ -173,7 +173,7 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
     def transform(self, X: Any) -> Any:
         """Return (n, columns × degree) features, all degrees of the first column first."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = numeric_array(self, X, dtype=np.float64, reset=False)
         width = np.where(self.upper_ > self.lower_, self.upper_ - self.lower_, 1.0)
         points = np.clip(2 * (X - self.lower_) / width - 1, -1, 1)
         features = [chebyshev(points[:, j], m) for j in range(X.shape[1]) for m in range(1, self.degree + 1)]
@@ -208,7 +208,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     def fit(self, X: Any, y: Any = None) -> DomainDiscretizer:  # noqa: ARG002
         """Note the schema and the outer form."""
         if self.schema is None:
-            X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+            X = numeric_array(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
             X = checked_table(clone(self), X, reset=True)
             names = getattr(self, "feature_names_in_", X.columns)
             X.columns = list(names)
@@ -263,7 +263,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
     def _table(self, X: Any) -> Any:
         if self.schema is None:
-            X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+            X = numeric_array(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
             X = checked_table(clone(self), X, reset=True)
             X.columns = list(self.schema_)
             return X

@@ -7,6 +7,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
+from narwhals.exceptions import DuplicateError
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -15,6 +16,7 @@ from sklearn.utils.validation import (
     assert_all_finite,
     check_array,
     column_or_1d,
+    validate_data,
 )
 
 from synthdp.errors import DataError
@@ -28,7 +30,10 @@ def is_table(X: Any) -> bool:
     """Say whether ``X`` is a dataframe or a source of rows, rather than an array."""
     if isinstance(X, (Source, pd.DataFrame)):
         return True
-    return nw.from_native(X, pass_through=True) is not X
+    try:
+        return nw.from_native(X, pass_through=True) is not X
+    except DuplicateError:
+        return True
 
 
 def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -47,10 +52,45 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         if hasattr(X, "shape"):
             _check_n_features(estimator, X, reset=reset)
         return X
-    array = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+    array = _checked_array(X, estimator)
     _check_feature_names(estimator, array, reset=reset)
     _check_n_features(estimator, array, reset=reset)
     return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+
+
+def numeric_array(estimator: BaseEstimator, X: Any, **checks: Any) -> Any:
+    """Return ``X`` as scikit-learn's `validate_data` does; what it says of a value that is no number, without the value."""
+    check_dimensions(X)
+    try:
+        return validate_data(estimator, X, **checks)
+    except ValueError as error:
+        if "could not convert" in str(error):
+            raise DataError("X must hold numbers only: give texts to a model that takes them, or encode them") from None
+        raise
+
+
+def check_dimensions(X: Any) -> None:
+    """Refuse what has no rows and columns, before scikit-learn does so with a quotation of the values.
+
+    Raises
+    ------
+    DataError
+        If ``X`` has another number of dimensions than two, or rows of different lengths.
+    """
+    try:
+        dimensions = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
+    except ValueError:
+        raise DataError("X must be a table: its rows have different lengths") from None
+    if dimensions != 2:
+        raise DataError(
+            f"X must be a table with rows and columns, not of {dimensions} dimensions. Reshape your data, for example with "
+            "X.reshape(-1, 1) if it is one column"
+        )
+
+
+def _checked_array(X: Any, estimator: BaseEstimator | None = None) -> Any:
+    check_dimensions(X)
+    return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
 
 
 def checked_label(estimator: BaseEstimator, y: Any, *, classes: bool) -> Any:
@@ -83,7 +123,7 @@ def join_label(X: Any, y: Any) -> tuple[Any, str]:
     if y is None:
         raise DataError("y must hold a label for every row")
     if not is_table(X):
-        array = check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+        array = _checked_array(X)
         X = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
     frame = nw.from_native(X, eager_only=True)
     given = nw.from_native(y, series_only=True, pass_through=True)

@@ -65,6 +65,11 @@ class ParquetSource:
         return tuple(self._schema.names)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is no row at all."""
+        return all(next(_batches(file, [], self._schema), None) is None for file, _ in self._files)
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The files in the order in which they are read."""
         return tuple(str(file) for file, _ in self._files)
