@@ -15,11 +15,13 @@ if TYPE_CHECKING:
         TrigonometricFeatures as TrigonometricFeatures,
     )
     from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals as AdaptiveMarginals
+    from synthdp.mechanisms.automatic import Automatic as Automatic
     from synthdp.mechanisms.decision_list_release import DecisionListRelease as DecisionListRelease
     from synthdp.mechanisms.direct_answers import GaussianAnswers as GaussianAnswers, LaplaceAnswers as LaplaceAnswers
     from synthdp.mechanisms.fourier_marginals import FourierMarginals as FourierMarginals
     from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
     from synthdp.mechanisms.median_mechanism import MedianMechanism as MedianMechanism
+    from synthdp.mechanisms.monomial_release import MonomialRelease as MonomialRelease
     from synthdp.mechanisms.mwem import MWEM as MWEM
     from synthdp.mechanisms.net import NetMechanism as NetMechanism
     from synthdp.mechanisms.parity_release import ParityRelease as ParityRelease
@@ -46,15 +48,12 @@ if TYPE_CHECKING:
         r_of_k as r_of_k,
         symmetric as symmetric,
     )
-    from synthdp.queries.decision_lists import DecisionList as DecisionList
-    from synthdp.queries.gaussian_kernels import GaussianKernels as GaussianKernels
-    from synthdp.queries.questions import (
-        count as count,
-        marginal as marginal,
-        mean as mean,
-        quantile as quantile,
-        smooth as smooth,
+    from synthdp.queries.decision_lists import (
+        DecisionList as DecisionList,
+        decision_list_columns as decision_list_columns,
+        decision_list_schema as decision_list_schema,
     )
+    from synthdp.queries.gaussian_kernels import GaussianKernels as GaussianKernels
     from synthdp.queries.sparse import (
         KeyList as KeyList,
         SparseConjunction as SparseConjunction,
@@ -75,15 +74,19 @@ if TYPE_CHECKING:
     from synthdp.schema.constraints import Forbidden as Forbidden, Implies as Implies, LessEqual as LessEqual
     from synthdp.schema.schema import Schema as Schema
     from synthdp.storage import load as load, save as save
+    from synthdp.tables.csv import CsvSource as CsvSource, write_csv as write_csv
+    from synthdp.tables.format import TableFormat as TableFormat
 
 __version__ = "0.1.0"
 
 _HOME = {
     "AdaptiveMarginals": "synthdp.mechanisms.adaptive_marginals",
     "ApproxDP": "synthdp.privacy.loss",
+    "Automatic": "synthdp.mechanisms.automatic",
     "Boolean": "synthdp.schema.columns",
     "Categorical": "synthdp.schema.columns",
     "Continuous": "synthdp.schema.columns",
+    "CsvSource": "synthdp.tables.csv",
     "Curator": "synthdp.privacy.curator",
     "Datetime": "synthdp.schema.columns",
     "DecisionList": "synthdp.queries.decision_lists",
@@ -105,6 +108,7 @@ _HOME = {
     "LessEqual": "synthdp.schema.constraints",
     "MWEM": "synthdp.mechanisms.mwem",
     "MedianMechanism": "synthdp.mechanisms.median_mechanism",
+    "MonomialRelease": "synthdp.mechanisms.monomial_release",
     "NetMechanism": "synthdp.mechanisms.net",
     "Ordinal": "synthdp.schema.columns",
     "ParityRelease": "synthdp.mechanisms.parity_release",
@@ -124,22 +128,21 @@ _HOME = {
     "StabilityHistogram": "synthdp.mechanisms.stability_histogram",
     "Support": "synthdp.queries.sparse",
     "SyntheticRelease": "synthdp.release",
+    "TableFormat": "synthdp.tables.format",
     "TrainOnSynthetic": "synthdp.estimators",
     "TrigonometricFeatures": "synthdp.estimators",
     "ZCDP": "synthdp.privacy.loss",
     "conjunction": "synthdp.queries.conjunctions",
-    "count": "synthdp.queries.questions",
+    "decision_list_columns": "synthdp.queries.decision_lists",
+    "decision_list_schema": "synthdp.queries.decision_lists",
     "disjunction": "synthdp.queries.conjunctions",
     "exactly_r": "synthdp.queries.conjunctions",
     "load": "synthdp.storage",
-    "marginal": "synthdp.queries.questions",
-    "mean": "synthdp.queries.questions",
-    "quantile": "synthdp.queries.questions",
     "r_of_k": "synthdp.queries.conjunctions",
     "save": "synthdp.storage",
-    "smooth": "synthdp.queries.questions",
     "sparse_conjunction": "synthdp.queries.sparse",
     "symmetric": "synthdp.queries.conjunctions",
+    "write_csv": "synthdp.tables.csv",
 }
 
 __all__ = [
@@ -147,9 +150,11 @@ __all__ = [
     "ZCDP",
     "AdaptiveMarginals",
     "ApproxDP",
+    "Automatic",
     "Boolean",
     "Categorical",
     "Continuous",
+    "CsvSource",
     "Curator",
     "Datetime",
     "DecisionList",
@@ -170,6 +175,7 @@ __all__ = [
     "Ledger",
     "LessEqual",
     "MedianMechanism",
+    "MonomialRelease",
     "NetMechanism",
     "Ordinal",
     "ParityRelease",
@@ -189,22 +195,21 @@ __all__ = [
     "StabilityHistogram",
     "Support",
     "SyntheticRelease",
+    "TableFormat",
     "TrainOnSynthetic",
     "TrigonometricFeatures",
     "__version__",
     "conjunction",
-    "count",
+    "decision_list_columns",
+    "decision_list_schema",
     "disjunction",
     "exactly_r",
     "load",
-    "marginal",
-    "mean",
-    "quantile",
     "r_of_k",
     "save",
-    "smooth",
     "sparse_conjunction",
     "symmetric",
+    "write_csv",
 ]
 
 
