@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from os import PathLike
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -46,6 +47,11 @@ class Release(Generic[OutputT_co]):
 
     def __str__(self) -> str:
         return f"{self.mechanism}: {self.output!r}\n{self.receipt}"
+
+    def _repr_html_(self) -> str:
+        """Return the release for a notebook: what it is, and its receipt, folded."""
+        head = f"<b>{escape(self.mechanism)}</b> <code>{escape(repr(self.output))}</code>"
+        return f"<div>{head}{self.receipt._repr_html_()}</div>"  # noqa: SLF001 - the notebook's protocol
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from synthdp.privacy.adjacency import Adjacency, Neighbors
@@ -97,6 +98,13 @@ class Receipt:
             return UNTRACKED
         numbers = "entry " + ", ".join(map(str, self.entries)) if self.entries else "recorded"
         return f"{numbers} in '{self.ledger}' for data set {self.dataset!r}"
+
+    def _repr_html_(self) -> str:
+        """Return the receipt for a notebook, folded to its promise."""
+        return (
+            f"<details><summary>Privacy receipt: {escape(str(self.total))}, {escape(str(self.adjacency))}</summary>"
+            f"<pre>{escape(str(self))}</pre></details>"
+        )
 
     def groups(self) -> list[tuple[Item, ...]]:
         """Return the items in order, those of one kind together: steps whose first words are the same.
