@@ -89,7 +89,8 @@ def conjunctions(*, n: int = 20_000, k: int = 3_000, d: int = 50, free: int = 8,
         fixed = np.setdiff1d(np.arange(d), open_)
         queries.append(sparse_conjunction(schema, {names[j]: bool(prototype[j]) for j in fixed}))
     table = pd.DataFrame(rows.astype(bool), columns=names)
-    return Setting(f"conjunctions n={n}", table, schema, queries, updates=24 if n <= 20_000 else 150, rounds=40, slots=100_000)
+    updates = 24 if n <= 20_000 else 150  # less noise pays for more of them
+    return Setting(f"conjunctions n={n}", table, schema, queries, updates=updates, rounds=40, slots=100_000)
 
 
 def run(setting: Setting, *, repeat: int) -> Iterator[dict[str, object]]:
@@ -132,6 +133,7 @@ def counts_of_table(table: pd.DataFrame) -> dict[str, int]:
 def _mechanisms(setting: Setting, counts: SparseCounts) -> dict[str, Callable[[Curator], np.ndarray]]:
     queries = setting.queries
     sparsity = max(query.sparsity for query in queries)
+    dimension = min(100_000, 5 * len(setting.table))
 
     def weights(curator: Curator) -> np.ndarray:
         session = SparseWeights(
@@ -157,8 +159,8 @@ def _mechanisms(setting: Setting, counts: SparseCounts) -> dict[str, Callable[[C
 
     return {
         "sparse multiplicative weights": weights,
-        "projection (count sketch, peeled)": once(SparseProjection()),
-        "projection (count sketch)": once(SparseProjection(peel=0.0)),
+        "projection (count sketch, peeled)": once(SparseProjection(dimension)),
+        "projection (count sketch)": once(SparseProjection(dimension, peel=0.0)),
         "stability histogram": once(StabilityHistogram()),
         "sparse MWEM": once(SparseMWEM(queries, rounds=setting.rounds)),
         "direct Gaussian (sensitivity sqrt k)": direct,
