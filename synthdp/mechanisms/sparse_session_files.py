@@ -137,10 +137,12 @@ def _session(document: Mapping[str, Any], arrays: Mapping[str, np.ndarray], cura
         np.asarray(arrays["weights"], np.float64),
         float(document["untouched_weight"]),
     )
-    ends = np.cumsum(arrays["sizes"])[:-1]
-    parts = zip(
-        np.split(arrays["place"], ends), np.split(arrays["values"], ends), arrays["targets"].tolist(), strict=True
-    )
+    ends = np.cumsum(arrays["sizes"]).tolist()
+    parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    measured = [
+        Measured(place=arrays["place"][part], values=arrays["values"][part], target=target)
+        for part, target in zip(parts, arrays["targets"].tolist(), strict=True)
+    ]
     return SparseSession(
         settings=SparseWeights(**settings, spend=loss),
         columns=tuple(document["columns"]),
@@ -150,7 +152,7 @@ def _session(document: Mapping[str, Any], arrays: Mapping[str, np.ndarray], cura
         table=table,
         loss=loss,
         receipt=receipt,
-        measured=[Measured(place=place, values=values, target=target) for place, values, target in parts],
+        measured=measured,
     )
 
 

@@ -134,9 +134,13 @@ def test_a_resumed_session_answers_as_if_it_had_never_been_saved(update, loss, t
     assert curator.remaining is None
 
 
-def test_a_session_goes_on_once_and_where_it_was_opened(tmp_path):
-    _, session = opened()
-    session.ask(STREAM[0])
+@pytest.mark.parametrize("asked", [0, 3])
+def test_a_session_goes_on_once_and_where_it_was_opened(asked, tmp_path, monkeypatch):
+    without_noise(monkeypatch)
+    _, session = opened(accuracy=0.01)
+    for query in STREAM[:asked]:
+        session.ask(query)
+    assert (session.updates > 0) == (asked > 0)
     session.save(tmp_path / "s")
     with pytest.raises(PrivacyError, match="saved"):
         session.ask(STREAM[1])
@@ -147,7 +151,7 @@ def test_a_session_goes_on_once_and_where_it_was_opened(tmp_path):
     with pytest.raises(PrivacyError, match="other neighbours"):
         resume_session(tmp_path / "s", Curator(TABLE, budget=PureDP(1.0)))
     curator = Curator(TABLE, budget=PureDP(1.0), neighbors="replace_one")
-    resume_session(tmp_path / "s", curator)
+    assert resume_session(tmp_path / "s", curator).updates == session.updates
     with pytest.raises(PrivacyError, match="continued already"):
         resume_session(tmp_path / "s", curator)
 
