@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import PrivacyLoss, Spend, loss_of
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
+from synthdp.report import report_page
 from synthdp.sampling import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import Schema
-from synthdp.storage import load, save
+from synthdp.storage import fingerprint, load, save
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
@@ -315,6 +317,19 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         save(self.release_, path)
 
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write a page about the release, from the release alone: publishable, self-contained, without network.
+
+        Parameters
+        ----------
+        path
+            An HTML file.
+        title
+            Of the page.
+        """
+        check_is_fitted(self)
+        write_report(self.release_, path, title=title)
+
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
         """Read a release from a folder."""
@@ -404,3 +419,18 @@ def _assumptions(declared: Schema | None, complete: Schema, rows_are_public: boo
     if complete.constraints:
         lines.append(f"{len(complete.constraints)} rules between columns were declared and hold for all rows")
     return tuple(lines)
+
+
+def write_report(release: Release[Any], path: str | PathLike[str], *, title: str | None = None) -> None:
+    """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    page = report_page(release, fingerprint=fingerprint(release), title=title)
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None

@@ -1,0 +1,132 @@
+"""The privacy card: what a differential-privacy claim must state, field by field, after NIST SP 800-226.
+
+Made from a receipt; as a document for machines, as text, and as rows of the report's page.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.protocol import Release
+from synthdp.privacy.adjacency import Neighbors
+from synthdp.privacy.loss import ApproxDP, PureDP
+from synthdp.privacy.receipt import Receipt
+
+STANDARD = "NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees (2025)"
+
+COMPOSITION = (
+    "All steps are charged to one account whose total was fixed before any row was read; later steps may depend on earlier "
+    "noisy answers (a privacy filter)."
+)
+TRUST = (
+    "Central: one curator held the rows, in the memory of the machine that ran the release, and answered with noise only. "
+    "Timing and memory use are outside the promise."
+)
+
+
+def privacy_card(release: Release[Any], *, fingerprint: str) -> dict[str, Any]:
+    """Return the card as a document.
+
+    Parameters
+    ----------
+    release
+        Whose receipt is shown.
+    fingerprint
+        The release's short name, see `storage.fingerprint`.
+    """
+    receipt = release.receipt
+    return {
+        "standard": STANDARD,
+        "release": fingerprint,
+        "mechanism": release.mechanism,
+        "definition": _definition(receipt),
+        "parameters": _parameters(receipt),
+        "unit_of_privacy": _unit(receipt),
+        "neighbouring_tables": _neighbours(receipt),
+        "attackers_best_odds": receipt.odds,
+        "trust_model": TRUST,
+        "composition": COMPOSITION,
+        "noise": _noise(receipt),
+        "row_count": "public" if receipt.adjacency.rows_are_public else "private; only a noisy estimate is released",
+        "assumptions": list(receipt.assumptions),
+        "notes": list(receipt.notes),
+        "ledger": receipt.record,
+        "software": dict(receipt.versions),
+        "receipt": receipt.to_document(),
+    }
+
+
+def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return the card as titles and lines for a reader."""
+    parameters = ", ".join(f"{name} = {value:g}" for name, value in card["parameters"].items())
+    odds = card["attackers_best_odds"]
+    rows = [
+        ("Promise", [f"{card['definition']}: {parameters}"]),
+        ("Unit of privacy", [card["unit_of_privacy"]]),
+        ("Neighbouring tables", [card["neighbouring_tables"]]),
+        (
+            "Attacker's best odds",
+            [] if odds is None else [f"a 50:50 guess about one unit becomes right at most {odds:.1%} of the time"],
+        ),
+        ("Number of rows", [card["row_count"]]),
+        ("Trust model", [card["trust_model"]]),
+        ("Mechanism", [card["mechanism"]]),
+        ("Noise", card["noise"]),
+        ("Composition", [card["composition"]]),
+        ("Assumed to be public", card["assumptions"]),
+        ("Notes", card["notes"]),
+        ("Ledger", [card["ledger"]]),
+        ("Software", [", ".join(f"{name} {version}" for name, version in card["software"].items())]),
+        ("Release", [card["release"]]),
+        ("Fields after", [card["standard"]]),
+    ]
+    return [(title, lines) for title, lines in rows if lines]
+
+
+def card_text(card: dict[str, Any]) -> str:
+    """Return the card as text."""
+    lines = ["Privacy card"]
+    for title, texts in card_rows(card):
+        lines += [f"  {title if i == 0 else '':<22}{text}" for i, text in enumerate(texts)]
+    return "\n".join(lines)
+
+
+def _definition(receipt: Receipt) -> str:
+    match receipt.total:
+        case PureDP():
+            return "ε-differential privacy"
+        case ApproxDP(_, delta):
+            return "(ε, δ)-differential privacy" if delta else "ε-differential privacy"
+        case _:
+            return f"{type(receipt.total).__name__}"
+
+
+def _parameters(receipt: Receipt) -> dict[str, float]:
+    document = {
+        name: getattr(receipt.total, name) for name in ("epsilon", "delta", "rho", "mu") if hasattr(receipt.total, name)
+    }
+    symbols = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
+    return {symbols[name]: float(value) for name, value in document.items()}
+
+
+def _unit(receipt: Receipt) -> str:
+    adjacency = receipt.adjacency
+    if adjacency.unit is None:
+        return "one row of the table"
+    return f"all rows of one value of column '{adjacency.unit}', at most {adjacency.rows} of them used"
+
+
+def _neighbours(receipt: Receipt) -> str:
+    if receipt.adjacency.neighbors is Neighbors.ADD_REMOVE:
+        return "one of the two has one unit more: whether a unit is there at all is hidden"
+    return "one unit is replaced by any other: what a unit says is hidden, not that it is there"
+
+
+def _noise(receipt: Receipt) -> list[str]:
+    laws = dict.fromkeys(item.mechanism for item in receipt.items)
+    known = {str(law) for law in NoiseLaw}
+    return [
+        f"{law}{', exact and integer, from the operating system entropy, never seeded' if law in known else ''}"
+        for law in laws
+    ]
