@@ -51,7 +51,7 @@ class Release(Generic[OutputT_co]):
     def _repr_html_(self) -> str:
         """Return the release for a notebook: what it is, and its receipt, folded."""
         head = f"<b>{escape(self.mechanism)}</b> <code>{escape(repr(self.output))}</code>"
-        return f"<div>{head}{self.receipt._repr_html_()}</div>"  # noqa: SLF001 - the notebook's protocol
+        return f"<div>{head}{self.receipt._repr_html_()}</div>"
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.
