@@ -115,7 +115,7 @@ def test_twenty_thousand_releases_of_one_count_stay_below_the_claim():
     assert found[0] > 0.6
 
 
-def world_audit(name: str, relation: str, runs: int):
+def world_audit(name: str, relation: str, runs: int, *, confidence: float = 0.999):
     """The bound of one mechanism in the table of its case; a row at the edge against the table without it."""
     case = CASES[name]
     without, with_ = case.world.neighbours("another row", relation)
@@ -126,7 +126,15 @@ def world_audit(name: str, relation: str, runs: int):
         release, _ = case.release(table, relation)
         return matched_score(release, case.world.schema, new=new, old=old)
 
-    return audit(score, (without, with_), name=name, neighbors=relation, claimed=ApproxDP(1.0, 1e-6), runs=runs)
+    return audit(
+        score,
+        (without, with_),
+        name=name,
+        neighbors=relation,
+        claimed=ApproxDP(1.0, 1e-6),
+        runs=runs,
+        confidence=confidence,
+    )
 
 
 MEASURED = [
