@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis as SmoothSynthesis
     from synthdp.mechanisms.sparse_mwem import SparseMWEM as SparseMWEM
     from synthdp.mechanisms.sparse_projection import SparseProjection as SparseProjection
+    from synthdp.mechanisms.sparse_session_files import resume_session as resume_session
     from synthdp.mechanisms.sparse_weights import SparseWeights as SparseWeights
     from synthdp.mechanisms.stability_histogram import StabilityHistogram as StabilityHistogram
     from synthdp.privacy.curator import Curator as Curator
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from synthdp.storage import load as load, save as save
     from synthdp.tables.csv import CsvSource as CsvSource, write_csv as write_csv
     from synthdp.tables.format import TableFormat as TableFormat
+    from synthdp.tables.keys import overlap as overlap
 
 __version__ = "0.1.0"
 
@@ -148,8 +150,10 @@ _HOME = {
     "load": "synthdp.storage",
     "marginal": "synthdp.queries.questions",
     "mean": "synthdp.queries.questions",
+    "overlap": "synthdp.tables.keys",
     "quantile": "synthdp.queries.questions",
     "r_of_k": "synthdp.queries.conjunctions",
+    "resume_session": "synthdp.mechanisms.sparse_session_files",
     "save": "synthdp.storage",
     "smooth": "synthdp.queries.questions",
     "sparse_conjunction": "synthdp.queries.sparse",
@@ -220,8 +224,10 @@ __all__ = [
     "load",
     "marginal",
     "mean",
+    "overlap",
     "quantile",
     "r_of_k",
+    "resume_session",
     "save",
     "smooth",
     "sparse_conjunction",
