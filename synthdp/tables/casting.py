@@ -31,7 +31,8 @@ def nulls(raw: RawColumn) -> BoolArray:
     """Return where a column is missing, (n,)."""
     if isinstance(raw, Labels):
         return np.asarray(raw.codes < 0)
-    return np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
+    missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
+    return missing | np.isnan(raw.values) if raw.values.dtype.kind == "f" else missing
 
 
 def levels_as_text(levels: Sequence[Level]) -> list[str]:
@@ -134,8 +135,9 @@ def decimals(column: Column, raw: Numbers, *, precision: int, scale: int) -> lis
             near = value.quantize(step, ROUND_CEILING)
         return max(-largest, min(near, largest))
 
-    texts = {value: rounded(Decimal(repr(value)), value) for value in set(raw.values.tolist())}
-    return [None if gone else texts[value] for value, gone in zip(raw.values.tolist(), nulls(raw), strict=True)]
+    missing = nulls(raw)
+    exact = {value: rounded(Decimal(repr(value)), value) for value in set(raw.values[~missing].tolist())}
+    return [None if gone else exact[value] for value, gone in zip(raw.values.tolist(), missing, strict=True)]
 
 
 def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
