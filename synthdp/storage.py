@@ -13,6 +13,7 @@ import json
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -311,7 +312,7 @@ def _unpack(packed: bytes) -> dict[str, AnyArray]:
             return {name: arrays[name] for name in arrays.files}
     except FormatError:
         raise
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, MemoryError, NotImplementedError):
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError, NotImplementedError):
         raise FormatError(f"{ARRAYS} is not a valid array file") from None
 
 
