@@ -26,7 +26,7 @@ from synthdp.randomness import RandomState, generator
 from synthdp.release import SyntheticRelease
 from synthdp.schema.columns import Categorical, Continuous
 from synthdp.schema.schema import Schema
-from synthdp.tables.estimator_input import checked_label, checked_table, is_table, numeric_array
+from synthdp.tables.estimator_input import checked_label, checked_table, is_table, numeric_array, without_columns
 from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
 
@@ -96,27 +96,27 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """Return the model's predictions for real rows."""
         check_is_fitted(self)
-        return self.estimator_.predict(X)
+        return self.estimator_.predict(self._trained_columns(X))
 
     @available_if(_estimator_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """Return the model's class probabilities for real rows."""
         check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return self.estimator_.predict_proba(self._trained_columns(X))
 
     @available_if(_estimator_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         """Return the model's decision function for real rows."""
         check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        return self.estimator_.decision_function(self._trained_columns(X))
 
     @available_if(_estimator_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the model's score on real rows; this reads them without privacy."""
         check_is_fitted(self)
         if sample_weight is None:
-            return float(self.estimator_.score(X, y))
-        return float(self.estimator_.score(X, y, sample_weight=sample_weight))
+            return float(self.estimator_.score(self._trained_columns(X), y))
+        return float(self.estimator_.score(self._trained_columns(X), y, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Tags:
         """Take over what the model says of itself, with noise in its scores."""
@@ -133,6 +133,15 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.non_deterministic = True
         return tags
+
+    def _trained_columns(self, X: Any) -> Any:
+        """Leave out columns that the release left out, such as the privacy unit: the model never saw them."""
+        left_out = getattr(self.release_, "feature_names_in_", ())
+        trained = getattr(self.estimator_, "feature_names_in_", None)
+        if trained is None or not is_table(X):
+            return X
+        unknown = [name for name in left_out if name not in trained]
+        return without_columns(X, unknown)
 
     def _inner(self) -> Any:
         if self.estimator is not None:

@@ -335,6 +335,11 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Read a release from a folder."""
         return load(path)
 
+    def _html_repr(self) -> str:
+        """Return scikit-learn's diagram, with the receipt after a fit."""
+        diagram = str(super()._html_repr())
+        return diagram + self.receipt_._repr_html_() if hasattr(self, "receipt_") else diagram
+
     def __sklearn_tags__(self) -> Tags:
         """Say what scikit-learn may expect: any values, and other rows at every fit."""
         tags = super().__sklearn_tags__()

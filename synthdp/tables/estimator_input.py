@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -146,6 +147,13 @@ def join_label(X: Any, y: Any) -> tuple[Any, str]:
     if len(series) != len(frame):
         raise DataError("y must hold a label for every row of X")
     return frame.with_columns(series.alias(label)).to_native(), label
+
+
+def without_columns(X: Any, names: Sequence[str]) -> Any:
+    """Return a dataframe without some columns; those that it lacks are no matter."""
+    frame = nw.from_native(X, eager_only=True)
+    present = [name for name in names if name in frame.columns]
+    return frame.drop(present).to_native() if present else X
 
 
 def split_label(table: Any, label: str, *, like: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -166,6 +167,9 @@ def test_a_release_shows_itself_in_a_notebook_and_nothing_of_a_name_is_run() -> 
         assert "<script>" not in shown
         assert "Privacy receipt: ε = 1" in shown
         assert len(shown) < 5000
+    assert "Privacy receipt" not in SyntheticRelease(schema=schema)._repr_html_()
+    assert "Privacy receipt" in release._repr_html_()
+    assert "<script>alert" not in release._repr_html_()
     assert "adaptive marginals" in release.release_._repr_html_()
 
 
@@ -212,6 +216,19 @@ def test_weights_of_rows_reach_the_score_by_metadata_routing(routing: bool) -> N
             table[["age"]]
         )
         assert pipe.transform(table[["age"]]).shape == (600, 1)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_model_is_asked_about_real_rows_with_the_columns_that_the_release_left_out(library: str) -> None:
+    table = people().assign(person=[f"p{i // 2}" for i in range(1500)], note="x")
+    given = {"pandas": lambda frame: frame, "polars": pl.from_pandas}[library](table)
+    X, y = given[["age", "x", "person", "note"]], given["city"]
+    release = SyntheticRelease(schema=PLAIN, epsilon=3, privacy_unit="person", max_rows_per_unit=2)
+    model = TrainOnSynthetic(HistGradientBoostingClassifier(max_iter=10), release).fit(X, y)
+    assert list(model.feature_names_in_) == ["age", "x"]
+    assert (model.predict(X) == np.asarray(y)).mean() > 0.8
+    assert model.predict_proba(X.head(3)).shape == (3, 2)
+    assert model.score(X, y) > 0.8
 
 
 def test_cross_validation_routes_weights_to_the_score() -> None:
