@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         TrainOnSynthetic as TrainOnSynthetic,
         TrigonometricFeatures as TrigonometricFeatures,
     )
+    from synthdp.evaluate import nonprivate_evaluate as nonprivate_evaluate
     from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals as AdaptiveMarginals
     from synthdp.mechanisms.automatic import Automatic as Automatic
     from synthdp.mechanisms.decision_list_release import DecisionListRelease as DecisionListRelease
@@ -151,6 +152,7 @@ _HOME = {
     "marginal": "synthdp.queries.questions",
     "mean": "synthdp.queries.questions",
     "overlap": "synthdp.tables.keys",
+    "nonprivate_evaluate": "synthdp.evaluate",
     "quantile": "synthdp.queries.questions",
     "r_of_k": "synthdp.queries.conjunctions",
     "resume_session": "synthdp.mechanisms.sparse_session_files",
@@ -224,6 +226,7 @@ __all__ = [
     "load",
     "marginal",
     "mean",
+    "nonprivate_evaluate",
     "overlap",
     "quantile",
     "r_of_k",
