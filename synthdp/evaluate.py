@@ -101,7 +101,7 @@ MEANING = {
     "correlation": "mean absolute difference of correlations of numeric columns",
     "smooth": "worst error of smooth queries (Gaussian kernels of width 2 to 10)",
     "sharp": "worst error of sharper queries (Gaussian kernels of width 0.5 and 1)",
-    "pmse_ratio": "propensity: pMSE over its expectation for tables of one law (1 is ideal)",
+    "pmse_ratio": "propensity: pMSE over its expectation for two samples of one law (1 is ideal)",
     "auc": "AUC on real rows of boosting trained on synthetic rows (larger is better)",
     "auc_real": "the same trained on real rows",
     "closest_synthetic": "median distance of a synthetic row to the closest real one",
@@ -262,7 +262,8 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
     """Return the mean squared error of propensities over what two tables of one law would give (Snoke et al. 2018).
 
     A logistic regression on standardised numbers and indicators of the levels tells real from synthetic rows; under one
-    law its pMSE has expectation (k - 1) (1 - c)^2 c / N for k parameters and a share c of synthetic rows.
+    law its pMSE has expectation k (1 - c) c / N for k slopes and a share c of synthetic rows, when both tables are fresh
+    samples (Snoke's (1 - c)^2 c is for rows drawn from a model fitted to the real table at hand).
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -277,7 +278,7 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # redundant indicators have no single best weight
         scores = LogisticRegression(C=1e4, max_iter=300).fit(x, label).predict_proba(x)[:, 1]
-    expected = np.linalg.matrix_rank(x.T @ x) * (1 - share) ** 2 * share / len(label)
+    expected = np.linalg.matrix_rank(x.T @ x) * (1 - share) * share / len(label)
     return float(np.mean((scores - share) ** 2) / max(expected, 1e-300))
 
 
@@ -394,7 +395,8 @@ def _unit_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
             columns.append(np.nan_to_num((x - lower) / (upper - lower), nan=-1.0))
         else:
             levels = list(getattr(column, "levels", None) or (False, True))
-            columns.append(10.0 * (1 + pd.Categorical(table[name], categories=levels).codes))
+            codes = pd.Categorical(table[name], categories=levels).codes
+            columns.append(np.asarray(10.0 * (1 + codes.astype(np.float64)), np.float64))
     return np.ascontiguousarray(np.column_stack(columns))
 
 
