@@ -49,6 +49,9 @@ class OneLine(click.Group):
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(0)
+            except OSError as error:
+                click.echo(f"synthdp: '{error.filename}' cannot be used: {error.strerror}", err=True)
+                ctx.exit(2)
 
 
 @click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -15,7 +15,8 @@ REGRESSIONS = {
     "expression": [b"(" * 5000, b"not " * 5000, b"x == " + b"9" * 5000],
     "schema_json": [b"[" * 50_000, b'{"synthdp_schema": 1e999}', b'{"a": ' * 20_000],
     "csv_file": [b"", b"\xef\xbb\xbf", b"n\n" + b'"' * 9999, b"n,n\n1,2\n", b"n\n" + b"9" * 10_000],
-    "options": [b"sample", b"release --epsilon nan", b"ledger . --cap -1"],
+    "options": [b"sample", b"release --epsilon nan", b"ledger . --cap -1", b"ledger " + b"9" * 400],
+    "release_json": [fuzz.SEEDS["release_json"][0].replace(b'"n",\n    "int64"', b'"nobody",\n    "int64"')],
 }
 
 
