@@ -32,7 +32,7 @@ def generator(random_state: RandomState = None) -> Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
-        return np.random.Generator(random_state._bit_generator)
+        return np.random.Generator(random_state._bit_generator)  # noqa: SLF001 - scikit-learn hands it on
     if random_state is None or (isinstance(random_state, (int, np.integer)) and random_state >= 0):
         return np.random.default_rng(random_state)
     raise ParameterError("random_state must be None, a non-negative integer or a numpy Generator")

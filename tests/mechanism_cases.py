@@ -14,6 +14,7 @@ from synthdp import (
     MWEM,
     AdaptiveMarginals,
     ApproxDP,
+    Automatic,
     Boolean,
     Categorical,
     Continuous,
@@ -183,13 +184,14 @@ CASES: dict[str, Case] = {
     "SmoothSynthesis exact": Case(
         NUMBERS, lambda **o: SmoothSynthesis(variant="exact", smoothness=3, columns=("x",), **o)
     ),
-    "StabilityHistogram": Case(KEYS, lambda **o: StabilityHistogram(**o)),
+    "StabilityHistogram": Case(KEYS, StabilityHistogram),
     "SparseWeights": Case(KEYS, lambda **o: SparseWeights(max_updates=5, **o), _online(SPARSE)),
     "SparseWeights paper": Case(KEYS, lambda **o: SparseWeights(max_updates=5, update="paper", **o), _online(SPARSE)),
     "SparseProjection": Case(KEYS, lambda **o: SparseProjection(64, **o)),
     "SparseProjection signs": Case(KEYS, lambda **o: SparseProjection(64, projection="signs", peel=0.0, **o)),
     "SparseMWEM": Case(KEYS, lambda **o: SparseMWEM(SPARSE, rounds=3, **o)),
-    "AdaptiveMarginals": Case(BITS, lambda **o: AdaptiveMarginals(**o)),
+    "AdaptiveMarginals": Case(BITS, AdaptiveMarginals),
+    "Automatic": Case(NUMBERS, Automatic),
     "L1Fit": Case(BITS, lambda **o: L1Fit(support=50, **o)),
     "L1Fit trigonometric": Case(NUMBERS, lambda **o: L1Fit(basis="trigonometric", support=50, **o)),
 }

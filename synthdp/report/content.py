@@ -127,14 +127,13 @@ def expected_errors(
         return []
     bootstrap = Bootstrap(direct, random_state, size=REPLICATES)
     rng = generator(random_state)
+    drawn = [
+        (replicate.codes, replicate.fitted.sample(len(replicate.codes), rng)) for replicate in bootstrap.replicates
+    ]
     views = []
     for order in range(1, min(3, len(model.domain)) + 1):
         cliques = _some_cliques(model.domain.shape, order, rng)
-        found = [
-            _distance(replicate.codes, replicate.fitted.sample(len(replicate.codes), rng), model.domain.shape, clique)
-            for replicate in bootstrap.replicates
-            for clique in cliques
-        ]
+        found = [_distance(*pair, model.domain.shape, clique) for pair in drawn for clique in cliques]
         if found:
             distance = float(np.mean([tv for tv, _ in found]))
             spread = float(np.mean([spread for _, spread in found]))

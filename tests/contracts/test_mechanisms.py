@@ -60,7 +60,7 @@ def test_what_is_not_covered_is_refused_before_a_row_is_read(name):
 def test_no_value_of_a_row_is_shown_nor_kept(name):
     """A value that only one row has: in no text, no field and no byte of the release."""
     case = CASES[name]
-    _, table = case.world.neighbours(sorted(case.world.strange)[0], "add_remove")
+    _, table = case.world.neighbours(min(case.world.strange), "add_remove")
     table.iloc[-1, 0] = CANARY
     release, warned = case.release(table)
     texts = [*warned, repr(release), str(release), repr(release.output), str(release.receipt), outputs(release)]

@@ -15,7 +15,15 @@ ROOT = Path(__file__).parents[2]
 def test_a_tiny_run_writes_its_records_and_the_table_of_their_means(tmp_path, part):
     out = tmp_path / "results.jsonl"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(ROOT / "benchmarks/utility/flagship.py"), "--tiny", "--part", part, "--out", str(out)]
+    command = [
+        sys.executable,
+        str(ROOT / "benchmarks/utility/flagship.py"),
+        "--tiny",
+        "--part",
+        part,
+        "--out",
+        str(out),
+    ]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert {"synthdp", "independent"} <= {record["method"] for record in records}

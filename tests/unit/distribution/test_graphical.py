@@ -3,8 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from joint_tables import all_rows, joint_logits, joint_table, margin, models, subsets
 
 from synthdp.distribution.clique_tables import cell_index, contingency

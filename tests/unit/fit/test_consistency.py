@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from joint_tables import all_rows, graphs, margin
 
 from synthdp.distribution.clique_tables import NoisyTable, cell_index, contingency, table_size

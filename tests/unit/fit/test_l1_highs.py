@@ -7,8 +7,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 from contracts.fit_problems import constructed
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit import l1_highs

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from joint_tables import all_rows, graphs, joint_table, margin
 from scipy.optimize import approx_fprime, minimize
 

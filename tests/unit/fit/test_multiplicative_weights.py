@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contracts.fit_problems import constructed
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from synthdp.errors import ParameterError
 from synthdp.fit.l1_highs import L1Highs

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from small_worlds import answers, binary_world, labelled_world, largest_change
 
 from synthdp.domain.discretize import domain_of
