@@ -155,7 +155,7 @@ class Room:
         for known, store in self._codes:
             if known is domain:
                 return (codes for (codes,) in store.blocks())
-        store = Store(memory=MEMORY_BYTES // 2)
+        store = Store(memory=MEMORY_BYTES // CACHED_DOMAINS)
         for block in self._encoded().blocks():
             store.add([domain.codes(dict(zip(self.schema.names, block, strict=True)))])
         for _, old in self._codes[CACHED_DOMAINS - 1 :]:

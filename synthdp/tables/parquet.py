@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
@@ -177,16 +176,24 @@ def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
         found = _schema(file)
         if not _same(found, pa.schema([expected.field(name) for name in found.names if name in expected.names])):
             raise DataError(f"'{file}' has changed its columns or types since the source was made")
-        if _format(file) == "stream":
-            with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
-                for batch in reader:
-                    for start in range(0, batch.num_rows, BLOCK_ROWS):
-                        yield batch.slice(start, BLOCK_ROWS).select(list(names))
-            return
-        scanner = ds.dataset(str(file), format=_format(file)).scanner(
-            columns=list(names), batch_size=BLOCK_ROWS, batch_readahead=2, fragment_readahead=1
-        )
-        yield from (batch for batch in scanner.to_batches() if batch.num_rows)
+        match _format(file):
+            case "stream":
+                with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
+                    for batch in reader:
+                        yield from _slices(batch.select(list(names)))
+            case "ipc":
+                with pa.memory_map(str(file)) as mapped, ipc.open_file(mapped) as reader:
+                    for i in range(reader.num_record_batches):
+                        yield from _slices(reader.get_batch(i).select(list(names)))
+            case _:  # one row group at a time: buffered ahead, the whole file would come to lie in memory
+                with pq.ParquetFile(file, pre_buffer=False, memory_map=False) as parquet:
+                    for batch in parquet.iter_batches(BLOCK_ROWS, columns=list(names)):
+                        yield from _slices(batch)
+
+
+def _slices(batch: Any) -> Iterator[Any]:
+    for start in range(0, batch.num_rows, BLOCK_ROWS):
+        yield batch.slice(start, BLOCK_ROWS)
 
 
 class _Reading:
@@ -201,5 +208,7 @@ class _Reading:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if isinstance(error, FileNotFoundError):
             raise DataError(f"there is no file '{self._file}'") from None
+        if isinstance(error, MemoryError):
+            return
         if isinstance(error, (OSError, pa.ArrowException, EOFError)):
             raise DataError(f"'{self._file}' cannot be read: it is cut short, damaged or of another format") from None
