@@ -34,8 +34,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.mechanisms.protocol import Release
-from synthdp.privacy.loss import from_document as loss_from_document
-from synthdp.privacy.loss import to_document as loss_to_document
+from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import Statistic

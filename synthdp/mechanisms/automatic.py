@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from synthdp.domain.discretize import domain_of
@@ -75,10 +75,11 @@ class Automatic:
             rows = float(account.measure(total, spend=loss.fraction(TOTAL_SHARE), step="number of rows").answers[0])
             left = Remaining()
         smooth = rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
-        if smooth:
-            return SmoothSynthesis(spend=left).release(account, random_state=random_state)
-        chosen = AdaptiveMarginals(self.workload, target=self.target, spend=left, on_progress=self.on_progress)
-        return chosen.release(account, random_state=random_state)
+        chosen: SmoothSynthesis | AdaptiveMarginals = SmoothSynthesis(spend=left)
+        if not smooth:
+            chosen = AdaptiveMarginals(self.workload, target=self.target, spend=left, on_progress=self.on_progress)
+        release = chosen.release(account, random_state=random_state)
+        return replace(release, loss=loss, receipt=curator.receipt(total=loss))  # the number of rows was paid for too
 
 
 def may_be_smooth(schema: Schema) -> bool:
