@@ -267,20 +267,31 @@ class Asker:
     def _woodruff(self, j: int, column: Column, shares: FloatArray, inside: BoolArray) -> tuple[FloatArray, ...]:
         """Return quantiles and the ends of their intervals: the quantiles of q -/+ 1.96 standard errors of F(quantile)."""
         values, _ = unit_values(column)
-        order = np.flatnonzero(inside)
-        order = order[np.argsort(values[order], kind="stable")]
-        leaf = self.model.refinements[j].fine.cells_of(np.arange(len(inside), dtype=np.uint32)).astype(np.int64)
-        ends = np.flatnonzero(np.append(leaf[order][1:] != leaf[order][:-1], True))  # last unit of each run of a leaf
-        steps = np.zeros((len(ends) + 1, len(inside)))
-        for row, end in enumerate(ends, start=1):
-            steps[row, order[: end + 1]] = 1.0
-        counts, _ = self._one_way(j, steps)
+        leaves = self.direct.leaves(j)
+        if leaves is None:
+            raise ParameterError("the release keeps no noisy table of this column")
+        axis = self.model.refinements[j].fine
+        share = leaf_means(axis, inside.astype(np.float64))
+        by_value = np.flatnonzero(inside)
+        by_value = by_value[np.argsort(values[by_value], kind="stable")]
+        leaf = axis.cells_of(by_value.astype(np.uint32)).astype(np.int64)
+        found, first = np.unique(leaf, return_index=True)
+        found = found[np.argsort(first, kind="stable")]  # leaves by their least value
+        rank = np.zeros(axis.size, np.int64)
+        rank[found] = np.arange(len(found))
+        order = by_value[np.argsort(rank[leaf], kind="stable")]
+        share, expected = share[found], leaves.counts[found]
+        counts = np.append(0.0, np.cumsum(share * expected))
         rows = max(float(counts[-1]), 1.0)
         cumulative = np.clip(np.maximum.accumulate(counts / rows), 0.0, 1.0)
-        _, error = self._one_way(j, (steps - cumulative[:, None] * steps[-1]) / rows)
+        below = np.tri(len(found) + 1, len(found), -1) - cumulative[:, None]
+        weights = below * share / rows
+        variance = np.einsum("ij,ij->i", weights @ leaves.covariance[np.ix_(found, found)], weights)
+        variance += (below / rows) ** 2 @ (np.maximum(expected, 0.0) * share * (1 - share))
+        error = np.sqrt(np.maximum(variance, 0.0))
         at_share = np.interp(shares, cumulative, error)
         half = float(ndtri(0.5 + LEVEL / 2)) * at_share
-        place = np.concatenate([[0], ends + 1]).astype(np.float64)
+        place = np.append(0, np.cumsum(np.bincount(rank[leaf], minlength=len(found)))).astype(np.float64)
 
         def invert(share: FloatArray) -> FloatArray:
             reached = np.clip(np.searchsorted(cumulative, share), 1, len(cumulative) - 1)
