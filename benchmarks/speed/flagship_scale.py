@@ -118,7 +118,8 @@ def run_case(rows: int, columns: int, epsilon: float) -> dict[str, object]:
     return {
         "case": "flagship", "rows": rows, "columns": columns, "epsilon": epsilon,
         "release_seconds": round(released - start, 2), "sample_seconds": round(sampled - released, 2),
-        "seconds": round(sampled - start, 2), "cpu_seconds": round(used, 2), "microseconds_per_row": round(1e6 * (sampled - start) / rows, 2),
+        "seconds": round(sampled - start, 2), "cpu_seconds": round(used, 2),
+        "microseconds_per_row": round(1e6 * (sampled - start) / rows, 2),
         "peak_mib": round(peak), "input_mib": round(before), "edge_tv": round(error, 4),
         "independent_edge_tv": round(independent, 4),
     }  # fmt: skip
