@@ -62,7 +62,10 @@ _STEEPEST = 500.0
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Which moments are measured: all products of at most ``order`` cosines of total degree at most ``degree``."""
+    """Which moments are measured: all products of at most ``order`` cosines of total degree at most ``degree``.
+
+    Costs nothing: a plan.
+    """
 
     degree: int
     order: int
