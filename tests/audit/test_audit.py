@@ -160,7 +160,7 @@ def test_the_matched_score_tells_a_table_with_the_row_from_one_without_it(name, 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", MEASURED)
 def test_no_mechanism_is_seen_above_its_claim(name, relation):
-    assert world_audit(name, relation, 300).holds
+    assert world_audit(name, relation, 60).holds
 
 
 def test_the_tables_of_the_audit_differ_in_one_row():
