@@ -76,15 +76,16 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             If there is no label for every row.
         """
         y = checked_label(self, y, classes=is_classifier(self))
+        accepts = get_tags(self._inner()).input_tags
         if not is_table(X):
-            accepts = get_tags(self._inner()).input_tags
             missing = "allow-nan" if accepts.allow_nan else True
             plain = None if accepts.categorical or accepts.string else "numeric"
             X = numeric_array(self, X, dtype=plain, ensure_all_finite=missing)
         release = SyntheticRelease() if self.release is None else clone(self.release)
         if self.n_rows is not None:
             release.set_params(n_rows=self.n_rows)
-        rows, labels = release.fit_resample(X, y, label=Categorical() if is_classifier(self) else Continuous())
+        kind = Categorical() if is_classifier(self) else Continuous()
+        rows, labels = release.fit_resample(X, y, label=kind, nullable=accepts.allow_nan)
         self.release_ = release
         self.estimator_ = clone(self._inner()).fit(rows, labels)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):

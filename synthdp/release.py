@@ -37,7 +37,7 @@ from synthdp.storage import fingerprint, load, save
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
-from synthdp.tables.infer import infer_schema
+from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
 
 LARGE_EPSILON = 5.0
@@ -224,7 +224,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.release_ = replace(self.release_, receipt=self.receipt_)
         return self.sample(len(np.asarray(y)))
 
-    def fit_resample(self, X: Any, y: Any, *, label: Column | None = None) -> tuple[Any, Any]:
+    def fit_resample(self, X: Any, y: Any, *, label: Column | None = None, nullable: bool = True) -> tuple[Any, Any]:
         """Release rows and their labels together, and return synthetic rows and labels.
 
         For pipelines of imbalanced-learn, in which the later steps are trained on what this returns.
@@ -237,6 +237,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             A label for every row.  Its name, or ``"target"``, may be a column of the schema.
         label
             What a label may be, if the schema does not say; default: classes, discovered under ``domain_budget``.
+        nullable
+            Without a schema: whether synthetic values may be missing, for models that take none.
 
         Returns
         -------
@@ -249,6 +251,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace(
                 {name: label or Categorical()}
             )
+            schema = schema if nullable else without_nulls(schema)
         elif name not in schema:
             schema = schema.extended({name: label or Categorical()})
         model.set_params(schema=schema)

@@ -128,7 +128,8 @@ def _with_bounds(room: Room, name: str, column: Column, loss: PureDP, spend: Spe
     width = (upper - lower) / PARTS
 
     def part(values: FloatArray) -> FloatArray:
-        return np.clip(np.floor((values - lower) / width), 0, PARTS - 1)
+        with np.errstate(over="ignore"):  # a warning would tell of one far value
+            return np.clip(np.floor((values - lower) / width), 0, PARTS - 1)
 
     counts, stddev = _noisy_histogram(room, name, part, PARTS, half, spend, step=f"discovered bounds: {name}")
     filled = np.flatnonzero(counts > stddev)

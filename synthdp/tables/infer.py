@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from synthdp.errors import SchemaError
 from synthdp.schema.schema import Schema
 from synthdp.tables.frames import FrameSource
 from synthdp.tables.source import Source
+
+
+def without_nulls(schema: Schema) -> Schema:
+    """Return a schema in which no value may be missing."""
+    return schema.replace({name: replace(column, nullable=False) for name, column in schema.items() if column.nullable})
 
 
 def infer_schema(source: Source, *, without: str | None = None) -> Schema:
