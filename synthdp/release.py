@@ -287,7 +287,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(self.schema_.names, dtype=object)
 
     def sample(
-        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
+        self,
+        rows: int | None = None,
+        *,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        method: str = "systematic",
     ) -> Any:
         """Draw synthetic rows; free, as often as wanted.
 
@@ -299,10 +304,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Seed; default: the estimator's.
         given
             Values that the rows must have, by column; see `SyntheticModel.sample`.
+        method
+            ``"systematic"``, or ``"multinomial"`` for independent rows.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
-        return self._outer(self.release_.sample(rows, random_state=generator(seed), given=given))
+        return self._outer(self.release_.sample(rows, random_state=generator(seed), given=given, method=method))
 
     def answer(self, question: Any) -> Any:
         """Answer a question with its error bar, as a DataFrame; free, as often as wanted.

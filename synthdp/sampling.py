@@ -81,6 +81,7 @@ class SyntheticModel:
         *,
         random_state: RandomState = None,
         given: Mapping[str, Any] | None = None,
+        method: str = "systematic",
         format: TableFormat | None = None,  # noqa: A002 - the word users know
     ) -> Any:
         """Draw rows, by systematic sampling: counts differ from their expectation by less than independent draws' would.
@@ -95,15 +96,20 @@ class SyntheticModel:
             Values that the rows must have, by column: one value, a list of values, or ``(lower, upper)`` for an ordered
             column, both inclusive, with ``None`` for no end; ``None`` alone is the missing value.  The rows have the
             model's conditional law: nothing is drawn and rejected, except to keep rules that cut through a cell.
+        method
+            ``"systematic"``, or ``"multinomial"`` for independent rows.
         format
             Another outer form.
 
         Raises
         ------
         ParameterError
-            If ``rows`` is below 1, or ``given`` names no column or a combination of probability 0.
+            If ``method`` is another, ``rows`` is below 1, or ``given`` names no column or a combination of probability 0.
         """
-        units = self.sample_units(self.rows if rows is None else rows, generator(random_state), given=given)
+        if method not in ("systematic", "multinomial"):
+            raise ParameterError(f"method ({method!r}) must be 'systematic' or 'multinomial'")
+        wanted, rng = self.rows if rows is None else rows, generator(random_state)
+        units = self.sample_units(wanted, rng, given=given, independent=method == "multinomial")
         return (format or self.format).build(self.schema, _Values(self.schema, units))
 
     def sample_to(
@@ -168,15 +174,17 @@ class SyntheticModel:
             units = self.sample_units(min(size, rows - done), rng, given=given)
             yield form.build(self.schema, _Values(self.schema, units, first=first + done))
 
-    def sample_units(self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None) -> dict[str, Units]:
+    def sample_units(
+        self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None, independent: bool = False
+    ) -> dict[str, Units]:
         """Draw rows as units of each column."""
         rows = _checked_rows(rows)
         allowed = {name: self._allowed(name, value) for name, value in (given or {}).items()}
-        units, wrong = self._draw(rows, rng, allowed)
+        units, wrong = self._draw(rows, rng, allowed, independent)
         for _ in range(REPLACEMENTS):
             if not len(wrong):
                 return units
-            fresh, broken = self._draw(max(2 * len(wrong), FEWEST_REPLACED), rng, allowed)
+            fresh, broken = self._draw(max(2 * len(wrong), FEWEST_REPLACED), rng, allowed, independent)
             good = np.setdiff1d(np.arange(len(fresh[self.domain.names[0]])), broken)[: len(wrong)]
             _copy(fresh, good, units, wrong[: len(good)])
             wrong = wrong[len(good) :]
@@ -188,18 +196,21 @@ class SyntheticModel:
         _copy(units, rng.choice(good, len(wrong)), units, wrong)
         return units
 
-    def _draw(self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray]) -> tuple[dict[str, Units], IntArray]:
+    def _draw(
+        self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray], independent: bool
+    ) -> tuple[dict[str, Units], IntArray]:
         """Draw rows and mend them within their cells; also which ones still break a rule."""
         evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
         try:
-            codes = self.distribution.sample(rows, rng, given=evidence or None)
+            codes = self.distribution.sample(rows, rng, given=evidence or None, independent=independent)
         except ImpossibleEvidenceError:
             names = " and ".join(repr(name) for name in allowed)
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
         seeds = rng.integers(2**63, size=len(self.domain))
 
         def units_of(j: int) -> Units:
-            return self._refine(j, codes[:, j], generator(int(seeds[j])), allowed.get(self.domain.names[j]))
+            mask, own = allowed.get(self.domain.names[j]), generator(int(seeds[j]))
+            return self._refine(j, codes[:, j], own, mask, independent=independent)
 
         with ThreadPoolExecutor(WORKERS) as pool:
             units = dict(zip(self.domain.names, pool.map(units_of, range(len(self.domain))), strict=True))
@@ -233,11 +244,13 @@ class SyntheticModel:
         part = np.bincount(refinement.coarse_cell, weights=refinement.weights * share)
         return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
-    def _refine(self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None) -> Units:
+    def _refine(
+        self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None, *, independent: bool = False
+    ) -> Units:
         """Draw units of column ``j`` for rows in these coarse cells."""
         refinement = self.refinements[j]
         table = refinement.table(None if allowed is None else self._fine_share(j, allowed))
-        fine = draw_within_groups(table, cells, rng)
+        fine = draw_within_groups(table, cells, rng, independent=independent)
         if allowed is None:
             return refinement.fine.units_in(fine, rng)
         return _units_among(allowed, refinement, fine, rng)

@@ -20,7 +20,7 @@ from synthdp.distribution.clique_tables import (
     contingency,
 )
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
-from synthdp.distribution.systematic import systematic_counts
+from synthdp.distribution.systematic import multinomial_counts, systematic_counts
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 
@@ -79,7 +79,7 @@ class Explicit:
         mean: FloatArray = self.weights @ features
         return mean
 
-    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None) -> Codes:
+    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
         """Repeat the support points by controlled rounding, and shuffle; see `Distribution.sample`.
 
         The points are taken in lexicographic order, so that the count of each listed point, and of each set
@@ -94,7 +94,8 @@ class Explicit:
         if not points.size:
             raise impossible(given or {})
         points = points[_lexicographic(self.codes[points], self.shape)]
-        counts = systematic_counts(weights[points][None, :], np.array([rows]), rng)[0]
+        rounding = multinomial_counts if independent else systematic_counts
+        counts = rounding(weights[points][None, :], np.array([rows]), rng)[0]
         drawn = np.repeat(points, counts)
         rng.shuffle(drawn)
         sampled = np.empty((rows, len(self.shape)), self.codes.dtype, order="F")

@@ -146,7 +146,7 @@ class Graphical:
         except ParameterError:
             raise impossible(given) from None
 
-    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None) -> Codes:
+    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
         """Draw rows from the roots outwards, systematically in each separator cell; see `Distribution.sample`.
 
         Among the rows that share a separator cell, the count of each combination of a node's other columns
@@ -155,13 +155,14 @@ class Graphical:
         """
         check_rows(rows)
         if given:
-            return self.condition(given).sample(rows, rng)
+            return self.condition(given).sample(rows, rng, independent=independent)
         codes = np.empty((rows, len(self.shape)), codes_dtype(self.shape), order="F")
         for node, separator, table in zip(self.tree.nodes, self.tree.separators, self.conditionals, strict=True):
             new = tuple(a for a in node if a not in separator)
             axes = [node.index(a) for a in separator + new]
             by_group = table.transpose(axes).reshape(table_size(self.shape, separator), -1)
-            drawn = draw_within_groups(by_group, cell_index(codes, self.shape, separator), rng)
+            group = cell_index(codes, self.shape, separator)
+            drawn = draw_within_groups(by_group, group, rng, independent=independent)
             cells = np.arange(by_group.shape[1])
             for a, values in zip(new, np.unravel_index(cells, [self.shape[a] for a in new]), strict=True):
                 codes[:, a] = values.astype(codes.dtype)[drawn]

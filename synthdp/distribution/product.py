@@ -54,7 +54,7 @@ class Product:
             table = np.multiply.outer(table, self.margins[j]).ravel()
         return table
 
-    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None) -> Codes:
+    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
         """Draw each column systematically and shuffle it; see `Distribution.sample`."""
         check_rows(rows)
         likelihoods = check_evidence(given, self.shape)
@@ -64,7 +64,7 @@ class Product:
             weights = margin * likelihoods[j] if j in likelihoods else margin
             if not weights.any():
                 raise impossible({j: likelihoods[j]})
-            codes[:, j] = draw_within_groups(weights[None, :], everyone, rng)
+            codes[:, j] = draw_within_groups(weights[None, :], everyone, rng, independent=independent)
         return codes
 
 

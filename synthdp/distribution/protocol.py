@@ -43,7 +43,7 @@ class Distribution(Protocol):
         """
         ...
 
-    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None) -> Codes:
+    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
         """Draw rows; systematic rather than independent draws, so that counts stay near their expectations.
 
         Each row has the distribution's law, and the rows are exchangeable: their order carries nothing.
@@ -56,6 +56,8 @@ class Distribution(Protocol):
             Source of randomness.
         given
             What is known of every row, column by column; the law is then the exact conditional one.
+        independent
+            Draw each row on its own instead: counts then scatter as a multinomial law says.
 
         Returns
         -------

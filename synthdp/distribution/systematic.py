@@ -41,7 +41,15 @@ def systematic_counts(probabilities: FloatArray, totals: IntArray, rng: Generato
     return bounds
 
 
-def draw_within_groups(probabilities: FloatArray, group: AnyArray, rng: Generator) -> AnyArray:
+def multinomial_counts(probabilities: FloatArray, totals: IntArray, rng: Generator) -> IntArray:
+    """Draw the counts of ``totals`` independent rows of each group; parameters as for `systematic_counts`."""
+    normalised = probabilities / probabilities.sum(axis=1, keepdims=True)
+    return rng.multinomial(totals, normalised).astype(np.int64, copy=False)
+
+
+def draw_within_groups(
+    probabilities: FloatArray, group: AnyArray, rng: Generator, *, independent: bool = False
+) -> AnyArray:
     """Draw for each row a cell from its group's distribution, systematically within each group.
 
     Parameters
@@ -52,6 +60,8 @@ def draw_within_groups(probabilities: FloatArray, group: AnyArray, rng: Generato
         (n,) group of each row, in ``range(g)``.
     rng
         Source of randomness.
+    independent
+        Draw each row on its own instead: counts then scatter as a multinomial law says.
 
     Returns
     -------
@@ -61,7 +71,8 @@ def draw_within_groups(probabilities: FloatArray, group: AnyArray, rng: Generato
     k = probabilities.shape[1]
     totals = np.bincount(group, minlength=len(probabilities))
     present = np.flatnonzero(totals)
-    counts = systematic_counts(probabilities[present], totals[present], rng)
+    rounding = multinomial_counts if independent else systematic_counts
+    counts = rounding(probabilities[present], totals[present], rng)
     cells = np.tile(np.arange(k, dtype=np.min_scalar_type(max(k - 1, 0))), len(present))
     values = np.repeat(cells, counts.ravel())
     ends = np.cumsum(totals[present])
