@@ -37,7 +37,7 @@ def simulated(rows: int, columns: int, *, seed: int = 0) -> tuple[pd.DataFrame, 
     """Return a mixed table, its schema and the edges of the tree that it was drawn from."""
     rng = np.random.default_rng(seed)
     edges: list[tuple[int, int]] = []
-    ranks: list[np.ndarray] = []
+    ranks: dict[int, np.ndarray] = {}  # of the last columns only: those that the next one may follow
     table: dict[str, object] = {}
     kinds: dict[str, object] = {}
     for j in range(columns):
@@ -48,10 +48,11 @@ def simulated(rows: int, columns: int, *, seed: int = 0) -> tuple[pd.DataFrame, 
             follows = rng.random(rows, dtype=np.float32) < STRENGTH
             near = np.abs(ranks[parent] + rng.normal(0, 0.05, rows).astype(np.float32)) % 1
             rank = np.where(follows, near, rank)
-        ranks.append(rank)
+        ranks[j] = rank
+        ranks.pop(j - 4, None)
         name = f"c{j:02d}"
         table[name], kinds[name] = _column(j, rank, rng)
-    return pd.DataFrame(table), Schema(kinds), edges  # type: ignore[arg-type]
+    return pd.DataFrame(table, copy=False), Schema(kinds), edges  # type: ignore[arg-type]
 
 
 def _column(j: int, rank: np.ndarray, rng: np.random.Generator) -> tuple[object, object]:

@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.arrays import AnyArray
 from synthdp.errors import DataError
 
-MEMORY_BYTES = 256 * 2**20
+MEMORY_BYTES = 128 * 2**20
 """Most bytes of one store in memory; what comes after goes to disk."""
 
 
@@ -107,6 +107,6 @@ class Store:
     def _read(self, piece: _Piece) -> AnyArray:
         if self._file is None:
             raise DataError("encoded rows were forgotten while they were read")
-        self._file.seek(piece.offset)
-        count = int(np.prod(piece.shape))
-        return np.fromfile(self._file, piece.dtype, count).reshape(piece.shape[::-1]).T
+        if 0 in piece.shape:
+            return np.zeros(piece.shape, piece.dtype)
+        return np.memmap(self._file, piece.dtype, "r", piece.offset, piece.shape, "F")  # only what is used is read
