@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, Units, narrow
+from synthdp.distribution.balanced import balanced_sample
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.domain.domain import Domain
@@ -202,7 +203,10 @@ class SyntheticModel:
         """Draw rows and mend them within their cells; also which ones still break a rule."""
         evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
         try:
-            codes = self.distribution.sample(rows, rng, given=evidence or None, independent=independent)
+            if independent:
+                codes = self.distribution.sample(rows, rng, given=evidence or None, independent=True)
+            else:
+                codes = balanced_sample(self.distribution, rows, rng, given=evidence or None)
         except ImpossibleEvidenceError:
             names = " and ".join(repr(name) for name in allowed)
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None

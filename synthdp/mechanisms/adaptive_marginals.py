@@ -45,17 +45,20 @@ from synthdp.tables.format import TableFormat
 TOTAL_SHARE = 0.005
 """Share of the budget for a first estimate of the number of rows, on which the other shares depend."""
 
-ROUNDS = ([1.0], [0.7, 0.3], [0.6, 0.4])
+ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
 """Parts of what is left after the one-ways for each round of tables, by the signal."""
 
-ROUND_SIGNALS = (1500.0, 10_000.0)
+ROUND_SIGNALS = (7_500.0, 15_000.0)
 """Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
 
-SCREENS = (0.07, 0.1)
+SCREENS = (0.07, 0.1, 0.1)
 """Part of the first and of the second round that goes to its screening."""
 
 DEEP_SHARE = 0.75
 """The deeper levels of the one-way trees may cost this much of the first level's share."""
+
+ONE_WAY_LEVEL = 0.1
+"""Share of the first level of the one-ways when its noise, summed over a column, is .2 % of the rows."""
 
 ONE_WAYS = (0.1, 0.8)
 """Least and largest share of the first level of the one-ways."""
@@ -213,12 +216,13 @@ class _Run:
             return self.left * 0.5
         cells = np.mean(domain_of(schema, bins=self.settings.one_ways.bins).shape)
         noise = self.purse.table_stddev(1 / len(schema)) * float(cells) / self.total
-        return float(np.clip(0.15 + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
+        return float(np.clip(ONE_WAY_LEVEL + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
 
     def rounds(self) -> list[float]:
         """Shares of what is left for each round."""
         if self.settings.second_stage is not None:
-            return [1 - self.settings.second_stage, self.settings.second_stage]
+            second = self.settings.second_stage
+            return [1 - second, second] if second > 0 else [1.0]
         signal = self.total / self.purse.table_stddev(1.0)
         return ROUNDS[sum(signal > limit for limit in ROUND_SIGNALS)]
 

@@ -21,7 +21,7 @@ from synthdp.domain.domain import Domain
 from synthdp.fit.proportional_step import proportional_step
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.purse import Purse
-from synthdp.mechanisms.smoothing import smoothed
+from synthdp.mechanisms.smoothing import smoothed, thinned
 from synthdp.privacy.curator import Curator
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import Column
@@ -191,9 +191,9 @@ class _Tree:
         emitted = axis.emitted
         self.estimate = np.zeros(axis.size)
         grid = axis.grid
-        if grid.ordered:
-            cells = int((axis.starts < grid.regular).sum())
-            counts = np.concatenate([smoothed(counts[:cells], stddev), counts[cells:]])
+        cells = int((axis.starts < grid.regular).sum())
+        better = smoothed if grid.ordered else thinned
+        counts = np.concatenate([better(counts[:cells], stddev), counts[cells:]])
         self.estimate[emitted] = project_to_simplex(counts[emitted], max(total, 1.0))
         self.ordered = grid.ordered
         regular = axis.starts < grid.regular

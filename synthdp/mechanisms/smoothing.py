@@ -1,22 +1,37 @@
-"""Smooth noisy histograms of ordered columns, as far as their noise makes it pay.  Post-processing of noisy answers."""
+"""Estimate histograms from noisy counts by empirical Bayes: as smooth, or as sparse, as the counts themselves say.
+
+A prior is fitted to the noisy counts by maximum likelihood, then each count is replaced by its posterior mean.  With little
+noise the counts stay as they are.  Post-processing of noisy answers.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from synthdp.arrays import FloatArray
 
-THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
-"""Thresholds that are tried, in stddevs."""
+SPREADS = tuple(2.0**i for i in range(-1, 6))
+"""Stddevs of the Haar coefficients that are tried, in units of the noise."""
+
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
+"""Shares of the Haar coefficients of a level, or of the levels of a column, that are not 0: what is tried."""
+
+MEANS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Mean counts of the levels that do occur, in units of the mean over all levels: what is tried."""
+
+FAR = 400.0
+"""Square of a coefficient, in units of the noise, above which it is left alone: a point mass."""
 
 
 def smoothed(counts: FloatArray, stddev: float) -> FloatArray:
-    """Return a histogram whose Haar coefficients are drawn towards 0 by a threshold, averaged over all shifts.
+    """Estimate the counts of neighbouring cells.
 
-    The threshold is the one of least estimated risk (Donoho and Johnstone 1995, SureShrink; Coifman and Donoho 1995 for
-    the average over shifts); 0 leaves the counts alone.
+    Haar coefficients of one level are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
+    estimate is averaged over all shifts (Coifman and Donoho 1995), so that no cell border is special.
 
     Costs nothing: post-processing.
 
@@ -26,33 +41,75 @@ def smoothed(counts: FloatArray, stddev: float) -> FloatArray:
         (k,) noisy counts of neighbouring cells of equal width.
     stddev
         Of their noise.
+
+    Returns
+    -------
+    (k,) estimates, of any sign, with about the same sum.
     """
     k = len(counts)
-    if k < 4 or stddev <= 0:
+    if k < 4:
         return counts
     size = 2 ** math.ceil(math.log2(k))
-    ring = np.concatenate([counts, counts[::-1]])[
-        np.arange(2 * size) % (2 * k)
-    ]  # mirrored, so that no end meets another
-    shifted = np.stack([np.roll(ring, -shift) for shift in range(size)])
-    details, rest = _analysis(shifted, levels=int(math.log2(size)))
-    best, least = 0.0, math.inf
-    for threshold in THRESHOLDS:
-        bound = threshold * stddev
-        risk = sum(
-            float(
-                (np.minimum(detail**2, bound**2) - 2 * stddev**2 * (np.abs(detail) <= bound)).mean() * detail.shape[1]
-            )
-            for detail in details
-        )
-        if risk < least:
-            best, least = bound, risk
-    shrunk = [np.sign(detail) * np.maximum(np.abs(detail) - best, 0.0) for detail in details]
-    back = _synthesis(shrunk, rest)
+    mirrored = np.concatenate([counts, counts[::-1]])[np.arange(2 * size) % (2 * k)]  # no end meets the other
+    details, rest = _analysis(np.stack([np.roll(mirrored, -shift) for shift in range(size)]), int(math.log2(size)))
+    back = _synthesis([_posterior_mean(detail, stddev) for detail in details], rest)
     return np.asarray(np.mean([np.roll(row, shift)[:k] for shift, row in enumerate(back)], axis=0), np.float64)
 
 
-def _analysis(rows: FloatArray, *, levels: int) -> tuple[list[FloatArray], FloatArray]:
+def thinned(counts: FloatArray, stddev: float) -> FloatArray:
+    """Estimate the counts of the levels of a nominal column.
+
+    A level does not occur, or its count is exponentially distributed, with a common share and mean.
+
+    Costs nothing: post-processing.
+
+    Parameters
+    ----------
+    counts
+        (k,) noisy counts.
+    stddev
+        Of their noise.
+
+    Returns
+    -------
+    (k,) estimates, >= 0; their sum is not kept.
+    """
+    if len(counts) < 3:
+        return counts
+    mean = max(float(counts.mean()), stddev / len(counts))
+    absent = -0.5 * (counts / stddev) ** 2 - math.log(stddev * math.sqrt(2 * math.pi))
+    best, estimate = -math.inf, counts
+    for share, tau in itertools.product((*SHARES, 1.0), [factor * mean for factor in MEANS]):
+        # an exponential prior makes the posterior a normal law of mean y - sigma^2 / tau, cut off at 0
+        z = counts / stddev - stddev / tau
+        present = math.log(share / tau) + 0.5 * (stddev / tau) ** 2 - counts / tau + log_ndtr(z)
+        evidence = np.logaddexp(present, absent + math.log(max(1.0 - share, 1e-300)))
+        if float(evidence.sum()) > best:
+            best = float(evidence.sum())
+            hazard = np.exp(-0.5 * z**2 - 0.5 * math.log(2 * math.pi) - log_ndtr(z))
+            estimate = np.exp(present - evidence) * stddev * np.maximum(z + hazard, 0.0)
+    return np.asarray(estimate, np.float64)
+
+
+def _posterior_mean(detail: FloatArray, stddev: float) -> FloatArray:
+    """Shrink the coefficients of one level."""
+    square = (detail / stddev) ** 2
+    zero = np.exp(-0.5 * square)
+    best, estimate = -math.inf, detail
+    for spread in SPREADS:
+        variance = 1 + spread**2
+        normal = np.exp(-0.5 * square / variance) / math.sqrt(variance)
+        for share in SHARES:
+            evidence = share * normal + (1 - share) * zero
+            likelihood = float(np.log(np.maximum(evidence, 1e-300)).mean())
+            if likelihood > best:
+                best = likelihood
+                chance = share * normal / np.maximum(evidence, 1e-300)
+                estimate = detail * np.where(square > FAR, 1.0, chance * spread**2 / variance)
+    return np.asarray(estimate, np.float64)
+
+
+def _analysis(rows: FloatArray, levels: int) -> tuple[list[FloatArray], FloatArray]:
     """Return the orthonormal Haar coefficients of every row, finest first, and what is left."""
     details = []
     for _ in range(levels):
