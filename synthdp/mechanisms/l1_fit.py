@@ -1,14 +1,15 @@
 """Synthetic rows by an L1-fitting linear program over an explicit support.
 
 The smooth-query papers' own fit, for any basis: noisy answers to all pairs of a mixed table (as indicators, or as products
-of cosines and indicators), and weights on support points whose answers come nearest to them.  The support is the whole
-domain where it is small, else rows drawn from the private product of one-way marginals: candidates, not the solver, decide
-the accuracy.
+of cosines and indicators), and weights on support points whose answers come nearest to them.  The support is all rows that
+obey the rules of the schema where these are few, else such rows drawn from the product of the noisy one-way marginals:
+candidates, not the solver, decide the accuracy.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,9 +17,11 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sparse
 
-from synthdp.arrays import Codes, FloatArray
+from synthdp.arrays import BoolArray, Codes, FloatArray
+from synthdp.distribution.clique_tables import Clique
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.product import Product
+from synthdp.distribution.graphical import Graphical
+from synthdp.distribution.junction_tree import junction_tree
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
@@ -30,6 +33,7 @@ from synthdp.mechanisms.coarsening import coarsen
 from synthdp.mechanisms.one_ways import OneWay, OneWayTree
 from synthdp.mechanisms.protocol import Release
 from synthdp.mechanisms.purse import Purse
+from synthdp.mechanisms.structural import pinned_leaves, structural_zeros
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import Remaining, Spend
@@ -46,6 +50,9 @@ TOTAL_SHARE = 0.01
 ONE_WAY_SHARE = 0.3
 GROUPS = 16
 """About how many coarse groups a column gets."""
+
+LEAST_MARGIN = 1e-6
+"""Share of a cell that the noisy one-ways leave nothing: the rules may leave no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +127,23 @@ class L1Fit:
         share = ONE_WAY_SHARE if len(schema) > 1 else left
         columns, spent, first = OneWayTree().measure(account, purse, share=share / 2, most=share, total=total)
         measured += first
-        refinements = tuple(coarsen(column, max(total, 1.0) / GROUPS) for column in columns)
-        domain = Domain(tuple(refinement.coarse() for refinement in refinements))
-        product = Product(
-            shape=domain.shape, margins=tuple(_margin(c, r) for c, r in zip(columns, refinements, strict=True))
+        pinned = pinned_leaves(schema, [column.axis for column in columns])
+        refinements = tuple(
+            coarsen(column, max(total, 1.0) / GROUPS, pinned=leaves)
+            for column, leaves in zip(columns, pinned, strict=True)
         )
-        distribution: Product | Explicit = product
+        domain = Domain(tuple(refinement.coarse() for refinement in refinements))
+        possible = structural_zeros(schema, domain)
+        product = _product([_margin(c, r) for c, r in zip(columns, refinements, strict=True)], possible)
+        distribution: Graphical | Explicit = product
         pairs = [p for p in itertools.combinations(range(len(domain)), 2) if workload.weight(p) > 0]
         if pairs:
             self._progress("pairs", 1)
             queries = self._queries(domain, pairs)
             answers = account.measure(queries, spend=purse.part(left - spent), step=f"{self.basis} of pairs")
             self._progress("fit", 2)
-            distribution = self._fit(answers, queries, product, total, rng)
+            support = _support(product, possible, self.support, rng)
+            distribution = self._fit(answers, queries, support, total)
             measured += (answers,)
         model = SyntheticModel(
             schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
@@ -152,16 +163,13 @@ class L1Fit:
         ]
         return TensorBasis(domain, tuple(terms))
 
-    def _fit(
-        self, answers: Measurements, queries: LinearQueries, product: Product, total: float, rng: Generator
-    ) -> Explicit:
-        support = _support(product, self.support, rng)
+    def _fit(self, answers: Measurements, queries: LinearQueries, support: Codes, total: float) -> Explicit:
         rows = max(total, 1.0)
         problem = FitProblem(
             A=_design(queries, support), b=answers.answers / rows, stddev=np.full(queries.k, answers.stddev / rows)
         )
         weights = solver_named(self.solver).solve(problem).weights
-        return Explicit(shape=product.shape, codes=support, weights=weights)
+        return Explicit(shape=queries.domain.shape, codes=support, weights=weights)
 
     def _progress(self, stage: str, done: int) -> None:
         self.on_progress(Progress(stage=stage, done=done, total=3))
@@ -183,11 +191,24 @@ def _margin(column: OneWay, refinement: Refinement) -> FloatArray:
     return np.where(emitted, mass / mass.sum() if mass.sum() > 0 else 1 / emitted.sum(), 0.0)
 
 
-def _support(product: Product, most: int, rng: Generator) -> Codes:
-    """Return all cells that may be released, or distinct rows drawn from the product."""
-    possible = [np.flatnonzero(margin > 0) for margin in product.margins]
-    if np.prod([float(len(cells)) for cells in possible]) <= most:
-        return np.array(list(itertools.product(*possible)), np.int64)
+def _product(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArray]) -> Graphical:
+    """Return independent columns with these margins, given that only possible combinations occur."""
+    masks = {clique: np.where(mask, 0.0, -np.inf) for clique, mask in possible.items()}
+    for j, margin in enumerate(margins):  # impossible cells of one column are masked too: a floor everywhere is safe
+        masks[(j,)] = masks.get((j,), 0.0) + np.log(np.maximum(margin, LEAST_MARGIN))
+    return Graphical.calibrated(junction_tree(tuple(len(margin) for margin in margins), [*masks]), masks)
+
+
+def _support(product: Graphical, possible: Mapping[Clique, BoolArray], most: int, rng: Generator) -> Codes:
+    """Return all possible rows if they are few, leaving out cells without mass, or distinct rows of the product."""
+    likely = [np.flatnonzero(product.marginal((j,)) > 2 * LEAST_MARGIN) for j in range(len(product.shape))]
+    if math.prod(len(cells) for cells in likely) <= most:
+        rows = np.array(list(itertools.product(*likely)), np.int64)
+        for clique, mask in possible.items():
+            shape = tuple(product.shape[j] for j in clique)
+            rows = rows[mask[np.ravel_multi_index(tuple(rows[:, list(clique)].T), shape)]]
+        if len(rows):
+            return rows
     return np.unique(product.sample(most, rng), axis=0)
 
 
