@@ -69,6 +69,8 @@ if TYPE_CHECKING:
         Support as Support,
         sparse_conjunction as sparse_conjunction,
     )
+    from synthdp.rehearsal.plan import Plan as Plan
+    from synthdp.rehearsal.rehearse import plan as plan
     from synthdp.release import SyntheticRelease as SyntheticRelease
     from synthdp.schema.columns import (
         Boolean as Boolean,
@@ -122,6 +124,7 @@ _HOME = {
     "NetMechanism": "synthdp.mechanisms.net",
     "Ordinal": "synthdp.schema.columns",
     "ParityRelease": "synthdp.mechanisms.parity_release",
+    "Plan": "synthdp.rehearsal.plan",
     "PrivateBoosting": "synthdp.mechanisms.private_boosting",
     "PrivateMultiplicativeWeights": "synthdp.mechanisms.private_multiplicative_weights",
     "Progress": "synthdp.progress",
@@ -153,6 +156,7 @@ _HOME = {
     "mean": "synthdp.queries.questions",
     "overlap": "synthdp.tables.keys",
     "nonprivate_evaluate": "synthdp.evaluate",
+    "plan": "synthdp.rehearsal.rehearse",
     "quantile": "synthdp.queries.questions",
     "r_of_k": "synthdp.queries.conjunctions",
     "resume_session": "synthdp.mechanisms.sparse_session_files",
@@ -197,6 +201,7 @@ __all__ = [
     "NetMechanism",
     "Ordinal",
     "ParityRelease",
+    "Plan",
     "PrivateBoosting",
     "PrivateMultiplicativeWeights",
     "Progress",
@@ -228,6 +233,7 @@ __all__ = [
     "mean",
     "nonprivate_evaluate",
     "overlap",
+    "plan",
     "quantile",
     "r_of_k",
     "resume_session",

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,6 +19,9 @@ from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn,
 
 import synthdp
 from synthdp.cli_audit import audit
+from synthdp.cli_files import check_ending, receipt_text, whole_file, write_table
+from synthdp.cli_plan import plan
+from synthdp.cli_results import answer, nonprivate_evaluate, report
 from synthdp.cli_schema import schema
 from synthdp.errors import DataError, ParameterError, SynthDPError
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -62,6 +64,10 @@ def main() -> None:
 
 main.add_command(schema)
 main.add_command(audit)
+main.add_command(plan)
+main.add_command(answer)
+main.add_command(report)
+main.add_command(nonprivate_evaluate)
 
 
 @main.command()
@@ -71,7 +77,7 @@ main.add_command(audit)
 def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     r"""Run the whole job on a bundled real table (Adult census, 32 561 rows) in under a minute.
 
-    Writes synthetic.csv, receipt.txt and the release itself, and prints a comparison with the real rows.
+    Writes synthetic.csv, receipt.txt, report.html and the release itself, and prints a comparison with the real rows.
 
     \b
     Example:
@@ -81,18 +87,20 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     from synthdp.release import SyntheticRelease
 
     real, schema = adult(), adult_schema()
-    paths = [folder / "synthetic.csv", folder / "receipt.txt"]
+    paths = [folder / "synthetic.csv", folder / "receipt.txt", folder / "report.html"]
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        files = [stack.enter_context(_whole_file(path)) for path in paths]
+        files = [stack.enter_context(whole_file(path)) for path in paths]
         started = time.perf_counter()
         with _bar() as on_progress:
             release = SyntheticRelease(schema=schema, epsilon=epsilon, random_state=seed, on_progress=on_progress)
             synthetic = release.fit_transform(real)
         seconds = time.perf_counter() - started
-        _write_table(synthetic, files[0])
+        write_table(synthetic, files[0])
         files[1].write_text(f"{release.receipt_}\n", encoding="utf-8")
-    release.save(folder / "adult.release")
+        release.report(files[2], title="Adult census, synthetic")
+        release.save(folder / "adult.release")
+    click.echo(f"a report to open: {paths[2].resolve().as_uri()}\n")
     click.echo(str(release.receipt_))
     click.echo(
         f"\n{len(synthetic)} synthetic rows in {seconds:.1f} s: {paths[0]}, {paths[1]}, {folder / 'adult.release'}"
@@ -110,7 +118,8 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     "--out", type=click.Path(path_type=Path), required=True, help="The synthetic table; csv or parquet by ending."
 )
 @click.option("--save", "folder", type=click.Path(path_type=Path), help="A folder for the release itself.")
-@click.option("--receipt", type=click.Path(path_type=Path), help="The receipt; text, or JSON by ending.")
+@click.option("--receipt", type=click.Path(path_type=Path), help="The receipt; text, JSON or HTML by ending.")
+@click.option("--report", "page", type=click.Path(path_type=Path), help="A publishable page about the release, HTML.")
 @click.option("--rows", type=int, help="Rows of the synthetic table; default: the noisy estimate of the real number.")
 @click.option("--target", help="A column whose relations matter most.")
 @click.option("--mechanism", default="auto", show_default=True)
@@ -134,6 +143,7 @@ def release(
     out: Path,
     folder: Path | None,
     receipt: Path | None,
+    page: Path | None,
     rows: int | None,
     target: str | None,
     mechanism: str,
@@ -154,13 +164,17 @@ def release(
       synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
     """
     from synthdp.release import SyntheticRelease
+    from synthdp.storage import check_place
     from synthdp.tables.files import source_at
 
     declared = synthdp.Schema.read(schema_path)
-    _check_ending(out)
+    check_ending(out)
+    if folder is not None:
+        check_place(folder)
     with ExitStack() as stack:
-        scratch = stack.enter_context(_whole_file(out))
-        note = stack.enter_context(_whole_file(receipt)) if receipt is not None else None
+        scratch = stack.enter_context(whole_file(out))
+        note = stack.enter_context(whole_file(receipt)) if receipt is not None else None
+        drawn = stack.enter_context(whole_file(page)) if page is not None else None
         source = source_at(table)
         with _bar() as on_progress:
             made = SyntheticRelease(
@@ -170,11 +184,13 @@ def release(
                 on_progress=on_progress,
             ).fit(source)  # fmt: skip
         synthetic = made.sample(rows)
-        _write_table(synthetic, scratch, ending=out.suffix, escape_formulas=escape_formulas)
+        write_table(synthetic, scratch, ending=out.suffix, escape_formulas=escape_formulas)
         if note is not None and receipt is not None:
-            note.write_text(_receipt_text(made.receipt_, receipt.suffix == ".json"), encoding="utf-8")
-    if folder is not None:
-        made.save(folder)
+            note.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
+        if drawn is not None:
+            made.report(drawn)
+        if folder is not None:
+            made.save(folder)
     if as_json:
         click.echo(json.dumps({"rows": len(synthetic), "out": str(out), "receipt": made.receipt_.to_document()}))
     else:
@@ -200,12 +216,12 @@ def sample(
     """
     from synthdp.storage import load
 
-    _check_ending(out)
+    check_ending(out)
     loaded = load(folder)
     conditions = dict(_condition(text, loaded.output.schema) for text in given)
-    with _whole_file(out) as scratch:
+    with whole_file(out) as scratch:
         table = loaded.sample(rows, random_state=seed, given=conditions or None)
-        _write_table(table, scratch, ending=out.suffix, escape_formulas=escape_formulas)
+        write_table(table, scratch, ending=out.suffix, escape_formulas=escape_formulas)
     click.echo(f"{len(table)} synthetic rows: {out}")
 
 
@@ -306,56 +322,6 @@ def _bar() -> Any:
 
         callback: ProgressCallback = show
         yield callback
-
-
-@contextmanager
-def _whole_file(path: Path) -> Any:
-    """Give a scratch file beside ``path`` and move it there when all went well; nothing is left behind otherwise."""
-    if path.is_dir():
-        raise DataError(f"'{path}' is a folder: give a file name")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    except OSError as error:
-        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
-    os.close(handle)
-    scratch = Path(name)
-    try:
-        yield scratch
-        scratch.chmod(0o666 & ~_umask())
-        scratch.replace(path)
-    except OSError as error:
-        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _check_ending(path: Path) -> None:
-    if path.suffix not in (".csv", ".parquet"):
-        raise ParameterError(f"'{path}' must end in .csv or .parquet")
-
-
-def _write_table(table: Any, path: Path, *, ending: str = ".csv", escape_formulas: bool = False) -> None:
-    from synthdp.tables.csv import write_csv
-
-    if ending == ".parquet":
-        try:
-            table.to_parquet(path, index=False)
-        except ImportError:
-            raise ParameterError("parquet needs pyarrow: pip install 'synthdp[arrow]'") from None
-        return
-    write_csv(table, path, escape_formulas=escape_formulas)
-
-
-def _receipt_text(receipt: Any, as_json: bool) -> str:
-    if as_json:
-        return json.dumps(receipt.to_document(), indent=1, ensure_ascii=False) + "\n"
-    return f"{receipt}\n"
 
 
 def _condition(text: str, schema: Any) -> tuple[str, Any]:

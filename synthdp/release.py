@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -29,6 +29,7 @@ from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import PrivacyLoss, Spend, loss_of
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
+from synthdp.rehearsal import Plan, plan
 from synthdp.report import report_page
 from synthdp.sampling import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
@@ -39,6 +40,9 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
 from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
+
+ASSUMED_ROWS = 10_000
+"""Rows that a plan assumes if nobody says how many there are."""
 
 LARGE_EPSILON = 5.0
 RARE = (
@@ -326,6 +330,36 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Write the release to a folder of JSON and npz."""
         check_is_fitted(self)
         save(self.release_, path)
+
+    def plan(self, *, rows: int | None = None, epsilon: float | Sequence[float] | None = None) -> Plan | list[Plan]:
+        """Say what ``fit`` will cost and how good it will be, before any spend; reads no row.
+
+        Parameters
+        ----------
+        rows
+            About how many rows the table has, an assumption of yours; default: the noisy estimate of the last ``fit``, else
+            ``n_rows``, else 10 000.
+        epsilon
+            One loss, or several for the trade-off curve; default: the estimator's.
+
+        Returns
+        -------
+        A `Plan`, or a list of them.
+
+        Raises
+        ------
+        ParameterError, SchemaError
+            If a setting is out of range, or the schema leaves something open.
+        """
+        self._check_settings()
+        if self.schema is None:
+            raise ParameterError("a plan needs a schema: bounds and levels are not known before they are read")
+        known = round(self.release_.output.total) if hasattr(self, "release_") else self.n_rows
+        return plan(
+            self.schema, rows=known or ASSUMED_ROWS if rows is None else rows,
+            epsilon=self.epsilon if epsilon is None else epsilon, delta=self.delta, neighbors=self.neighbors,
+            mechanism=self._mechanism(), max_rows_per_unit=self.max_rows_per_unit if self.privacy_unit else 1,
+        )  # fmt: skip
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write a page about the release, from the release alone: publishable, self-contained, without network.

@@ -112,6 +112,12 @@ def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
         raise FormatError(f"'{folder}' is damaged: its content contradicts itself ({type(error).__name__})") from None
 
 
+def check_place(folder: Path) -> None:
+    """Raise `DataError` if there is something at a path that is no release; for asking before a budget is spent."""
+    if folder.exists() and not (folder / DOCUMENT).is_file():
+        raise DataError(f"'{folder}' exists and is not a release: give another path")
+
+
 def fingerprint(release: Release[Any]) -> str:
     """Return a short name that changes with any part of a release."""
     store = _Store()
@@ -319,8 +325,7 @@ def _unpack(packed: bytes) -> dict[str, AnyArray]:
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files beside the folder and move them there in one step."""
-    if folder.exists() and not (folder / DOCUMENT).is_file():
-        raise DataError(f"'{folder}' exists and is not a release: give another path")
+    check_place(folder)
     scratch = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,9 @@ from synthdp.randomness import Generator
 
 _MAX_KEY = 2**62
 
+_ROUNDING = 1e-12
+"""Weights whose sum is this near to 1 are normalised already: dividing again would change them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explicit:
@@ -65,7 +68,8 @@ class Explicit:
             raise ParameterError("weights must have a positive sum")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "codes", frozen(codes.astype(codes_dtype(shape), order="F")))
-        object.__setattr__(self, "weights", frozen(weights / weights.sum()))
+        total = weights.sum()
+        object.__setattr__(self, "weights", frozen(weights if abs(total - 1) < _ROUNDING else weights / total))
 
     def marginal(self, clique: Clique) -> Table:
         """Sum the weights in every cell of ``clique``; see `Distribution.marginal`."""

@@ -58,13 +58,24 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
     if model.schema.constraints:
         sections.append(_section("rules", "Rules that every row obeys", _rules(model.schema.constraints)))
     sections.append(_section("cite", "How to cite", _cite(release, fingerprint)))
+    skip = '<a class="skip" href="#card">Skip to the privacy card</a>\n'
+    return _html(title, f"{skip}<main>\n{''.join(sections)}</main>")
+
+
+def card_page(release: Release[Any], *, fingerprint: str) -> str:
+    """Return the privacy card of a release, and what was spent on what, as HTML."""
+    card = _section("card", "Privacy card", _card(release, fingerprint))
+    return _html("Privacy card", f"<main>\n{card}{_section('spend', 'What was spent on what', _spend(release))}</main>")
+
+
+def _html(title: str, body: str) -> str:
     style = resources.files("synthdp.report").joinpath("report.css").read_text(encoding="utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>\n<style>\n{style}</style></head>\n<body>\n'
-        f'<a class="skip" href="#card">Skip to the privacy card</a>\n<main>\n{"".join(sections)}</main>\n</body></html>\n'
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>\n<style>\n{style}</style></head>\n'
+        f"<body>\n{body}\n</body></html>\n"
     )
 
 

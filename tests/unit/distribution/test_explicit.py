@@ -25,6 +25,15 @@ def test_each_point_is_drawn_within_one_of_its_expectation(distribution, rows):
     assert np.abs(np.cumsum(counts) - np.cumsum(expected)).max() < 1 + 1e-6
 
 
+def test_weights_are_normalised_once():
+    """A loaded release is then the saved one to the last bit, and has its fingerprint."""
+    for seed in range(40):
+        weights = np.random.default_rng(seed).random(1000)
+        once = Explicit(shape=(2,), codes=np.zeros((1000, 1), np.uint8), weights=weights)
+        twice = Explicit(shape=(2,), codes=once.codes, weights=once.weights)
+        assert (twice.weights == once.weights).all()
+
+
 def test_a_point_listed_twice_has_the_sum_of_its_weights():
     distribution = Explicit(shape=(2,), codes=np.array([[0], [1], [0]]), weights=np.array([1.0, 2.0, 5.0]))
     np.testing.assert_allclose(distribution.marginal((0,)), [0.75, 0.25])

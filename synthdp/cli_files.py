@@ -1,0 +1,81 @@
+"""The files that commands write: whole or not at all, each in the form that its ending names."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from synthdp.errors import DataError, ParameterError
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a scratch file beside ``path`` and move it there when all went well; nothing is left behind otherwise.
+
+    Its folder is made if only that one is missing.
+    """
+    if path.is_dir():
+        raise DataError(f"'{path}' is a folder: give a file name")
+    new_folder = not path.parent.exists()
+    try:
+        path.parent.mkdir(exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+    os.close(handle)
+    scratch = Path(name)
+    try:
+        yield scratch
+        scratch.chmod(0o666 & ~_umask())
+        scratch.replace(path)
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+    finally:
+        scratch.unlink(missing_ok=True)
+        if new_folder:
+            with suppress(OSError):  # not empty: all went well
+                path.parent.rmdir()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def check_ending(path: Path) -> None:
+    """Raise `ParameterError` unless a path ends as a table does."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise ParameterError(f"'{path}' must end in .csv or .parquet")
+
+
+def write_table(table: Any, path: Path, *, ending: str = ".csv", escape_formulas: bool = False) -> None:
+    """Write a synthetic table as CSV or Parquet."""
+    from synthdp.tables.csv import write_csv
+
+    if ending == ".parquet":
+        try:
+            table.to_parquet(path, index=False)
+        except ImportError:
+            raise ParameterError("parquet needs pyarrow: pip install 'synthdp[arrow]'") from None
+        return
+    write_csv(table, path, escape_formulas=escape_formulas)
+
+
+def receipt_text(release: Any, ending: str) -> str:
+    """Return a release's receipt and privacy card as JSON or HTML, or the receipt as text, by an ending."""
+    from synthdp.report.card import privacy_card
+    from synthdp.report.page import card_page
+    from synthdp.storage import fingerprint
+
+    if ending == ".html":
+        return card_page(release, fingerprint=fingerprint(release))
+    if ending != ".json":
+        return f"{release.receipt}\n"
+    card = privacy_card(release, fingerprint=fingerprint(release))
+    return json.dumps({**card.pop("receipt"), "card": card}, indent=1, ensure_ascii=False) + "\n"

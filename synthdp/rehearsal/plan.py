@@ -1,0 +1,95 @@
+"""`Plan`: what to expect of a release, as data, as a document and as text.  Knows no mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+WORDS = {1: "single columns", 2: "pairs", 3: "triples"}
+
+HARDEST = 5
+"""Columns that the text names, those with the largest errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to expect of a release.
+
+    Parameters
+    ----------
+    rows, columns
+        Size of the table, as assumed.
+    epsilon, delta, neighbors
+        The promise.
+    mechanism, why
+        What would run, and the reason.
+    errors
+        Expected mean total variation distance of marginals of 1, 2 and 3 columns, on the 32-bin form of the table.
+    independent
+        The same for synthetic columns that have nothing to do with each other.
+    by_column
+        Expected total variation distance of each column's own table.
+    like_rows
+        As accurate on pairs as a random sample of so many rows.
+    seconds, stages
+        Expected time, in all and by stage.
+    memory_mb
+        Expected peak memory.
+    advice
+        What to know or change.
+    """
+
+    rows: int
+    columns: int
+    epsilon: float
+    delta: float
+    neighbors: str
+    mechanism: str
+    why: str
+    errors: dict[int, float]
+    independent: dict[int, float]
+    by_column: dict[str, float]
+    like_rows: int
+    seconds: float
+    stages: dict[str, float]
+    memory_mb: float
+    advice: tuple[str, ...]
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the plan as a JSON document."""
+        by_order = {name: {str(k): v for k, v in getattr(self, name).items()} for name in ("errors", "independent")}
+        return asdict(self) | by_order | {"advice": list(self.advice)}
+
+    def __str__(self) -> str:
+        lines = [
+            f"Plan for {self.rows:,} rows and {self.columns} columns at ε = {self.epsilon:g}, δ = {self.delta:g}",
+            f"  mechanism   {self.mechanism}: {self.why}",
+            "  expected    mean total variation distance of tables of",
+        ]
+        lines += [
+            f"                {WORDS[order]:<16}{error:.3f}   (independent columns: {self.independent[order]:.3f})"
+            for order, error in self.errors.items()
+        ]
+        worst = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
+        lines += [
+            f"              as accurate as a random sample of about {self.like_rows:,} rows",
+            f"              hardest columns: {', '.join(f'{name} {error:.3f}' for name, error in worst)}",
+            f"  time        about {self.seconds:.1f} s ({', '.join(f'{k} {v:.1f}' for k, v in self.stages.items())})",
+            f"  memory      about {self.memory_mb:,.0f} MB",
+        ]
+        lines += [f"  {'advice' if i == 0 else '':<10}  {text}" for i, text in enumerate(self.advice)]
+        return "\n".join(lines)
+
+
+def curve(plans: list[Plan]) -> str:
+    """Return several plans of one table as one table, a line for each loss: the trade-off between privacy and error."""
+    orders = list(plans[0].errors)
+    heads = ["ε", *(WORDS[order] for order in orders), "like a sample of", "seconds"]
+    lines = [f"Trade-off for {plans[0].rows:,} rows and {plans[0].columns} columns: expected error by privacy loss"]
+    lines.append("  " + "".join(f"{head:>18}" for head in heads))
+    for plan in plans:
+        errors = [f"{plan.errors[order]:.3f}" for order in orders]
+        cells = [f"{plan.epsilon:g}", *errors, f"{plan.like_rows:,} rows", f"{plan.seconds:.1f}"]
+        lines.append("  " + "".join(f"{cell:>18}" for cell in cells))
+    said = [(plan, text) for plan in plans for text in plan.advice]
+    return "\n".join([*lines, *dict.fromkeys(f"  {text}" for _, text in said)])
