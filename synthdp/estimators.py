@@ -26,7 +26,14 @@ from synthdp.randomness import RandomState, generator
 from synthdp.release import SyntheticRelease
 from synthdp.schema.columns import Categorical, Continuous
 from synthdp.schema.schema import Schema
-from synthdp.tables.estimator_input import checked_label, checked_table, is_table, numeric_array, without_columns
+from synthdp.tables.estimator_input import (
+    checked_label,
+    checked_table,
+    is_table,
+    numeric_array,
+    without_columns,
+    without_numbered_columns,
+)
 from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
 
@@ -77,6 +84,7 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """
         y = checked_label(self, y, classes=is_classifier(self))
         accepts = get_tags(self._inner()).input_tags
+        X = without_numbered_columns(X)
         if not is_table(X):
             missing = "allow-nan" if accepts.allow_nan else True
             plain = None if accepts.categorical or accepts.string else "numeric"

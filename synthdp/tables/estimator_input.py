@@ -149,6 +149,12 @@ def join_label(X: Any, y: Any) -> tuple[Any, str]:
     return frame.with_columns(series.alias(label)).to_native(), label
 
 
+def without_numbered_columns(X: Any) -> Any:
+    """Return a dataframe whose columns have numbers for names as the array that scikit-learn takes it for."""
+    numbered = isinstance(X, pd.DataFrame) and not any(isinstance(name, str) for name in X.columns)
+    return X.to_numpy() if numbered else X
+
+
 def without_columns(X: Any, names: Sequence[str]) -> Any:
     """Return a dataframe without some columns; those that it lacks are no matter."""
     frame = nw.from_native(X, eager_only=True)
