@@ -36,6 +36,7 @@ from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.mechanisms.protocol import Release
 from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.total import Total
@@ -243,7 +244,7 @@ def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArra
 
 
 def _has_form(queries: Statistic) -> bool:
-    return isinstance(queries, (Marginals, TensorBasis, Total))
+    return isinstance(queries, (Marginals, MarginalDistances, TensorBasis, Total))
 
 
 def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
@@ -260,7 +261,7 @@ def _read_measurements(
 ) -> Measurements:
     noise = document["noise"]
     return Measurements(
-        queries=_read_queries(document["queries"], domains),
+        queries=_read_queries(document["queries"], domains, arrays),
         values=arrays[document["values"]],
         resolution=int(document["resolution"]),
         noise=Noise(law=NoiseLaw(noise["law"]), scale=float(noise["scale"]), k=int(noise["k"])),
@@ -275,6 +276,9 @@ def _queries(queries: Statistic, store: _Store) -> dict[str, Any]:
                 "domain": store.domain(queries.domain),
                 "cliques": [list(clique) for clique in queries.cliques],
             }
+        case MarginalDistances():
+            expected = {"expected": store.put(queries.expected), "unit": queries.unit}
+            return {**_queries(queries.marginals, store), **expected, "kind": "distances"}
         case Total():
             return {"kind": "total", "domain": store.domain(queries.domain)}
         case TensorBasis():
@@ -287,10 +291,13 @@ def _queries(queries: Statistic, store: _Store) -> dict[str, Any]:
     raise ParameterError(f"{type(queries).__name__} queries have no file form")
 
 
-def _read_queries(document: Mapping[str, Any], domains: list[Domain]) -> Statistic:
+def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]) -> Statistic:
     domain = domains[document["domain"]]
-    if document["kind"] == "marginals":
-        return Marginals(domain, tuple(tuple(clique) for clique in document["cliques"]))
+    if document["kind"] in ("marginals", "distances"):
+        marginals = Marginals(domain, tuple(tuple(clique) for clique in document["cliques"]))
+        if document["kind"] == "marginals":
+            return marginals
+        return MarginalDistances(marginals, arrays[document["expected"]], int(document["unit"]))
     if document["kind"] == "total":
         return Total(domain)
     factors: dict[str, type[Factor]] = {"cosine": Cosine, "indicator": Indicator}

@@ -259,10 +259,11 @@ class _Run:
         """Screen, plan and measure, for a share of the purse."""
         screening = share * self.screen_share(number)
         if number == 0:
-            candidates = screen_pairs(
+            candidates, answers = screen_pairs(
                 self.account, self.purse, share=screening, domain=self.domain,
                 one_way=_margins(self.tables, self.total), workload=self.workload,
             )  # fmt: skip
+            self.measured += answers
         else:
             rows = int(min(MODEL_SAMPLE, 3 * max(1.0, self.total)))
             sample = self.graphical(MaxEntropy(max_tours=8)).sample(rows, self.rng)

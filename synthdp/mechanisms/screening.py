@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from synthdp.arrays import Codes, FloatArray
 from synthdp.distribution.clique_tables import Clique, contingency, table_size
 from synthdp.domain.domain import Domain
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.planning import MEAN_ABS, Candidate
 from synthdp.mechanisms.purse import Purse
 from synthdp.mechanisms.workload import Workload
@@ -27,9 +29,16 @@ MAX_TRIPLES = 3000
 """Tables of three columns are candidates when there are at most so many."""
 
 
+class Screening(NamedTuple):
+    """Candidates with their scores, and the noisy distances that the scores come from."""
+
+    candidates: list[Candidate]
+    measured: tuple[Measurements, ...] = ()
+
+
 def screen_pairs(
     curator: Curator, purse: Purse, *, share: float, domain: Domain, one_way: Sequence[FloatArray], workload: Workload
-) -> list[Candidate]:
+) -> Screening:
     """Score all pairs of columns against independence.
 
     Costs ``share`` of the purse, for the curator's neighbours.
@@ -47,14 +56,15 @@ def screen_pairs(
     """
     pairs = [p for p in itertools.combinations(range(len(domain)), 2) if workload.weight(p) > 0]
     if not pairs:
-        return []
+        return Screening([])
     total = max(float(one_way[0].sum()), 1.0)
     expected = [np.outer(one_way[a], one_way[b]).ravel() / total for a, b in pairs]
-    errors = _distances(curator, purse, share, domain, pairs, expected, step="screening of pairs")
-    return [
+    found = _distances(curator, purse, share, domain, pairs, expected, step="screening of pairs")
+    candidates = [
         Candidate(pair, float(error), table, workload.weight(pair))
-        for pair, error, table in zip(pairs, errors, expected, strict=True)
+        for pair, error, table in zip(pairs, shrunk(found.answers, found.stddev), expected, strict=True)
     ]
+    return Screening(candidates, (found,))
 
 
 def screen_model(
@@ -94,7 +104,8 @@ def screen_model(
         return []
     ratio = max(total, 1.0) / len(sample)
     expected = [contingency(sample, shape, clique) * ratio for clique in cliques]
-    errors = _distances(curator, purse, share, domain, cliques, expected, step="screening against the model")
+    found = _distances(curator, purse, share, domain, cliques, expected, step="screening against the model")
+    errors = shrunk(found.answers, found.stddev)
     sampling = [np.minimum(MEAN_ABS * np.sqrt(table * ratio), table).sum() for table in expected]
     return [
         Candidate(clique, float(error - noise / 2), np.maximum(table, 0.02), workload.weight(clique))
@@ -111,11 +122,10 @@ def _distances(
     expected: Sequence[FloatArray],
     *,
     step: str,
-) -> FloatArray:
+) -> Measurements:
     whole = np.rint(np.concatenate(expected) * UNIT).astype(np.int64)
     queries = MarginalDistances(Marginals(domain, tuple(cliques)), whole, UNIT)
-    found = curator.measure(queries, spend=purse.part(share), step=step)
-    return shrunk(found.answers, found.stddev)
+    return curator.measure(queries, spend=purse.part(share), step=step)
 
 
 def shrunk(scores: FloatArray, stddev: float) -> FloatArray:
