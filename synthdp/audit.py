@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtri
 
 from synthdp.arrays import FloatArray
 from synthdp.domain.discretize import domain_of
@@ -25,6 +25,7 @@ from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
 from synthdp.mechanisms.l1_fit import L1Fit
 from synthdp.mechanisms.mwem import MWEM
 from synthdp.mechanisms.protocol import Release
+from synthdp.privacy.accounting import gdp_to_epsilon
 from synthdp.privacy.adjacency import Neighbors, neighbors_named
 from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import ApproxDP
@@ -41,6 +42,9 @@ CUTS = 101
 """Thresholds that are tried in the pilot runs."""
 
 LEAST_RUNS = 8
+
+CountBound: TypeAlias = Callable[..., float]
+"""`epsilon_bound`, or `gaussian_bound` of the same parameters."""
 
 WORLD = Schema({f"b{j}": Boolean() for j in range(3)})
 ORDINARY, STRANGE = dict.fromkeys(WORLD, False), dict.fromkeys(WORLD, True)
@@ -139,21 +143,30 @@ def audit(
     confidence
         Of the bound.
     """
-    if runs < LEAST_RUNS:
-        raise ParameterError(f"runs ({runs}) must be at least {LEAST_RUNS}")
-    without, with_ = (np.array([score(table) for _ in range(runs)], np.float64) for table in tables)
-    found = score_bound(without, with_, delta=claimed.delta, confidence=confidence)
+    without, with_ = scores_of(score, tables, runs=runs)
     return Bound(
         name=name,
         neighbors=neighbors_named(str(neighbors)),
         claimed=claimed,
-        epsilon=found,
+        epsilon=score_bound(without, with_, delta=claimed.delta, confidence=confidence),
         runs=runs,
         confidence=confidence,
     )
 
 
-def score_bound(without: FloatArray, with_: FloatArray, *, delta: float, confidence: float) -> float:
+def scores_of(
+    score: Callable[[pd.DataFrame], float], tables: tuple[pd.DataFrame, pd.DataFrame], *, runs: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the scores of so many releases of each table, (runs,) each; parameters as in `audit`."""
+    if runs < LEAST_RUNS:
+        raise ParameterError(f"runs ({runs}) must be at least {LEAST_RUNS}")
+    without, with_ = (np.array([score(table) for _ in range(runs)], np.float64) for table in tables)
+    return without, with_
+
+
+def score_bound(
+    without: FloatArray, with_: FloatArray, *, delta: float, confidence: float, bound: CountBound | None = None
+) -> float:
     """Return a lower confidence bound on epsilon from independent scores on two neighbouring tables.
 
     The first quarter chooses a threshold and a side; the rest count how often the score is beyond it.
@@ -166,15 +179,22 @@ def score_bound(without: FloatArray, with_: FloatArray, *, delta: float, confide
         Of the claim.
     confidence
         Of the bound.
+    bound
+        How counts become a bound; default: `epsilon_bound`, which supposes nothing.
     """
+    bound = bound or epsilon_bound
     if not 0.5 < confidence < 1:
         raise ParameterError(f"confidence ({confidence}) must be above 0.5 and below 1")
     pilot = max(1, int(PILOT * min(len(without), len(with_))))
     runs = min(len(without), len(with_)) - pilot
-    cut, above, swapped = _event(without[:pilot], with_[:pilot], runs=runs, delta=delta, confidence=confidence)
+
+    def bounded(hits: int, hit_runs: int, false_hits: int, false_runs: int) -> float:
+        return bound(hits, hit_runs, false_hits, false_runs, delta=delta, confidence=confidence)
+
+    cut, above, swapped = _event(without[:pilot], with_[:pilot], runs=runs, bound=bounded)
     likely, rare = (without, with_) if swapped else (with_, without)
     hits, false_hits = (int(((side[pilot:] >= cut) == above).sum()) for side in (likely, rare))
-    return epsilon_bound(hits, len(likely) - pilot, false_hits, len(rare) - pilot, delta=delta, confidence=confidence)
+    return bounded(hits, len(likely) - pilot, false_hits, len(rare) - pilot)
 
 
 def epsilon_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, delta: float, confidence: float) -> float:
@@ -191,10 +211,30 @@ def epsilon_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, del
     delta, confidence
         Of the claim; of the bound.
     """
+    likely, rare = _clopper_pearson(hits, runs, false_hits, false_runs, confidence=confidence)
+    return max(0.0, math.log((likely - delta) / rare)) if likely > delta else 0.0
+
+
+def gaussian_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, delta: float, confidence: float) -> float:
+    """Return a lower confidence bound on the epsilon of a mechanism whose claim comes from Gaussian DP.
+
+    mu-Gaussian DP, up to a probability delta, promises P(event) - delta <= Phi(mu + Phi^-1(Q(event))) (Dong, Roth, Su
+    2022).  So counts bound mu from below, and mu is an epsilon at ``delta``.  It sees far more than `epsilon_bound`, and
+    contradicts the claim of Gaussian DP, not that of (epsilon, delta) alone (Nasr et al. 2023).  Parameters as there.
+    """
+    likely, rare = _clopper_pearson(hits, runs, false_hits, false_runs, confidence=confidence)
+    mu = float(ndtri(likely - delta) - ndtri(rare)) if likely > delta and rare < 1 else 0.0
+    return gdp_to_epsilon(mu, delta) if mu > 0 else 0.0
+
+
+def _clopper_pearson(
+    hits: int, runs: int, false_hits: int, false_runs: int, *, confidence: float
+) -> tuple[float, float]:
+    """Return a lower bound on the one probability and an upper bound on the other, both at once."""
     miss = (1 - confidence) / 2
     likely = 0.0 if hits == 0 else float(betaincinv(hits, runs - hits + 1, miss))
     rare = 1.0 if false_hits == false_runs else float(betaincinv(false_hits + 1, false_runs - false_hits, 1 - miss))
-    return max(0.0, math.log((likely - delta) / rare)) if likely > delta else 0.0
+    return likely, rare
 
 
 def audit_build(
@@ -250,7 +290,7 @@ def _features(queries: LinearQueries, schema: Schema, row: Mapping[str, Any]) ->
 
 
 def _event(
-    without: FloatArray, with_: FloatArray, *, runs: int, delta: float, confidence: float
+    without: FloatArray, with_: FloatArray, *, runs: int, bound: Callable[[int, int, int, int], float]
 ) -> tuple[float, bool, bool]:
     """Return a threshold, whether the event lies above it, and whether it is likelier without the row.
 
@@ -259,14 +299,14 @@ def _event(
     cuts = np.unique(np.quantile(np.concatenate([without, with_]), np.linspace(0, 1, CUTS)))
     events = [(float(cut), above, swapped) for cut in cuts for above in (True, False) for swapped in (False, True)]
 
-    def bound(event: tuple[float, bool, bool]) -> float:
+    def expected(event: tuple[float, bool, bool]) -> float:
         cut, above, swapped = event
         likely, rare = (without, with_) if swapped else (with_, without)
         counts = (((side >= cut) == above).sum() for side in (likely, rare))
         hits, false_hits = (round(runs * (float(count) + 0.5) / (len(likely) + 1)) for count in counts)
-        return epsilon_bound(hits, runs, false_hits, runs, delta=delta, confidence=confidence)
+        return bound(hits, runs, false_hits, runs)
 
-    return max(events, key=bound)
+    return max(events, key=expected)
 
 
 _QUERIES = one_ways(visible_domain(domain_of(WORLD)))

@@ -163,7 +163,8 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn numeric columns into the cosine basis cos(m arccos x), m = 1 … degree, of the smooth-query mechanisms.
 
-    Not private by itself: bounds that are not given are read off the data.
+    Bounds that are not given are read off the data that it is fitted on, so that one row can set them: that is **not
+    private**.  Give bounds that are public, or fit it on synthetic rows.
 
     Parameters
     ----------
@@ -298,4 +299,5 @@ def _seen_range(values: np.ndarray) -> Continuous:
 def _check_present(source: FrameSource, schema: Schema) -> None:
     missing = [name for name in schema if name not in source.names]
     if missing:
-        raise DataError(f"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}")
+        # The table's own names are not quoted: in a file without a header they are its first row.
+        raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")

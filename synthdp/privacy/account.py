@@ -55,8 +55,7 @@ class Account:
                 return ApproxDP(left, left_delta)
             case ZCDP():
                 return ZCDP(left)
-            case GaussianDP():
-                return GaussianDP(left**0.5)
+        return GaussianDP(left**0.5)
 
     def resolve(self, spend: Spend) -> PrivacyLoss:
         """Return a spend in the budget's currency; `Remaining` becomes all that is left.

@@ -330,10 +330,7 @@ def pld_gaussian_scale(
     high = max(continuous, floor)
     while not holds(high):
         high *= 1.25
-    low = max(high / 2, floor)
-    while low > floor and holds(low):
-        low = max(low / 2, floor)
-    return last_holding(holds, inside=high, outside=low, relative=1e-5)
+    return last_holding(holds, inside=high, outside=max(high / 2, floor), relative=1e-5)
 
 
 def _composed(events: Sequence[NoiseEvent]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from synthdp.arrays import IntArray
-from synthdp.errors import InternalError, ParameterError, PrivacyError
+from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.account import Account, check_loss
@@ -452,9 +452,7 @@ def _noised(exact: IntArray, resolution: int, law: NoiseLaw, scale: float) -> In
             return noise.discrete_laplace(values, scale=scale)
         case NoiseLaw.GAUSSIAN:
             return noise.discrete_gaussian(values, scale=scale)
-        case NoiseLaw.LINF:
-            return noise.linf_knorm(values, scale=scale)
-    raise InternalError(f"unknown noise {law}")
+    return noise.linf_knorm(values, scale=scale)
 
 
 def _pure_epsilon(loss: PrivacyLoss) -> float:

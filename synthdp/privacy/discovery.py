@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -49,6 +49,7 @@ CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """The years 1 to 9999, in microseconds since 1970: where a Datetime may lie."""
 
 T = TypeVar("T")
+Bounded: TypeAlias = Integer | Continuous | Datetime | Duration
 Spend = Callable[[Item, Callable[[], T]], T]
 
 
@@ -108,7 +109,7 @@ def discover(room: Room, loss: PrivacyLoss, *, spend: Spend[Any]) -> Discovered:
             share = ApproxDP(epsilon, loss.delta / len(labelled) if isinstance(loss, ApproxDP) else 0.0)
             found[name] = _with_levels(room, name, column, share, spend)
         else:
-            found[name] = _with_bounds(room, name, column, PureDP(epsilon), spend)
+            found[name] = _with_bounds(room, name, cast("Bounded", column), PureDP(epsilon), spend)
     return Discovered(room.schema.replace(found), names)
 
 
@@ -116,7 +117,7 @@ def _no_epsilon(loss: PrivacyLoss) -> float:
     raise SchemaError(f"discovery is paid in epsilon, not from a budget of {loss}")
 
 
-def _with_bounds(room: Room, name: str, column: Column, loss: PureDP, spend: Spend[Any]) -> Column:
+def _with_bounds(room: Room, name: str, column: Bounded, loss: PureDP, spend: Spend[Any]) -> Column:
     half = loss.fraction(0.5)
     counts, stddev = _noisy_histogram(
         room, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
@@ -218,22 +219,19 @@ def _present(raw: RawColumn) -> FloatArray:
     return np.asarray(values[np.isfinite(values)])
 
 
-def _declare(column: Column, lower: float, upper: float) -> Column:
+def _declare(column: Bounded, lower: float, upper: float) -> Column:
     match column:
         case Integer():
             low, high = _whole_bounds(lower, upper, -LARGEST_WHOLE, LARGEST_WHOLE)
             return replace(column, lower=low, upper=high)
         case Continuous():
             return replace(column, lower=lower, upper=upper)
-        case Datetime() | Duration():
-            step = RESOLUTIONS[column.resolution]
-            first, last = CALENDAR if isinstance(column, Datetime) else (-LARGEST_WHOLE, LARGEST_WHOLE)
-            low, high = _whole_bounds(lower / step, upper / step, -(-first // step), last // step)
-            if isinstance(column, Duration):
-                return replace(column, lower=low, upper=high)
-            return replace(column, lower=np.datetime64(low * step, "us"), upper=np.datetime64(high * step, "us"))
-        case _:
-            raise SchemaError(f"a {type(column).__name__} column has no bounds to discover")
+    step = RESOLUTIONS[column.resolution]
+    first, last = CALENDAR if isinstance(column, Datetime) else (-LARGEST_WHOLE, LARGEST_WHOLE)
+    low, high = _whole_bounds(lower / step, upper / step, -(-first // step), last // step)
+    if isinstance(column, Duration):
+        return replace(column, lower=low, upper=high)
+    return replace(column, lower=np.datetime64(low * step, "us"), upper=np.datetime64(high * step, "us"))
 
 
 def _whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int, int]:

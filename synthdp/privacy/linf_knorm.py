@@ -79,11 +79,9 @@ class _Envelope:
 @lru_cache(maxsize=128)
 def _envelope(dimension: int, scale: Fraction) -> _Envelope:
     """Build the staircase; every inequality it rests on is decided exactly."""
-    mode = max(0, math.floor(dimension * scale - Fraction(1, 2)))
+    mode = max(0, math.floor(dimension * scale - Fraction(1, 2)))  # not above the real maximiser, up to which w rises
     while _compare(dimension, scale, high=mode + 1, low=mode) > 0:
         mode += 1
-    while mode > 0 and _compare(dimension, scale, high=mode, low=mode - 1) < 0:
-        mode -= 1
     step = max(1, math.isqrt(math.floor(dimension * scale**2)))
     while not _halved(dimension, scale, mode=mode, step=step):
         step += (step + 7) // 8
@@ -146,9 +144,7 @@ class _Chance:
                 return False
 
     def compared_with_one(self) -> int:
-        """Return the sign of this number minus 1; for a rational exponent ≠ 0 it is irrational."""
-        if self.exponent == 0:
-            return (self.numerator > self.denominator) - (self.numerator < self.denominator)
+        """Return the sign of this number minus 1 where the exponent is not 0: it is irrational then."""
         precision = 2 * _WORD
         while True:
             low, high = self._bounds(precision)

@@ -81,7 +81,7 @@ class ApproxDP:
 
     def fraction(self, share: float) -> ApproxDP:
         """Return a part of the loss by basic composition, 0 < share <= 1.  Costs nothing: arithmetic."""
-        return ApproxDP(self.epsilon * _share(share), self.delta * share)
+        return ApproxDP(self.epsilon * _share(share), self.delta * _share(share))
 
     def split(self, k: int) -> ApproxDP:
         """Return the loss of each of k equal parts by basic composition.  Costs nothing: arithmetic."""
@@ -186,8 +186,7 @@ def components(loss: PrivacyLoss) -> tuple[float, float]:
             return epsilon, delta
         case ZCDP(rho):
             return rho, 0.0
-        case GaussianDP(mu):
-            return mu * mu, 0.0
+    return loss.mu * loss.mu, 0.0
 
 
 def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
@@ -211,8 +210,7 @@ def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
             return ApproxDP(main, sum(components(loss)[1] for loss in losses))
         case ZCDP():
             return ZCDP(main)
-        case GaussianDP():
-            return GaussianDP(math.sqrt(main))
+    return GaussianDP(math.sqrt(main))
 
 
 def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
@@ -249,8 +247,7 @@ def to_document(loss: PrivacyLoss) -> dict[str, Any]:
             return {"kind": "ApproxDP", "epsilon": epsilon, "delta": delta}
         case ZCDP(rho):
             return {"kind": "ZCDP", "rho": rho}
-        case GaussianDP(mu):
-            return {"kind": "GaussianDP", "mu": mu}
+    return {"kind": "GaussianDP", "mu": loss.mu}
 
 
 def from_document(document: dict[str, Any]) -> PrivacyLoss:

@@ -453,12 +453,10 @@ def _threshold(scale: float, threshold: int) -> Any:
 
 
 def _smallest_scale(guess: float, cost: _Cost, *, target: float) -> float:
-    """Walk from a closed form, right to a few units in the last place, to the edge of ``cost <= target``."""
+    """Walk up from a closed form, which is a few units in the last place too low: OpenDP rounds every cost up."""
     scale = guess
     while cost(scale) > target:
         scale = math.nextafter(scale, math.inf)
-    while cost(below := math.nextafter(scale, 0.0)) <= target:
-        scale = below
     return scale
 
 

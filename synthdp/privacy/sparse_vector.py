@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import ndtri
@@ -25,6 +25,9 @@ from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.room import Room
 from synthdp.queries.protocol import Norms, Statistic
 from synthdp.queries.sparse import UNIT, Support
+
+Part: TypeAlias = PureDP | ZCDP | GaussianDP
+"""The currencies in which a part of a watch is paid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +200,8 @@ class SparseVector:
         if self.plan.redrawn:
             self.level = None
         plan = self.plan.answer
-        exact = np.array([min(total, noise.LARGEST_VALUE // plan.resolution) * plan.resolution], np.int64)
+        most = noise.LARGEST_VALUE // plan.resolution
+        exact = np.array([max(-most, min(total, most)) * plan.resolution], np.int64)
         draw = noise.discrete_laplace if plan.noise.law is NoiseLaw.LAPLACE else noise.discrete_gaussian
         noisy = int(draw(exact, scale=plan.noise.scale)[0])
         return Alarm(noisy / (plan.resolution * UNIT), self.plan.answer_stddev, plan.noise.law)
@@ -311,7 +315,7 @@ def rows_fingerprint(room: Room, columns: tuple[str, ...]) -> str:
     return digest.hexdigest()
 
 
-def _plan(alarms: PrivacyLoss, counts: PrivacyLoss, max_alarms: int, rows: int) -> WatchPlan:
+def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> WatchPlan:
     redrawn = not isinstance(alarms, PureDP)
     together = 1 if redrawn else max_alarms
     epsilon = _pure_part(alarms.split(max_alarms)) if redrawn else _pure_part(alarms)
@@ -328,13 +332,12 @@ def _plan(alarms: PrivacyLoss, counts: PrivacyLoss, max_alarms: int, rows: int) 
     )
 
 
-def _pure_part(loss: PrivacyLoss) -> float:
+def _pure_part(loss: Part) -> float:
     """Return the largest epsilon whose pure guarantee implies the loss."""
     match loss:
         case PureDP(epsilon):
             return epsilon
         case ZCDP(rho):
             return last_holding(lambda epsilon: epsilon**2 / 2 <= rho, inside=0.0, outside=2 * math.sqrt(2 * rho))
-        case GaussianDP(mu):
-            return last_holding(lambda epsilon: accounting.gdp_from_pure(epsilon) <= mu, inside=mu / 2, outside=mu)
-    raise ParameterError(f"a watch cannot be paid by a loss of {loss}")
+    mu = loss.mu
+    return last_holding(lambda epsilon: accounting.gdp_from_pure(epsilon) <= mu, inside=mu / 2, outside=mu)

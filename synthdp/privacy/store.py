@@ -53,9 +53,6 @@ class Store:
     def __del__(self) -> None:
         self.close()
 
-    def __len__(self) -> int:
-        return len(self._blocks)
-
     @property
     def spilled(self) -> int:
         """Bytes on disk.  Costs nothing by itself."""

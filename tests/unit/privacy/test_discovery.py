@@ -258,3 +258,19 @@ def test_a_number_lies_between_the_edges_of_its_bin(value):
 
 def test_identifiers_need_no_discovery():
     assert Schema({"id": Identifier()}).undeclared == ()
+
+
+TYPES_OF_NUMBERS = {
+    "texts": pd.Series([str(i) for i in range(17, 91)] * 50, dtype=object),
+    "texts, some of them missing": pd.Series([None, *map(str, range(17, 91))] * 50, dtype=object),
+    "nullable whole numbers": pd.Series([None, *range(17, 91)] * 50, dtype="Int64"),
+    "floats with NaN and infinities": pd.Series([np.nan, np.inf, -np.inf, *range(17, 91)] * 50),
+}
+
+
+@pytest.mark.parametrize("values", TYPES_OF_NUMBERS.values(), ids=TYPES_OF_NUMBERS)
+def test_bounds_are_of_the_finite_numbers_whatever_they_are_stored_as(monkeypatch, values):
+    without_noise(monkeypatch)
+    found = discovered(values, Integer(nullable=True))
+    assert 13 <= found.lower <= 17
+    assert 90 <= found.upper <= 94

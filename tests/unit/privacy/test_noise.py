@@ -200,3 +200,9 @@ def test_opendp_is_imported_on_first_use_only():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("threshold", [0, -3, 1.5, 2**53 + 2])
+def test_a_threshold_that_is_no_count_is_refused(threshold):
+    with pytest.raises(ParameterError, match=r"threshold .* must be an integer between 1 and 2\*\*53"):
+        noise.laplace_threshold({"a": 1}, scale=1.0, threshold=threshold)

@@ -9,12 +9,15 @@ import pandas as pd
 import pytest
 from no_noise import without_noise
 
-from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, PureDP
+from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
+from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError, PrivacyError, RoomClosedError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.sparse_vector import WatchPlan, plan_watch
+from synthdp.queries.marginals import one_ways
 from synthdp.queries.sparse import UNIT, KeyList
+from synthdp.queries.subset import Subset
 
 LOSSES = [PureDP(1.0), ApproxDP(1.0, 1e-6), ApproxDP(1.0, 0.0), ZCDP(0.02), GaussianDP(0.3)]
 TABLE = pd.DataFrame({"p": [f"id{i}" for i in range(50)]})
@@ -213,3 +216,24 @@ def test_silence_bounds_how_far_a_guess_was_off():
     )  # fmt: skip
     assert plan.silence_bound(10.0, beta=0.05) == pytest.approx(10 + (100 * math.log(20) + 1) / UNIT)
     assert plan.threshold_for(1000) == pytest.approx(200 * math.log(1000) / UNIT)
+
+
+def opened(rows: int = 6, **options):
+    schema = Schema({"b": Boolean()})
+    domain = domain_of(schema)
+    curator = Curator(pd.DataFrame({"b": [True] * rows}), schema=schema, budget=PureDP(1.0), **options)
+    return curator.watch(("b",), max_alarms=2, threshold=1.0), domain
+
+
+def test_a_watch_is_asked_one_query_at_a_time():
+    watch_, domain = opened()
+    with pytest.raises(ParameterError, match="one query at a time"):
+        watch_.ask(one_ways(domain), guess=0.0)
+
+
+def test_the_total_of_cells_is_that_of_the_query(monkeypatch):
+    without_noise(monkeypatch)
+    watch_, domain = opened(6)
+    alarm = watch_.ask(Subset(one_ways(domain), np.array([1])), guess=0.0)
+    assert alarm.count == 6.0
+    assert watch_.ask(Subset(one_ways(domain), np.array([1])), guess=5.5) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels, Numbers
-from synthdp.errors import DataError
+from synthdp.errors import DataError, InternalError
 from synthdp.privacy import room as room_module, store as store_module
 from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.contribution import Bounding, labels_of_digests
@@ -166,3 +167,120 @@ def test_a_failed_read_keeps_no_half_table():
     for _ in range(2):
         with pytest.raises(DataError, match="ends in the middle"):
             room.exact(Marginals(domain, ((0,),)))
+
+
+def test_blocks_on_disk_without_a_row_come_back_without_a_row():
+    store = Store(memory=0)
+    store.add([np.arange(3, dtype=np.uint8), np.zeros((0, 2), np.uint16)])
+    (block,) = store.blocks()
+    assert block[0].tolist() == [0, 1, 2]
+    assert (block[1].dtype, block[1].shape) == (np.uint16, (0, 2))
+    store.close()
+
+
+def test_a_store_that_is_closed_while_it_is_read_says_so():
+    store = Store(memory=0)
+    store.add([np.arange(3, dtype=np.uint8)])
+    reading = store.blocks()
+    store.add([np.arange(3, dtype=np.uint8)])
+    next(reading)
+    blocks = store._blocks
+    store.close()
+    store._blocks = blocks
+    with pytest.raises(DataError, match="forgotten while they were read"):
+        next(store.blocks())
+
+
+def test_memory_is_used_up_to_its_limit_and_not_beyond():
+    store = Store(memory=10)
+    for _ in range(3):
+        store.add([np.arange(5, dtype=np.uint8)])
+    assert store.spilled == 5
+    store.close()
+
+
+class Summing(BlocksOfRows):
+    """A table that sums where its rows are; it knows whether it was told to forget them."""
+
+    forgotten = False
+
+    def sums(self, statistic, schema, *, unit=None, bound=None):
+        self.asked = (unit, bound)
+        room = Room(FrameSource(self.table), schema, Adjacency())
+        return sum(statistic.sums(codes) for codes in room._coded(statistic.domain))
+
+    def forget(self) -> None:
+        self.forgotten = True
+
+
+def test_a_table_that_sums_where_it_is_gives_the_same_integers_and_forgets_when_the_room_closes():
+    source = Summing(table_of(200), 10)
+    room = Room(source, SCHEMA, Adjacency())
+    statistic = Marginals(domain_of(SCHEMA, bins=4), ((0, 1),))
+    expected = Room(FrameSource(table_of(200)), SCHEMA, Adjacency()).exact(statistic)
+    np.testing.assert_array_equal(room.exact(statistic), expected)
+    assert room.reads == 1
+    assert source.asked == (None, None)
+    room.close()
+    assert source.forgotten
+
+
+def test_a_table_that_sums_is_told_whose_rows_to_bound():
+    source = Summing(table_of(200), 10)
+    room = Room(source, SCHEMA, Adjacency(unit="unit", rows=3))
+    room.exact(Marginals(domain_of(SCHEMA, bins=4), ((0, 1),)))
+    assert source.asked == ("unit", Bounding(3))
+
+
+class WrongSums(Marginals):
+    """A statistic that breaks its promise of k 64-bit whole numbers."""
+
+    def finish(self, sums):
+        return sums.astype(np.float64)
+
+
+class TooManySums(Marginals):
+    """A statistic that returns one number more than it says."""
+
+    def finish(self, sums):
+        return np.append(sums, 0)
+
+
+@pytest.mark.parametrize("kind", [WrongSums, TooManySums])
+def test_only_so_many_whole_numbers_as_were_said_can_be_noised(kind):
+    room = Room(FrameSource(table_of(10)), SCHEMA, Adjacency())
+    with pytest.raises(InternalError, match="k 64-bit whole numbers"):
+        room.exact(kind(domain_of(SCHEMA, bins=4), ((0, 1),)))
+
+
+class NoBlocks(BlocksOfRows):
+    def blocks(self, columns, *, extra=()):
+        return iter(())
+
+
+def test_a_source_without_any_block_is_an_error_of_the_source():
+    room = Room(NoBlocks(table_of(10), 5), SCHEMA, Adjacency())
+    with pytest.raises(InternalError, match="yielded no block"):
+        room.exact(Marginals(domain_of(SCHEMA, bins=4), ((0, 1),)))
+
+
+@pytest.mark.parametrize("rows", [7, 500])
+@pytest.mark.parametrize("kept", [1, 3])
+def test_record_keys_count_at_most_so_many_rows_of_a_unit(kept, rows):
+    """R11 for record keys: removing all rows of a unit changes the counts by as many as are kept."""
+    table = table_of(500)
+
+    def counts(some: pd.DataFrame) -> Counter:
+        room = Room(BlocksOfRows(some, rows), SCHEMA, Adjacency(unit="unit", rows=kept))
+        return Counter(room.key_counts(("a", "b")))
+
+    with_all, without = counts(table), counts(table[table["unit"] != "p"])
+    assert sum((with_all - without).values()) == kept
+    assert not without - with_all
+    assert sum(with_all.values()) == 4 * kept + int(table["unit"].isna().sum())
+
+
+def test_record_keys_of_the_unit_itself_are_counted_too():
+    room = Room(FrameSource(table_of(100)), SCHEMA, Adjacency(unit="unit", rows=2))
+    counts = room.key_counts(("unit",))
+    assert sorted(counts.values())[:4] == [2, 2, 2, 2]

@@ -1,0 +1,149 @@
+"""An attacker for every mechanism, end to end: each turns one release into one number, high if the row is there.
+
+The attackers know the mechanism, its settings, and all rows but one.  Where a release publishes noisy answers to linear
+queries, they sum what the row changes in each answer over the answer's variance (`matched_score`); else they ask the
+release, or the open session, the queries that the row changes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from mechanism_cases import BITS, CASES, KEYS, WORKLOAD, Case, World
+
+from synthdp import ApproxDP, Curator, SyntheticRelease, load
+from synthdp.audit import _features, matched_score
+from synthdp.queries.record_keys import key_of
+from synthdp.queries.sparse import KeyList
+from synthdp.queries.subset import Subset
+
+Row = Mapping[str, Any]
+FREQUENT = {"city": "a", "job": "s"}
+"""The row for mechanisms that release frequent records only: no count of a rare one ever leaves them."""
+
+SORTED = World(KEYS.schema, KEYS.table.sort_values(["city", "job"], ignore_index=True), {"another row": FREQUENT})
+SAME = World(KEYS.schema, pd.DataFrame([FREQUENT] * 299 + [{"city": "d", "job": "t"}]), {"another row": FREQUENT})
+PLAIN = World(
+    BITS.schema, pd.DataFrame(False, range(40), [*BITS.schema]), {"another row": dict.fromkeys(BITS.schema, True)}
+)
+"""Tables in which almost all rows are equal: guesses about them are wrong, so that a session answers with noise."""
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """One attack: its world, the row, and the number that it makes of one release of a table."""
+
+    world: World
+    look: Callable[[pd.DataFrame, str, ApproxDP, Row, Row | None], float]
+    gaussian: bool = False
+
+    def tables(self, relation: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The table without the row, and the one with it (more, or instead of the last)."""
+        return self.world.neighbours("another row", relation)
+
+    def score(self, relation: str, claimed: ApproxDP) -> Callable[[pd.DataFrame], float]:
+        without, with_ = self.tables(relation)
+        new = with_.iloc[-1].to_dict()
+        old = without.iloc[-1].to_dict() if relation == "replace_one" else None
+
+        def score(table: pd.DataFrame) -> float:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return self.look(table, relation, claimed, new, old)
+
+        return score
+
+
+def _curator(case: Case, table: pd.DataFrame, relation: str, claimed: ApproxDP) -> Curator:
+    return Curator(table, schema=case.world.schema, budget=claimed, neighbors=relation)
+
+
+def _change(new: Row, old: Row | None) -> np.ndarray:
+    """What the row changes in each answer of the workload."""
+    change = _features(WORKLOAD, BITS.schema, new)
+    return change if old is None else change - _features(WORKLOAD, BITS.schema, old)
+
+
+def _measured(case: Case, *, gaussian: bool = False) -> Attacker:
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+        release = case.run(case.build(), _curator(case, table, relation, claimed))
+        return matched_score(release, case.world.schema, new=new, old=old)
+
+    return Attacker(case.world, look, gaussian=gaussian)
+
+
+def _answered(case: Case) -> Attacker:
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+        release = case.run(case.build(), _curator(case, table, relation, claimed))
+        return float(_change(new, old) @ release.output.answer(WORKLOAD))
+
+    return Attacker(PLAIN, look)
+
+
+def _asked(case: Case) -> Attacker:
+    """A session is asked the queries that the row changes most first, while it has alarms left."""
+
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+        session, change = case.build().open(_curator(case, table, relation, claimed)), _change(new, old)
+        asked = [i for i in np.argsort(-np.abs(change), kind="stable") if change[i] != 0]
+        return sum(change[i] * session.ask(Subset(WORKLOAD, np.array([i])))[0].value for i in asked)
+
+    return Attacker(PLAIN, look)
+
+
+def _listed(row: Row) -> KeyList:
+    return KeyList.of(("city", "job"), [key_of((row["city"], row["job"]))])
+
+
+def _keyed(case: Case, *, session: bool = False) -> Attacker:
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+        curator = _curator(case, table, relation, claimed)
+        ask = case.build().open(curator).ask if session else case.run(case.build(), curator).output.answer
+        count = float(ask(_listed(new)).count)
+        return count if old is None else count - float(ask(_listed(old)).count)
+
+    return Attacker(SAME if session else SORTED, look)
+
+
+def _saved(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+    """The estimator, its folder, and what is read from it."""
+    model = SyntheticRelease(
+        schema=BITS.schema, epsilon=claimed.epsilon, delta=claimed.delta, neighbors=relation, random_state=0
+    ).fit(table)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "r")
+        return matched_score(load(Path(folder) / "r"), BITS.schema, new=new, old=old)
+
+
+def _sampled(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+    """The synthetic table alone: how many rows are like the row."""
+    model = SyntheticRelease(
+        schema=BITS.schema, epsilon=claimed.epsilon, delta=claimed.delta, neighbors=relation, random_state=0
+    ).fit(table)
+    made = model.sample(1000)
+    like = sum((made[name] == new[name]).to_numpy(np.float64) for name in made)
+    return float(np.mean(like) * model.release_.output.total)
+
+
+GAUSSIAN = ("GaussianAnswers", "FourierMarginals", "AdaptiveMarginals", "L1Fit", "L1Fit trigonometric", "SmoothSummary")
+ANSWERED = ("NetMechanism",)
+ASKED = ("PrivateMultiplicativeWeights", "MedianMechanism")
+KEYED = ("StabilityHistogram", "SparseProjection", "SparseProjection signs", "SparseMWEM")
+SESSIONS = ("SparseWeights", "SparseWeights paper")
+
+ATTACKERS: dict[str, Attacker] = {
+    **{name: _measured(case, gaussian=name in GAUSSIAN) for name, case in CASES.items()},
+    **{name: _answered(CASES[name]) for name in ANSWERED},
+    **{name: _asked(CASES[name]) for name in ASKED},
+    **{name: _keyed(CASES[name]) for name in KEYED},
+    **{name: _keyed(CASES[name], session=True) for name in SESSIONS},
+    "SyntheticRelease, its folder": Attacker(BITS, _saved, gaussian=True),
+    "SyntheticRelease, its sample": Attacker(BITS, _sampled),
+}
