@@ -40,6 +40,7 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.frames import FrameSource
 from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
+from synthdp.tables.sources import is_spark, source_of
 
 ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
@@ -395,8 +396,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _source(self, X: Any, *, reset: bool) -> Source:
         """Return the rows of whatever the user brought; nothing of it is kept but names."""
-        if isinstance(X, Source):
-            source = X
+        if isinstance(X, Source) or is_spark(X):
+            source = X if isinstance(X, Source) else source_of(X)
             self.n_features_in_, self.feature_names_in_ = len(X.names), np.array(X.names, dtype=object)
         else:
             source = FrameSource(checked_table(self, X, reset=reset))

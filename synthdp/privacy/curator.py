@@ -27,9 +27,8 @@ from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.queries.sparse import UNIT
 from synthdp.schema.schema import Schema
-from synthdp.tables.frames import FrameSource
 from synthdp.tables.infer import infer_schema
-from synthdp.tables.source import Source
+from synthdp.tables.sources import source_of
 
 T = TypeVar("T")
 
@@ -44,7 +43,7 @@ class Curator:
     Parameters
     ----------
     table
-        A dataframe, or a source of rows.
+        A dataframe (Spark's is read where it lies, others in memory), or a source of rows.
     schema
         What is publicly known.  Without one, column names and types are taken as public; the rest must be discovered.
     budget
@@ -82,7 +81,7 @@ class Curator:
         dataset: str | None = None,
     ) -> None:
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
-        source = table if isinstance(table, Source) else FrameSource(table)
+        source = source_of(table)
         if schema is None:
             schema = infer_schema(source, without=privacy_unit)
         self.extra_columns = check_columns(source, schema)

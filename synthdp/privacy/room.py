@@ -6,8 +6,9 @@ Nothing outside `synthdp.privacy` may hold a room.  Its exact answers never leav
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from synthdp.arrays import AnyArray, Codes, Totals, Units
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
+from synthdp.parallel import in_order
 from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.contribution import Bounding, first_rows, rows_of
 from synthdp.privacy.receipt import Item
@@ -28,6 +30,9 @@ from synthdp.tables.source import Source, SummingSource
 
 CACHED_DOMAINS = 4
 """Domains whose codes are kept for the next question."""
+
+SLAB_ROWS = 1 << 19
+"""Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells."""
 
 BUCKETS = 64
 """Parts that rows are divided into by their unit, so that a part and not the table must fit in memory."""
@@ -128,8 +133,7 @@ class Room:
                 self.reads += 1
                 return statistic.finish(summed)
         sums: Totals | None = None
-        for codes in self._coded(statistic.domain):
-            part = statistic.sums(codes)
+        for part in in_order(statistic.sums, self._coded(statistic.domain)):
             sums = part if sums is None else sums + part
         if sums is None:
             raise InternalError("a source yielded no block")
@@ -156,8 +160,10 @@ class Room:
             if known is domain:
                 return (codes for (codes,) in store.blocks())
         store = Store(memory=MEMORY_BYTES // CACHED_DOMAINS)
-        for block in self._encoded().blocks():
-            store.add([domain.codes(dict(zip(self.schema.names, block, strict=True)))])
+        names = self.schema.names
+        slabs = _slabs(self._encoded().blocks(), SLAB_ROWS)
+        for codes in in_order(lambda slab: domain.codes(dict(zip(names, slab, strict=True))), slabs):
+            store.add([codes])
         for _, old in self._codes[CACHED_DOMAINS - 1 :]:
             old.close()
         self._codes = [(domain, store), *self._codes[: CACHED_DOMAINS - 1]]
@@ -170,18 +176,14 @@ class Room:
             buckets = [] if bound is None else [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
             store = Store()
             try:
-                for units, owner in _units_of(source, self.schema, unit):
-                    if owner is None or bound is None:
+                for units, digests in _units_of(source, self.schema, unit, bound):
+                    if digests is None:
                         store.add(units)
                     else:
-                        _distribute(units, bound.digests(owner), buckets)
-                for bucket in buckets:
-                    names = self.schema.names
-                    kept = Bounding(self.adjacency.rows).keep(
-                        [(dict(zip(names, some, strict=True)), owner) for *some, owner in bucket.blocks()]
-                    )
-                    store.add([kept[name] for name in names])
-                    bucket.close()
+                        _distribute(units, digests, buckets)
+                if bound is not None:
+                    for kept in in_order(partial(_kept, bound, self.schema.names), buckets):
+                        store.add(kept)
             except BaseException:
                 for left in (store, *buckets):
                     left.close()
@@ -254,25 +256,60 @@ def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
         raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")
 
 
-def _units_of(source: Source, schema: Schema, unit: str | None) -> Iterator[tuple[list[Units], RawColumn | None]]:
-    """Yield the units of each block's columns, in the schema's order, and whose each row is."""
+def _units_of(
+    source: Source, schema: Schema, unit: str | None, bound: Bounding | None
+) -> Iterator[tuple[list[Units], AnyArray | None]]:
+    """Yield the units of each block's columns, in the schema's order, and what stands for whose each row is."""
     extra = () if unit is None else (unit,)
-    if isinstance(source, FrameSource):  # one block: column after column, so that one column's values are held at once
-        units = [
-            encode(column, block[name]) for name, column in schema.items() for block in source.blocks({name: column})
-        ]
+
+    def owners(raw: Mapping[str, RawColumn]) -> AnyArray | None:
+        return None if unit is None or bound is None else bound.digests(raw[unit])
+
+    if isinstance(source, FrameSource):  # one block: column after column, so that few columns' values are held at once
+        columns = ((kind, block[name]) for name, kind in schema.items() for block in source.blocks({name: kind}))
+        units = list(in_order(lambda pair: encode(*pair), columns))
         for block in source.blocks({}, extra=extra):
-            yield units, None if unit is None else block[unit]
+            yield units, owners(block)
         return
-    for raw in source.blocks(schema, extra=extra):
-        yield [encode(column, raw[name]) for name, column in schema.items()], None if unit is None else raw[unit]
+    yield from in_order(
+        lambda raw: ([encode(column, raw[name]) for name, column in schema.items()], owners(raw)),
+        source.blocks(schema, extra=extra),
+    )
 
 
-def _distribute(units: Sequence[AnyArray], owner: AnyArray, buckets: Sequence[Store]) -> None:
-    """Put every row where all rows of its unit go."""
-    bucket = (owner[:, 0] % np.uint64(len(buckets))).astype(np.uint8)
+def _kept(bound: Bounding, names: Sequence[str], bucket: Store) -> list[Units]:
+    """Return the rows of some units, without those that are too many, and free the place they took."""
+    blocks = [(dict(zip(names, some, strict=True)), digest) for *some, digest in bucket.blocks()]
+    kept = bound.keep(blocks)
+    bucket.close()
+    return [kept[name] for name in names]
+
+
+def _slabs(blocks: Iterable[Sequence[AnyArray]], rows: int) -> Iterator[list[AnyArray]]:
+    """Put small blocks of columns together and cut large ones, so that each has about ``rows`` rows."""
+    waiting: list[list[AnyArray]] = []
+    held = 0
+    for block in blocks:
+        for start in range(0, max(1, len(block[0])), rows):
+            waiting.append([column[start : start + rows] for column in block])
+            held += len(waiting[-1][0])
+            if held >= rows:
+                yield _joined(waiting)
+                waiting, held = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
+    return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+
+def _distribute(units: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[Store]) -> None:
+    """Put every row where all rows of its unit go; those of no unit are spread evenly."""
+    place = np.where(digests.any(axis=1), digests[:, 0], np.arange(len(digests), dtype=np.uint64))
+    bucket = (place % np.uint64(len(buckets))).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")
     ends = np.cumsum(np.bincount(bucket, minlength=len(buckets)))[:-1]
     parts = [np.split(column[order], ends) for column in units]
-    for i, (store, mine) in enumerate(zip(buckets, np.split(owner[order], ends), strict=True)):
+    for i, (store, mine) in enumerate(zip(buckets, np.split(digests[order], ends), strict=True)):
         store.add([*(part[i] for part in parts), mine])

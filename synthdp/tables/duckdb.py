@@ -80,6 +80,12 @@ class DuckDBSource:
         """Column names in order."""
         return tuple(self._relation.columns)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no row at all."""
+        with _Asking():
+            return len(self._relation.limit(1).fetchall()) == 0
+
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks; see `Source.blocks`."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)

@@ -23,13 +23,14 @@ from sklearn.utils.validation import (
 from synthdp.errors import DataError
 from synthdp.tables.frames import frame_of
 from synthdp.tables.source import Source
+from synthdp.tables.sources import is_spark
 
 DEFAULT_LABEL = "target"
 
 
 def is_table(X: Any) -> bool:
     """Say whether ``X`` is a dataframe or a source of rows, rather than an array."""
-    if isinstance(X, (Source, pd.DataFrame)):
+    if isinstance(X, (Source, pd.DataFrame)) or is_spark(X):
         return True
     try:
         return nw.from_native(X, pass_through=True) is not X

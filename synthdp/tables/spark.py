@@ -58,6 +58,12 @@ class SparkSource:
         """Column names in order."""
         return tuple(self._table.columns)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no row at all."""
+        with _Asking():
+            return bool(self._table.isEmpty())
+
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks; see `Source.blocks`.  They come to the driver: columns to discover, and keys."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,13 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from rule_models import model_of
 
+from synthdp import AdaptiveMarginals, SyntheticRelease
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, ParameterError
+from synthdp.privacy import noise
 from synthdp.privacy.adjacency import Adjacency
+from synthdp.privacy.curator import Curator
+from synthdp.privacy.loss import ZCDP, ApproxDP
 from synthdp.privacy.room import Room
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques
@@ -25,6 +30,7 @@ from synthdp.queries.total import Total
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
 from synthdp.schema.schema import Schema
 from synthdp.tables.frames import FrameSource
+from synthdp.tables.parquet import ParquetSource
 from synthdp.tables.spark import SparkSource, sample_on_spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -63,6 +69,9 @@ def spark():
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
+        .config("spark.speculation", "true")
+        .config("spark.speculation.quantile", "0.25")
+        .config("spark.speculation.multiplier", "1.1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
@@ -95,22 +104,89 @@ def test_the_integers_are_those_of_the_dataframe(spark, adjacency, partitions):
     room.close()
 
 
-def test_a_task_that_is_killed_is_repeated_and_counted_once(spark, tmp_path):
-    killed = tmp_path / "killed"
+def dies(flag) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
-    def kills_itself_once(batches):
-        if TaskContext.get().partitionId() == 1 and not killed.exists():
-            killed.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+
+def dawdles(flag) -> None:
+    time.sleep(4)  # the same part is begun again elsewhere meanwhile
+
+
+def troubled(spark, flag, trouble):
+    """A DataFrame one of whose tasks has trouble at its first attempt."""
+
+    def once(batches):
+        if TaskContext.get().partitionId() == 1 and not flag.exists():
+            flag.touch()
+            trouble(flag)
         yield from batches
 
     frame = spark.createDataFrame(table_of()).repartition(4)
-    flaky = frame.mapInArrow(kills_itself_once, frame.schema)
-    room = Room(SparkSource(flaky), SCHEMA, Adjacency())
+    return frame.mapInArrow(once, frame.schema)
+
+
+@pytest.mark.parametrize("trouble", [dies, dawdles])
+def test_a_task_that_is_killed_or_run_twice_is_counted_once(spark, tmp_path, trouble):
+    room = Room(SparkSource(troubled(spark, tmp_path / "flag", trouble)), SCHEMA, Adjacency())
     statistic = statistics()[0]
     expected = Room(FrameSource(table_of()), SCHEMA, Adjacency()).exact(statistic)
     np.testing.assert_array_equal(room.exact(statistic), expected)
-    assert killed.exists()
+    assert (tmp_path / "flag").exists()
+
+
+def with_fixed_noise(monkeypatch) -> list[int]:
+    """Make every draw depend on its number alone; return the list of how much was drawn each time."""
+    drawn: list[int] = []
+
+    def fixed(values, *, scale):
+        rng = np.random.default_rng(len(drawn))
+        drawn.append(len(values))
+        return values + np.rint(rng.normal(0, scale, len(values))).astype(np.int64)
+
+    for law in ("discrete_gaussian", "discrete_laplace"):
+        monkeypatch.setattr(noise, law, fixed)
+    return drawn
+
+
+def test_a_curator_draws_its_noise_once_and_measures_as_it_would_the_dataframe(spark, tmp_path, monkeypatch):
+    drawn = with_fixed_noise(monkeypatch)
+    found = []
+    for table in (troubled(spark, tmp_path / "flag", dies), table_of()):
+        drawn.clear()
+        with Curator(table, schema=SCHEMA, budget=ZCDP(1)) as curator:
+            found.append([curator.measure(statistic, spend=ZCDP(0.25)).values for statistic in statistics()])
+        assert len(drawn) == len(statistics())
+    for of_spark, of_pandas in zip(*found, strict=True):
+        np.testing.assert_array_equal(of_spark, of_pandas)
+    assert (tmp_path / "flag").exists()
+
+
+def _refused(self, *_: object, **__: object):
+    raise AssertionError("rows were asked for")
+
+
+def test_a_whole_release_asks_and_hears_the_same_and_no_row_comes_to_the_driver(spark, monkeypatch):
+    drawn = with_fixed_noise(monkeypatch)
+    monkeypatch.setattr(SparkSource, "blocks", _refused)
+    found = []
+    for table in (spark.createDataFrame(table_of()).repartition(3), table_of()):
+        drawn.clear()
+        with Curator(table, schema=SCHEMA, budget=ApproxDP(2, 1e-6)) as curator:
+            release = AdaptiveMarginals().release(curator, random_state=0)
+        found.append(release)
+    of_spark, of_pandas = found
+    assert len(of_spark.measurements) == len(of_pandas.measurements)
+    for one, other in zip(of_spark.measurements, of_pandas.measurements, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+    one, other = (release.sample(50, random_state=1) for release in found)
+    pd.testing.assert_frame_equal(one, other, check_dtype=False)
+
+
+def test_the_estimator_takes_a_spark_dataframe(spark):
+    made = SyntheticRelease(schema=SCHEMA, random_state=0, privacy_unit="person", max_rows_per_unit=2)
+    rows = made.fit(spark.createDataFrame(table_of())).sample(20)
+    assert list(rows.columns) == list(SCHEMA)
+    assert "person" in str(made.receipt_)
 
 
 def test_removing_all_rows_of_a_unit_changes_at_most_so_many_rows(spark):
@@ -158,6 +234,14 @@ def test_synthetic_rows_are_drawn_on_the_executors_and_repeat_by_their_seed(spar
     assert frames[0]["age"].between(0, 90).all()
     assert set(frames[0]["city"].dropna()) <= {"Oslo", "Rome"}
     assert frames[0].sort_values("id").reset_index(drop=True).equals(frames[1].sort_values("id").reset_index(drop=True))
+
+
+def test_each_executor_writes_its_part_of_the_synthetic_rows(spark, tmp_path):
+    model = model_of(SCHEMA)
+    sample_on_spark(spark, model, 1000, partitions=4, random_state=5).write.parquet(str(tmp_path / "out"))
+    source = ParquetSource(tmp_path / "out")
+    assert len(source.files) == 4
+    assert sum(len(block["age"].values) for block in source.blocks({"age": SCHEMA["age"]})) == 1000
 
 
 def test_fewer_rows_than_partitions_are_refused(spark):

@@ -1,0 +1,56 @@
+"""Work on blocks by several threads: numpy and pyarrow compute outside the interpreter's lock.
+
+Results come in the order of the blocks, whatever the threads do.  Knows no rows and no queries.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WORKERS = min(4, os.cpu_count() or 1)
+"""Threads at most: each holds a block of its own."""
+
+
+def in_order(work: Callable[[T], R], blocks: Iterable[T], *, workers: int = WORKERS) -> Iterator[R]:
+    """Yield ``work(block)`` for every block, in order.
+
+    Blocks are taken one by one by the caller's own thread, while others work on those that came before; no more than
+    ``workers`` + 1 are held at once.  The first error, of a block or of the work on it, is raised in its turn.
+
+    Parameters
+    ----------
+    work
+        A function that may run several times at once; a single block is left to the caller's own thread.
+    blocks
+        What it is called with.
+    workers
+        Threads; 1 for none but the caller's.
+    """
+    blocks = iter(blocks)
+    first = list(itertools.islice(blocks, 2))
+    alone, blocks = workers == 1 or len(first) < 2, itertools.chain(first, blocks)
+    del first
+    if alone:
+        yield from map(work, blocks)
+        return
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(workers, thread_name_prefix="synthdp") as pool:
+        try:
+            for block in blocks:
+                waiting.append(pool.submit(work, block))
+                del block  # or the last one would be held twice
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
