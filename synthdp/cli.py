@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn,
 
 import synthdp
 from synthdp.cli_audit import audit
-from synthdp.cli_files import check_ending, receipt_text, whole_file, write_table
+from synthdp.cli_files import check_ending, receipt_text, whole_file
 from synthdp.cli_plan import plan
 from synthdp.cli_results import answer, nonprivate_evaluate, report
 from synthdp.cli_schema import schema
@@ -85,6 +85,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     """
     from synthdp.data import adult, adult_schema
     from synthdp.release import SyntheticRelease
+    from synthdp.tables.csv import write_csv
 
     real, schema = adult(), adult_schema()
     paths = [folder / "synthetic.csv", folder / "receipt.txt", folder / "report.html"]
@@ -96,7 +97,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
             release = SyntheticRelease(schema=schema, epsilon=epsilon, random_state=seed, on_progress=on_progress)
             synthetic = release.fit_transform(real)
         seconds = time.perf_counter() - started
-        write_table(synthetic, files[0])
+        write_csv(synthetic, files[0])
         files[1].write_text(f"{release.receipt_}\n", encoding="utf-8")
         release.report(files[2], title="Adult census, synthetic")
         release.save(folder / "adult.release")
@@ -183,8 +184,8 @@ def release(
                 max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset, random_state=seed,
                 on_progress=on_progress,
             ).fit(source)  # fmt: skip
-        synthetic = made.sample(rows)
-        write_table(synthetic, scratch, ending=out.suffix, escape_formulas=escape_formulas)
+        count = made.release_.output.rows if rows is None else rows
+        made.release_.output.sample_to(scratch, rows=count, random_state=seed, escape_formulas=escape_formulas)
         if note is not None and receipt is not None:
             note.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
         if drawn is not None:
@@ -192,10 +193,10 @@ def release(
         if folder is not None:
             made.save(folder)
     if as_json:
-        click.echo(json.dumps({"rows": len(synthetic), "out": str(out), "receipt": made.receipt_.to_document()}))
+        click.echo(json.dumps({"rows": count, "out": str(out), "receipt": made.receipt_.to_document()}))
     else:
         click.echo(str(made.receipt_))
-        click.echo(f"\n{len(synthetic)} synthetic rows: {out}")
+        click.echo(f"\n{count} synthetic rows: {out}")
 
 
 @main.command()
@@ -220,9 +221,11 @@ def sample(
     loaded = load(folder)
     conditions = dict(_condition(text, loaded.output.schema) for text in given)
     with whole_file(out) as scratch:
-        table = loaded.sample(rows, random_state=seed, given=conditions or None)
-        write_table(table, scratch, ending=out.suffix, escape_formulas=escape_formulas)
-    click.echo(f"{len(table)} synthetic rows: {out}")
+        count = loaded.output.rows if rows is None else rows
+        loaded.output.sample_to(
+            scratch, rows=count, random_state=seed, given=conditions or None, escape_formulas=escape_formulas
+        )
+    click.echo(f"{count} synthetic rows: {out}")
 
 
 @main.command()

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import DataError, FormatError, ParameterError
 
 
 @contextmanager
@@ -33,6 +33,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         yield scratch
         scratch.chmod(0o666 & ~_umask())
         scratch.replace(path)
+    except FormatError as error:
+        raise FormatError(str(error).replace(str(scratch), str(path))) from None
     except OSError as error:
         raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
     finally:
@@ -52,19 +54,6 @@ def check_ending(path: Path) -> None:
     """Raise `ParameterError` unless a path ends as a table does."""
     if path.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"'{path}' must end in .csv or .parquet")
-
-
-def write_table(table: Any, path: Path, *, ending: str = ".csv", escape_formulas: bool = False) -> None:
-    """Write a synthetic table as CSV or Parquet."""
-    from synthdp.tables.csv import write_csv
-
-    if ending == ".parquet":
-        try:
-            table.to_parquet(path, index=False)
-        except ImportError:
-            raise ParameterError("parquet needs pyarrow: pip install 'synthdp[arrow]'") from None
-        return
-    write_csv(table, path, escape_formulas=escape_formulas)
 
 
 def receipt_text(release: Any, ending: str) -> str:

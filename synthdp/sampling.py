@@ -121,8 +121,11 @@ class SyntheticModel:
         random_state: RandomState = None,
         given: Mapping[str, Any] | None = None,
         block_rows: int = BLOCK_ROWS,
+        escape_formulas: bool = False,
     ) -> None:
         """Draw rows into a file, in bounded memory; counts are as systematic as in `sample` within each block.
+
+        A file of one block holds the rows that `sample` draws with the same seed.
 
         Parameters
         ----------
@@ -132,6 +135,8 @@ class SyntheticModel:
             As for `sample`.
         block_rows
             Rows that are held at once.
+        escape_formulas
+            In CSV files, defuse texts that a spreadsheet would run; see `synthdp.tables.csv.write_csv`.
 
         Raises
         ------
@@ -140,9 +145,9 @@ class SyntheticModel:
         FormatError
             If the file cannot be written.
         """
-        form = TableFormat.default(self.schema, library=library_for(path))
+        form = TableFormat.default(self.schema, library=library_for(path)).in_order([*dict(self.format.dtypes)])
         blocks = self.sample_blocks(rows, random_state=random_state, given=given, block_rows=block_rows, format=form)
-        write_blocks(path, blocks)
+        write_blocks(path, blocks, escape_formulas=escape_formulas)
 
     def sample_blocks(
         self,

@@ -5,7 +5,7 @@ Types and names are public; nothing here holds a value of a row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,6 +72,11 @@ class TableFormat:
         """Return a library with the types that suit a schema."""
         suits = library_named(library).default_type
         return cls(library=library, dtypes=tuple((name, suits(column)) for name, column in schema.items()))
+
+    def in_order(self, names: Sequence[str]) -> TableFormat:
+        """Return the same format with the columns in another order."""
+        dtypes = dict(self.dtypes)
+        return replace(self, dtypes=tuple((name, dtypes[name]) for name in names))
 
     def without_impossible_nulls(self, schema: Schema) -> Schema:
         """Return a schema in which columns whose types cannot hold a missing value are not nullable."""

@@ -29,7 +29,7 @@ def library_for(path: str | PathLike[str]) -> str:
     return "pandas" if name.endswith((".csv", ".csv.gz")) else "pyarrow"
 
 
-def write_blocks(path: str | PathLike[str], blocks: Iterable[Any]) -> None:
+def write_blocks(path: str | PathLike[str], blocks: Iterable[Any], *, escape_formulas: bool = False) -> None:
     """Write dataframes of `library_for`'s library, one after the other, as one file.
 
     Parameters
@@ -38,24 +38,28 @@ def write_blocks(path: str | PathLike[str], blocks: Iterable[Any]) -> None:
         The file; its ending says the format.  Until all is written it has another name, which is removed on failure.
     blocks
         One frame or more, of the same columns and types.
+    escape_formulas
+        In CSV files, defuse texts that a spreadsheet would run; see `synthdp.tables.csv.write_csv`.
 
     Raises
     ------
     ParameterError
-        If the file's ending is unknown.
+        If the file's ending is unknown, or its library is not installed.
     FormatError
         If the file cannot be written.
     """
     if library_for(path) == "pandas":
-        write_csv_blocks(blocks, path)
+        write_csv_blocks(blocks, path, escape_formulas=escape_formulas)
     else:
         _write_arrow(Path(path), blocks)
 
 
 def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ParameterError(f"'{path}' needs pyarrow: pip install 'synthdp[arrow]'") from None
     opened: Callable[..., Any] = pq.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_file
     try:
         with _replacing(path) as beside:
