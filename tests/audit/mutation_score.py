@@ -21,6 +21,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ TESTS = (
     "tests/e2e/test_privacy_unit.py",
     "tests/statistical/test_noise_laws.py",
 )
+OPTIONS = ("-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark")
 STAGES = ((40, 20.0), (10_000, 90.0))
 """Most tests, and most seconds that they take unmutated, of each round; a mutant that lives through one has the next."""
 
@@ -155,7 +157,7 @@ def record(root: Path, found: Path) -> None:
     collector = coverage.Coverage(data_file=None, source=[str(root / PACKAGE)], config_file=False)
     collector.start()
     plugin = Recorder(collector)
-    status = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark", *TESTS], [plugin])
+    status = pytest.main([*OPTIONS, *TESTS], [plugin])
     collector.stop()
     if status:
         raise SystemExit("the tests do not pass on the package as it is")
@@ -232,8 +234,7 @@ def _pytest(copy: Path, tests: list[str]) -> int:
 
     os.chdir(copy)
     sys.path.insert(0, str(copy))
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark"]
-    return int(pytest.main([*options, *tests]))
+    return int(pytest.main(["-x", *OPTIONS, *tests]))
 
 
 def _load_libraries() -> None:
@@ -324,6 +325,8 @@ def main() -> int:
                 sys.path.insert(0, str(copy))
                 record(copy, recorded_at)
                 status = 0
+            except BaseException:  # noqa: BLE001 - said, and the fork ends
+                traceback.print_exc()
             finally:
                 sys.stdout.flush()
                 os._exit(status)
