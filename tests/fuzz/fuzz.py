@@ -1,21 +1,27 @@
 """Inputs that nobody foresaw: mutated files, texts and options, which must be taken or refused in one sentence.
 
-    python tests/fuzz/fuzz.py --inputs 100000
+    python tests/fuzz/fuzz.py --inputs 100000 --write docs/audit/fuzz.md
 
-Each target takes bytes.  Nothing but a `SynthDPError` may be raised, and no input may take longer than `SECONDS`.
+Each target takes bytes.  Nothing but a `SynthDPError` may be raised, no input may take longer than `SECONDS`, and the
+process may not grow beyond `MEMORY_BYTES`.  An input that breaks this is kept in ``corpus/TARGET``, from where it is tried
+in every run of the tests; ``guided.py`` looks for more with atheris, which follows the branches that inputs take.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime as dt
+import hashlib
 import json
+import resource
 import signal
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +36,8 @@ from synthdp.queries.expressions import parse
 from synthdp.tables.csv import CsvSource
 
 SECONDS = 10
+MEMORY_BYTES = 4 * 2**30
+CORPUS = Path(__file__).with_name("corpus")
 SCHEMA = Schema(
     {"n": Integer(0, 9, nullable=True), "x": Continuous(0, 1), "c": Categorical(["a", "b"]), "b": Boolean(),
      "t": Datetime("2020-01-01", "2021-01-01")}
@@ -86,8 +94,6 @@ def release_json(data: bytes, folder: Path) -> None:
 
 def release_arrays(data: bytes, folder: Path) -> None:
     """The arrays of a release, with the checksum made right, so that they are read."""
-    import hashlib
-
     document = json.loads(SEEDS["release_json"][0])
     document["arrays_sha256"] = hashlib.sha256(data).hexdigest()
     (folder / "release" / "release.json").write_text(json.dumps(document))
@@ -145,54 +151,119 @@ NEVER = {b"doctor", b"demo", b"audit"}
 """Commands that take seconds when they are right: they are tried only with something wrong."""
 
 
-def fuzz(target: str, inputs: int, *, seed: int = 0, failures: int = 5) -> list[tuple[bytes, str]]:
-    """Run mutated inputs; return those that raised anything else than a refusal, or took too long."""
+@dataclass
+class Outcome:
+    """What came of a target's inputs."""
+
+    target: str
+    inputs: int = 0
+    taken: int = 0
+    refused: int = 0
+    slowest: float = 0.0
+    seconds: float = 0.0
+    found: list[tuple[bytes, str]] = field(default_factory=list)
+
+
+def fuzz(target: str, inputs: int, *, seed: int = 0, failures: int = 5) -> Outcome:
+    """Try so many mutated inputs; what raises anything else than a refusal, or takes too long, is found."""
     rng = np.random.default_rng(seed)
-    run, found = TARGETS[target], []
+    seeds = SEEDS[target] + [path.read_bytes() for path in sorted((CORPUS / target).glob("*"))]
+    outcome, started = Outcome(target), time.monotonic()
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        folder = Path(name)
-        (folder / "release").mkdir()
-        (folder / "release" / "arrays.npz").write_bytes(SEEDS["release_arrays"][0])
+        folder = prepared(Path(name))
         signal.signal(signal.SIGALRM, _too_long)
-        for _ in range(inputs):
-            data = mutated(SEEDS[target][int(rng.integers(len(SEEDS[target])))], rng)
+        while outcome.inputs < inputs and len(outcome.found) < failures:
+            data = mutated(seeds[int(rng.integers(len(seeds)))], rng)
             if target == "options" and NEVER & set(data.split()) and b"--" not in data:
                 continue
-            signal.alarm(SECONDS)
-            try:
-                run(data, folder)
-            except SynthDPError:
-                pass
-            except BaseException as error:  # noqa: BLE001 - anything else is what is looked for
-                found.append((data, f"{type(error).__name__}: {error}"))
-            finally:
-                signal.alarm(0)
-            if len(found) >= failures:
-                break
-    return found
+            attempt(target, data, folder, outcome)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def prepared(folder: Path) -> Path:
+    """A folder in which all targets can work: with the arrays of a release."""
+    (folder / "release").mkdir()
+    (folder / "release" / "arrays.npz").write_bytes(SEEDS["release_arrays"][0])
+    return folder
+
+
+def attempt(target: str, data: bytes, folder: Path, outcome: Outcome) -> None:
+    """Try one input and note what came of it."""
+    started = time.monotonic()
+    signal.alarm(SECONDS)
+    try:
+        TARGETS[target](data, folder)
+        outcome.taken += 1
+    except SynthDPError:
+        outcome.refused += 1
+    except BaseException as error:  # noqa: BLE001 - anything else is what is looked for
+        outcome.found.append((data, f"{type(error).__name__}: {error}"))
+    finally:
+        signal.alarm(0)
+    outcome.inputs += 1
+    outcome.slowest = max(outcome.slowest, time.monotonic() - started)
 
 
 def _too_long(*_: Any) -> None:
     raise TimeoutError(f"more than {SECONDS} s")
 
 
+def keep(target: str, data: bytes) -> Path:
+    """Write an input into the corpus."""
+    (CORPUS / target).mkdir(parents=True, exist_ok=True)
+    path = CORPUS / target / hashlib.sha256(data).hexdigest()[:16]
+    path.write_bytes(data)
+    return path
+
+
+def page(rows: dict[str, dict[str, Any]]) -> str:
+    """The page of the documentation."""
+    lines = [
+        "# Fuzzing",
+        "",
+        "Made by `python tests/fuzz/fuzz.py --inputs 100000 --write docs/audit/fuzz.md`, target by target.  An input is",
+        "a valid file, text or command line with a few bytes or pieces changed.  It may be taken, or refused in one",
+        f"sentence.  A failure is any other exception, more than {SECONDS} s, or a process of more than",
+        f"{MEMORY_BYTES >> 30} GB.",
+        "",
+        "| target | inputs | taken | refused | failures | slowest input | seed | time | on |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in TARGETS:
+        if name in rows:
+            row = rows[name]
+            lines.append(
+                f"| {name} | {row['inputs']} | {row['taken']} | {row['refused']} | {row['failures']} | "
+                f"{row['slowest']:.1f} s | {row['seed']} | {row['seconds']:.0f} s | {row['on']} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", type=Path, help="the page; other targets' rows are kept in a .json file beside it")
     parser.add_argument("targets", nargs="*", default=list(TARGETS))
     arguments = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     bad = 0
     for target in arguments.targets:
-        started = time.monotonic()
-        found = fuzz(target, arguments.inputs, seed=arguments.seed)
-        sys.stdout.write(
-            f"{target}: {arguments.inputs} inputs, {len(found)} failures, {time.monotonic() - started:.0f} s\n"
-        )
-        for data, why in found:
-            sys.stdout.write(f"  {why}\n    {data[:300]!r}\n")
-        bad += len(found)
+        done = fuzz(target, arguments.inputs, seed=arguments.seed)
+        sys.stdout.write(f"{target}: {done.inputs} inputs, {len(done.found)} failures, {done.seconds:.0f} s\n")
+        for data, why in done.found:
+            sys.stdout.write(f"  {why}\n    {data[:300]!r}\n    kept as {keep(target, data)}\n")
+        bad += len(done.found)
+        if arguments.write is not None:
+            state = arguments.write.with_suffix(".json")
+            rows = json.loads(state.read_text()) if state.exists() else {}
+            row = asdict(done) | {"failures": len(done.found), "seed": arguments.seed}
+            rows[target] = {key: value for key, value in row.items() if key != "found"}
+            rows[target]["on"] = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
+            state.write_text(json.dumps(rows, indent=1) + "\n")
+            arguments.write.write_text(page(rows), encoding="utf-8")
     return bool(bad)
 
 
