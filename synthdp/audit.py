@@ -93,11 +93,12 @@ def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[
 
 
 def matched_score(
-    release: Release[Any], schema: Schema, *, new: Mapping[str, Any], old: Mapping[str, Any] | None
+    release: Release[Any], schema: Schema, *, known: pd.DataFrame, new: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> float:
-    """Return how much a release's noisy answers look like those of a table with the new row in place of the old one.
+    """Return how much likelier a release's noisy answers are with the new row (in place of the old one) than without it.
 
-    The matched filter: each answer counts by what the row changes in it, over the variance of its noise.
+    The log-likelihood ratio for normal noise, up to correlations: each answer's distance from that of the known rows counts
+    by what the row changes in it, over the variance of its noise.
 
     Parameters
     ----------
@@ -105,6 +106,8 @@ def matched_score(
         With measurements of linear queries.
     schema
         Of the table.
+    known
+        The table without the new row.
     new, old
         The row that may be there, and the one that it would replace, if any.
     """
@@ -112,9 +115,10 @@ def matched_score(
     for measured in release.measurements:
         queries = measured.queries
         if isinstance(queries, LinearQueries):
-            change = _features(queries, schema, new)
-            change = change if old is None else change - _features(queries, schema, old)
-            score += float(change @ measured.answers) / max(measured.stddev**2, 1e-300)
+            change = _sums(queries, schema, pd.DataFrame([new]))
+            change = change if old is None else change - _sums(queries, schema, pd.DataFrame([old]))
+            beyond = measured.answers - _sums(queries, schema, known) - change / 2
+            score += float(change @ beyond) / max(measured.stddev**2, 1e-300)
     return score
 
 
@@ -274,19 +278,20 @@ def audit_build(
 
 def _score_of(name: str, neighbors: Neighbors, claimed: ApproxDP) -> Callable[[pd.DataFrame], float]:
     old = ORDINARY if neighbors is Neighbors.REPLACE_ONE else None
+    known, _ = neighbouring_tables(neighbors)
 
     def score(table: pd.DataFrame) -> float:
         curator = Curator(table, schema=WORLD, budget=claimed, neighbors=neighbors)
-        return matched_score(AUDITED[name]().release(curator), WORLD, new=STRANGE, old=old)
+        return matched_score(AUDITED[name]().release(curator), WORLD, known=known, new=STRANGE, old=old)
 
     return score
 
 
-def _features(queries: LinearQueries, schema: Schema, row: Mapping[str, Any]) -> FloatArray:
-    """Return what one row adds to each answer, (k,)."""
-    (block,) = FrameSource(pd.DataFrame([row])).blocks(schema)
+def _sums(queries: LinearQueries, schema: Schema, table: pd.DataFrame) -> FloatArray:
+    """Return the exact answers of a table, (k,)."""
+    (block,) = FrameSource(table).blocks(schema)
     units = {name: encode(column, block[name]) for name, column in schema.items()}
-    return np.asarray(queries.features(queries.domain.codes(units))[0] / queries.unit, np.float64)
+    return np.asarray(queries.features(queries.domain.codes(units)).sum(axis=0) / queries.unit, np.float64)
 
 
 def _event(

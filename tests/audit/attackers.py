@@ -19,7 +19,7 @@ import pandas as pd
 from mechanism_cases import BITS, CASES, KEYS, WORKLOAD, Case, World
 
 from synthdp import ApproxDP, Curator, SyntheticRelease, load
-from synthdp.audit import _features, matched_score
+from synthdp.audit import _sums, matched_score
 from synthdp.queries.record_keys import key_of
 from synthdp.queries.sparse import KeyList
 from synthdp.queries.subset import Subset
@@ -37,11 +37,20 @@ PLAIN = World(
 
 
 @dataclass(frozen=True)
+class Known:
+    """What an attacker knows: all rows but one, the row that may be there, and the one that it would replace."""
+
+    table: pd.DataFrame
+    new: Row
+    old: Row | None
+
+
+@dataclass(frozen=True)
 class Attacker:
     """One attack: its world, the row, and the number that it makes of one release of a table."""
 
     world: World
-    look: Callable[[pd.DataFrame, str, ApproxDP, Row, Row | None], float]
+    look: Callable[[pd.DataFrame, str, ApproxDP, Known], float]
     gaussian: bool = False
 
     def tables(self, relation: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -50,13 +59,14 @@ class Attacker:
 
     def score(self, relation: str, claimed: ApproxDP) -> Callable[[pd.DataFrame], float]:
         without, with_ = self.tables(relation)
-        new = with_.iloc[-1].to_dict()
-        old = without.iloc[-1].to_dict() if relation == "replace_one" else None
+        known = Known(
+            without, with_.iloc[-1].to_dict(), without.iloc[-1].to_dict() if relation == "replace_one" else None
+        )
 
         def score(table: pd.DataFrame) -> float:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self.look(table, relation, claimed, new, old)
+                return self.look(table, relation, claimed, known)
 
         return score
 
@@ -65,24 +75,24 @@ def _curator(case: Case, table: pd.DataFrame, relation: str, claimed: ApproxDP) 
     return Curator(table, schema=case.world.schema, budget=claimed, neighbors=relation)
 
 
-def _change(new: Row, old: Row | None) -> np.ndarray:
+def _change(known: Known) -> np.ndarray:
     """What the row changes in each answer of the workload."""
-    change = _features(WORKLOAD, BITS.schema, new)
-    return change if old is None else change - _features(WORKLOAD, BITS.schema, old)
+    change = _sums(WORKLOAD, BITS.schema, pd.DataFrame([known.new]))
+    return change if known.old is None else change - _sums(WORKLOAD, BITS.schema, pd.DataFrame([known.old]))
 
 
 def _measured(case: Case, *, gaussian: bool = False) -> Attacker:
-    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
         release = case.run(case.build(), _curator(case, table, relation, claimed))
-        return matched_score(release, case.world.schema, new=new, old=old)
+        return matched_score(release, case.world.schema, known=known.table, new=known.new, old=known.old)
 
     return Attacker(case.world, look, gaussian=gaussian)
 
 
 def _answered(case: Case) -> Attacker:
-    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
         release = case.run(case.build(), _curator(case, table, relation, claimed))
-        return float(_change(new, old) @ release.output.answer(WORKLOAD))
+        return float(_change(known) @ release.output.answer(WORKLOAD))
 
     return Attacker(PLAIN, look)
 
@@ -90,8 +100,8 @@ def _answered(case: Case) -> Attacker:
 def _asked(case: Case) -> Attacker:
     """A session is asked the queries that the row changes most first, while it has alarms left."""
 
-    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
-        session, change = case.build().open(_curator(case, table, relation, claimed)), _change(new, old)
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
+        session, change = case.build().open(_curator(case, table, relation, claimed)), _change(known)
         asked = [i for i in np.argsort(-np.abs(change), kind="stable") if change[i] != 0]
         return sum(change[i] * session.ask(Subset(WORKLOAD, np.array([i])))[0].value for i in asked)
 
@@ -103,32 +113,32 @@ def _listed(row: Row) -> KeyList:
 
 
 def _keyed(case: Case, *, session: bool = False) -> Attacker:
-    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
         curator = _curator(case, table, relation, claimed)
         ask = case.build().open(curator).ask if session else case.run(case.build(), curator).output.answer
-        count = float(ask(_listed(new)).count)
-        return count if old is None else count - float(ask(_listed(old)).count)
+        count = float(ask(_listed(known.new)).count)
+        return count if known.old is None else count - float(ask(_listed(known.old)).count)
 
     return Attacker(SAME if session else SORTED, look)
 
 
-def _saved(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+def _saved(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
     """The estimator, its folder, and what is read from it."""
     model = SyntheticRelease(
         schema=BITS.schema, epsilon=claimed.epsilon, delta=claimed.delta, neighbors=relation, random_state=0
     ).fit(table)
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "r")
-        return matched_score(load(Path(folder) / "r"), BITS.schema, new=new, old=old)
+        return matched_score(load(Path(folder) / "r"), BITS.schema, known=known.table, new=known.new, old=known.old)
 
 
-def _sampled(table: pd.DataFrame, relation: str, claimed: ApproxDP, new: Row, old: Row | None) -> float:
+def _sampled(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
     """The synthetic table alone: how many rows are like the row."""
     model = SyntheticRelease(
         schema=BITS.schema, epsilon=claimed.epsilon, delta=claimed.delta, neighbors=relation, random_state=0
     ).fit(table)
     made = model.sample(1000)
-    like = sum((made[name] == new[name]).to_numpy(np.float64) for name in made)
+    like = sum((made[name] == known.new[name]).to_numpy(np.float64) for name in made)
     return float(np.mean(like) * model.release_.output.total)
 
 

@@ -6,7 +6,8 @@
 Each mutant is one edit by one of cosmic-ray's operators, drawn at random with a fixed seed from all that change more than
 annotations.  It is put into a copy of the package, and the tests that run its line are run there, quickest first, in a
 fork of a process that has the libraries loaded.  A mutant is killed if a test fails or takes too long.  What was found is
-kept in the work folder: a command that was stopped, or ran for ``--seconds``, goes on where it was.
+kept in the work folder: a command that was stopped, or ran for ``--seconds``, goes on where it was.  After a change of the
+package take another work folder.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -333,7 +334,12 @@ def main() -> int:
         if os.waitpid(child, 0)[1]:
             return 1
     recorded = json.loads(recorded_at.read_text())
-    mutants, total, left_out = sampled(copy, arguments.sample, arguments.seed)
+    drawn_at = work / f"sample-{arguments.sample}-{arguments.seed}.json"
+    if not drawn_at.exists():
+        drawn, *counts = sampled(copy, arguments.sample, arguments.seed)
+        drawn_at.write_text(json.dumps([[asdict(mutant) for mutant in drawn], *counts]))
+    drawn, total, left_out = json.loads(drawn_at.read_text())
+    mutants = [Mutant(**mutant) for mutant in drawn]
     outcomes: dict[str, str] = json.loads(state.read_text()) if state.exists() else {}
     if arguments.again:
         outcomes = {key: outcome for key, outcome in outcomes.items() if outcome != "survived"}
