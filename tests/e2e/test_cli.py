@@ -252,3 +252,8 @@ def test_a_damaged_release_is_refused_in_one_sentence(folder: Path, spoil) -> No
     assert "t.release" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (folder / "m.csv").exists()
+
+
+def test_the_command_line_is_also_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "synthdp", "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: synthdp ")
