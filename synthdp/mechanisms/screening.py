@@ -30,7 +30,10 @@ MAX_TRIPLES = 3000
 
 
 class Screening(NamedTuple):
-    """Candidates with their scores, and the noisy distances that the scores come from."""
+    """Candidates with their scores, and the noisy distances that the scores come from.
+
+    Costs nothing: a record of what was measured.
+    """
 
     candidates: list[Candidate]
     measured: tuple[Measurements, ...] = ()
