@@ -46,7 +46,7 @@ class SeparableQueries(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GaussianKernels:
-    """k queries f_q(x) = sum_j weights[q, j] exp(-|x - centers[q, j]|^2 / (2 sigma^2)).
+    """k queries f_q(x) = sum_j weights[q, j] exp(-‖x - centers[q, j]‖² / (2 sigma²)).
 
     Parameters
     ----------

@@ -1,0 +1,81 @@
+"""The site builds offline without a warning, its links lead somewhere, and every public name has an entry."""
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from sphinx.util.inventory import InventoryFile
+
+import synthdp
+
+ROOT = Path(__file__).parents[2]
+
+
+class Page(HTMLParser):
+    """The links, what is loaded, and the anchors of an HTML page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given.get("id", ""), given.get("name", "")}
+        self.links += [given["href"]] * (tag == "a" and "href" in given)
+        self.loaded += [given["src"]] * ("src" in given)
+        self.loaded += [given["href"]] * (tag == "link" and given.get("rel") in ("stylesheet", "preload"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(folder / "trees"), "-b", "html"]
+    done = subprocess.run([*command, "docs", str(folder / "html")], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    return {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+
+
+def is_outside(link: str) -> bool:
+    return link.startswith(("http:", "https:", "mailto:", "//"))
+
+
+def test_every_link_within_the_site_leads_to_a_page_and_its_anchor(pages: dict[Path, Page]) -> None:
+    broken = []
+    for path, page in pages.items():
+        for link in [*page.links, *page.loaded]:
+            target, _, anchor = unquote(link).partition("#")
+            file = (path.parent / target.partition("?")[0]).resolve() if target else path
+            found = file.exists() and (file not in pages or anchor in pages[file].anchors)
+            broken += [] if found or is_outside(link) else [f"{path.name}: {link}"]
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page]) -> None:
+    assert {link for page in pages.values() for link in page.loaded if is_outside(link)} == set()
+
+
+def test_every_public_name_has_an_entry_with_a_description(site: Path) -> None:
+    inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
+    entries = {name for kind in ("py:class", "py:function") for name in inventory.data.get(kind, {})}
+    assert {f"synthdp.{name}" for name in synthdp.__all__} - {"synthdp.__version__"} <= entries
+
+
+def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
+    missing = [
+        str(page.relative_to(ROOT))
+        for page in (ROOT / "docs").rglob("*.md")
+        if not (site / page.relative_to(ROOT / "docs")).with_suffix(".html").exists()
+    ]
+    assert missing == []
