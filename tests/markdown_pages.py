@@ -35,21 +35,24 @@ _NUMBER = re.compile(r"[+-]?\d[\d ,]*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+")
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: its language, its text, its line on the page, and the comment above it."""
+    """One fenced block: its language, its text, its line, the comment above it, and whether another block ends there."""
 
     language: str
     text: str
     line: int
     note: str
+    follows: bool
 
 
 def blocks_of(page: Path) -> list[Block]:
     """The fenced blocks of a page in order."""
-    text = page.read_text(encoding="utf-8")
-    return [
-        Block(m["language"].strip().split(" ")[0], m["text"], text.count("\n", 0, m.start("language")) + 1, m["note"] or "")
-        for m in _BLOCK.finditer(text)
-    ]
+    text, end, blocks = page.read_text(encoding="utf-8"), 0, []
+    for m in _BLOCK.finditer(text):
+        line = text.count("\n", 0, m.start("language")) + 1
+        follows = bool(blocks) and not text[end : m.start()].strip()
+        blocks.append(Block(m["language"].strip().split(" ")[0], m["text"], line, m["note"] or "", follows))
+        end = m.end()
+    return blocks
 
 
 def needs(page: Path) -> list[str]:
@@ -80,7 +83,7 @@ class Reader:
                 Path(block.note.removeprefix("file: ")).write_text(block.text, encoding="utf-8")
             if block.language == "python":
                 out = self._python(block, where)
-                if after is not None and after.language == "text":
+                if after is not None and after.language == "text" and after.follows:
                     check_output(out, after.text, after.note, where)
             if block.language == "console":
                 for command, shown in commands_of(block.text):

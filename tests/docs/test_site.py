@@ -27,16 +27,21 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given.get("id", ""), given.get("name", "")}
-        self.links += [given["href"]] * (tag == "a" and "href" in given)
-        self.loaded += [given["src"]] * ("src" in given)
-        self.loaded += [given["href"]] * (tag == "link" and given.get("rel") in ("stylesheet", "preload"))
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if "src" in given:
+            self.loaded.append(given["src"])
+        if tag == "link" and given.get("rel") in ("stylesheet", "preload", "icon"):
+            self.loaded.append(given["href"])
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(folder / "trees"), "-b", "html"]
-    done = subprocess.run([*command, "docs", str(folder / "html")], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "docs", str(folder / "html")], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return folder / "html"

@@ -1,0 +1,121 @@
+"""A new reader's walk: what the contributing guide says is done in a copy of the repository, and works."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from markdown_pages import blocks_of, commands_of
+
+import synthdp
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "contributing"
+WALKED = ["first-change", "add-a-column-type"]
+LEFT_OUT = shutil.ignore_patterns(
+    ".*cache*", ".venv", "venv", ".git", "site", "dist", "build", "__pycache__", ".hypothesis"
+)
+INSERT = re.compile(r"insert: (\S+) (after|before) (.+)")
+
+
+@dataclass
+class Contributor:
+    """Someone who does what a page says, in a clone with its environment active."""
+
+    clone: Path
+    run: list[str] = field(default_factory=list)
+
+    def command(self, line: str) -> str:
+        # `python` and `poe` are those of an active environment; the copy comes first on the path of imports
+        paths = [str(self.clone), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        for role in ("AUTHOR", "COMMITTER"):
+            environment |= {f"GIT_{role}_NAME": "A. Reader", f"GIT_{role}_EMAIL": "reader@example.org"}
+        done = subprocess.run(
+            line,
+            shell=True,
+            cwd=self.clone,
+            env=environment,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, f"$ {line}\n{done.stdout}{done.stderr}"
+        self.run.append(line)
+        return done.stdout
+
+    def write(self, note: str, text: str) -> None:
+        name = note.removeprefix("file: ")
+        assert not (self.clone / name).exists(), f"{name} exists already: the guide would overwrite it"
+        (self.clone / name).write_text(text, encoding="utf-8")
+
+    def insert(self, note: str, text: str) -> None:
+        name, where, mark = INSERT.fullmatch(note).groups()
+        lines = (self.clone / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        places = [i for i, line in enumerate(lines) if mark in line]
+        assert len(places) == 1, f"{mark!r} must be on one line of {name}, as the guide says"
+        place = places[0] + (where == "after")
+        (self.clone / name).write_text("".join([*lines[:place], text, *lines[place:]]), encoding="utf-8")
+
+
+@pytest.fixture
+def contributor(tmp_path: Path) -> Contributor:
+    clone = tmp_path / "synthdp"
+    shutil.copytree(ROOT, clone, ignore=LEFT_OUT)
+    someone = Contributor(clone)
+    someone.command("git init -q && git add -A && git commit -q -m start")
+    return someone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WALKED)
+def test_a_reader_who_follows_the_guide_arrives(page: str, contributor: Contributor) -> None:
+    script = []
+    for block in blocks_of(GUIDE / f"{page}.md"):
+        if block.note.startswith("file: "):
+            contributor.write(block.note, block.text)
+        elif block.note.startswith("insert: "):
+            contributor.insert(block.note, block.text)
+        elif block.language == "console":
+            for line, _ in commands_of(block.text):
+                contributor.command(line)
+        elif block.language == "python":
+            script.append(block.text)
+        elif block.language == "text" and block.follows and script:
+            (contributor.clone.parent / "script.py").write_text("".join(script), encoding="utf-8")
+            assert contributor.command(f"{sys.executable} ../script.py").split() == block.text.split()
+    assert "poe -q check" in contributor.run
+    assert any("pytest" in line for line in contributor.run)
+
+
+@pytest.mark.parametrize("page", sorted(GUIDE.glob("*.md")), ids=lambda page: page.stem)
+def test_only_pages_that_are_walked_have_code_to_run(page: Path) -> None:
+    has_code = any(block.language in ("python", "console") for block in blocks_of(page))
+    assert has_code == (page.stem in WALKED)
+
+
+def test_every_task_of_the_guide_is_a_task() -> None:
+    tasks = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["poe"]["tasks"]
+    named = set(re.findall(r"`poe (?:-q )?(\w+)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    assert named == set(tasks)
+
+
+@pytest.mark.parametrize("example", ["beta_prior.py", "least_squares.py"])
+def test_a_worked_example_is_short(example: str) -> None:
+    assert len((ROOT / "tests" / "guide" / example).read_text(encoding="utf-8").splitlines()) < 100
+
+
+def test_the_package_and_its_project_file_have_one_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == synthdp.__version__
