@@ -75,7 +75,7 @@ main.add_command(nonprivate_evaluate)
 @EPSILON
 @SEED
 def demo(folder: Path, epsilon: float, seed: int | None) -> None:
-    r"""Run the whole job on a bundled real table (Adult census, 32 561 rows) in under a minute.
+    """Run the whole job on a bundled real table (Adult census, 32 561 rows) in under a minute.
 
     Writes synthetic.csv, receipt.txt, report.html and the release itself, and prints a comparison with the real rows.
 
@@ -158,7 +158,7 @@ def release(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    r"""Release a synthetic table from a private TABLE (CSV, or Parquet by ending).
+    """Release a synthetic table from a private TABLE (CSV, or Parquet by ending).
 
     \b
     Example:
@@ -209,7 +209,7 @@ def release(
 def sample(
     folder: Path, rows: int | None, given: Sequence[str], out: Path, escape_formulas: bool, seed: int | None
 ) -> None:
-    r"""Draw more rows from a saved release; this costs no privacy.
+    """Draw more rows from a saved release; this costs no privacy.
 
     \b
     Example:
@@ -235,7 +235,7 @@ def sample(
 @click.option("--cap-delta", type=float, default=0.0, show_default=True, help="The delta that goes with --cap.")
 @AS_JSON
 def ledger(path: Path, dataset: str | None, cap: float | None, cap_delta: float, as_json: bool) -> None:
-    r"""Show what was spent, by data set; or set a cap.
+    """Show what was spent, by data set; or set a cap.
 
     \b
     Examples:

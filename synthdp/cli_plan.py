@@ -29,7 +29,7 @@ def plan(
     mechanism: str,
     as_json: bool,
 ) -> None:
-    r"""Say what a release will cost and how good it will be.  Reads the schema only, no row, and spends nothing.
+    """Say what a release will cost and how good it will be.  Reads the schema only, no row, and spends nothing.
 
     \b
     Examples:

@@ -39,7 +39,7 @@ def answer(
     columns: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    r"""Answer a question from a saved release, with standard error and 95 % interval; this costs no privacy.
+    """Answer a question from a saved release, with standard error and 95 % interval; this costs no privacy.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def answer(
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The page, HTML.")
 @click.option("--title", help="Of the page.")
 def report(folder: Path, out: Path, title: str | None) -> None:
-    r"""Write a publishable page about a saved release: its privacy card, distributions, associations, accuracy.
+    """Write a publishable page about a saved release: its privacy card, distributions, associations, accuracy.
 
     Made from the release alone; needs no network; prints to PDF from any browser.
 
@@ -101,7 +101,7 @@ def report(folder: Path, out: Path, title: str | None) -> None:
 def nonprivate_evaluate(
     real: Path, synthetic: Path, schema_path: Path, target: str | None, out: Path | None, as_json: bool
 ) -> None:
-    r"""Compare a synthetic table with the REAL one.  Not private: the result must not be published.
+    """Compare a synthetic table with the REAL one.  Not private: the result must not be published.
 
     \b
     Example:

@@ -39,7 +39,7 @@ def schema() -> None:
 def draft(
     table: Path | None, json_schema: Path | None, dictionary: Path | None, without: Sequence[str], out: Path | None
 ) -> None:
-    r"""Draft a schema to edit.
+    """Draft a schema to edit.
 
     From a TABLE (CSV or Parquet), it READS THE ROWS: what it writes is private, and `release` refuses it until a person
     has replaced bounds and levels by public knowledge and marked each column as reviewed.  From a public document, it

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -257,3 +259,17 @@ def test_a_damaged_release_is_refused_in_one_sentence(folder: Path, spoil) -> No
 def test_the_command_line_is_also_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "synthdp", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: synthdp ")
+
+
+def every_help(command: click.Command, *names: str) -> Iterator[str]:
+    yield CliRunner().invoke(main, [*names, "--help"]).stdout
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from every_help(inner, *names, name)
+
+
+def test_examples_in_help_texts_keep_their_lines() -> None:
+    texts = list(every_help(main))
+    assert len(texts) > 8
+    assert not any("\\b" in text or "\b" in text for text in texts)
+    examples = [line for text in texts for line in text.splitlines() if line.startswith("    synthdp ")]
+    assert len(examples) >= 8
