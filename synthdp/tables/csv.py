@@ -104,14 +104,23 @@ class CsvSource:
         return self._is_empty
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks of `BLOCK_ROWS`, at least one block."""
+        """Yield all rows in blocks of `BLOCK_ROWS`, at least one block.
+
+        Raises
+        ------
+        DataError, FormatError
+            If the file is gone or has changed since the source was made.
+        """
         wanted = [*columns, *(name for name in extra if name not in columns)]
         places = [self._names.index(name) for name in wanted]
         with self._records() as records:
-            next(records)
+            if self._header(next(records, None)) != self._names:
+                raise self._changed()
             for first in itertools.count():
                 coders = [_Coder() for _ in wanted]
                 for batch in _batches(records, BLOCK_ROWS):
+                    if any(len(record) != len(self._names) for record in batch):
+                        raise self._changed()
                     fields = list(zip(*batch, strict=True))
                     for coder, place in zip(coders, places, strict=True):
                         coder.add(fields[place])
@@ -120,6 +129,9 @@ class CsvSource:
                 yield {name: self._column(coder, columns.get(name)) for name, coder in zip(wanted, coders, strict=True)}
                 if not coders or coders[0].rows < BLOCK_ROWS:
                     return
+
+    def _changed(self) -> DataError:
+        return DataError(f"CSV file '{self.path}' has changed since the source was made")
 
     def _column(self, coder: _Coder, column: Column | None) -> RawColumn:
         texts = [_unescaped(text) if self._escaped else text for text in coder.levels]

@@ -50,8 +50,8 @@ class DuckDBSource:
     Parameters
     ----------
     table
-        A relation, as ``duckdb.sql("from adult")`` gives it, or the path of a database file, which is opened for reading
-        only.
+        A relation, as ``duckdb.sql("from adult")`` gives it, which must give the same rows whenever it is asked; or the
+        path of a database file, which is opened for reading only.
     name
         The table's name, if ``table`` is a file.
     push_down

@@ -155,6 +155,11 @@ def _constant(value: str | None, rows: int) -> Any:
     return pa.nulls(rows, pa.string()) if value is None else pa.repeat(pa.scalar(value), rows)
 
 
+def _is_text(kind: Any) -> bool:
+    """Say whether values are texts, which are read as the numbers that the file stores for them."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _same(one: Any, other: Any) -> bool:
     return [(f.name, f.type) for f in one] == [(f.name, f.type) for f in other]
 
@@ -166,7 +171,7 @@ def _schema(file: Path) -> Any:
                 return reader.schema
         if _format(file) == "parquet":
             return pq.read_schema(file)
-        with pa.memory_map(str(file)) as mapped, ipc.open_file(mapped) as reader:
+        with pa.OSFile(str(file)) as opened, ipc.open_file(opened) as reader:
             return reader.schema
 
 
@@ -181,12 +186,13 @@ def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
                 with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
                     for batch in reader:
                         yield from _slices(batch.select(list(names)))
-            case "ipc":
-                with pa.memory_map(str(file)) as mapped, ipc.open_file(mapped) as reader:
+            case "ipc":  # not mapped into memory: a file cut short meanwhile would end the process
+                with pa.OSFile(str(file)) as opened, ipc.open_file(opened) as reader:
                     for i in range(reader.num_record_batches):
                         yield from _slices(reader.get_batch(i).select(list(names)))
             case _:  # one row group at a time: buffered ahead, the whole file would come to lie in memory
-                with pq.ParquetFile(file, pre_buffer=False, memory_map=False) as parquet:
+                texts = [field.name for field in found if field.name in names and _is_text(field.type)]
+                with pq.ParquetFile(file, read_dictionary=texts, pre_buffer=False, memory_map=False) as parquet:
                     for batch in parquet.iter_batches(BLOCK_ROWS, columns=list(names)):
                         yield from _slices(batch)
 

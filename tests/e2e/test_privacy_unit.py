@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +14,7 @@ from synthdp import ApproxDP, Categorical, Curator, Identifier, Integer, Ledger,
 from synthdp.cli import main
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.tables.csv import CsvSource
+from synthdp.tables.duckdb import DuckDBSource
 from synthdp.tables.parquet import ParquetSource
 
 CANARY = "canary-4711"
@@ -49,11 +51,20 @@ def as_parquet(table: pd.DataFrame, folder: Path):
     return ParquetSource(folder / "t.parquet")
 
 
+def as_database(table: pd.DataFrame, folder: Path):
+    (folder / "t.duckdb").unlink(missing_ok=True)
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        connection.register("frame", table)
+        connection.execute("CREATE TABLE visits AS FROM frame")
+    return DuckDBSource(folder / "t.duckdb", name="visits", push_down=True)
+
+
 DOORS = {
     "pandas": lambda table, folder: table,
     "polars": lambda table, folder: pl.from_pandas(table),
     "csv": as_csv,
     "parquet": as_parquet,
+    "duckdb": as_database,
 }
 
 
