@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from os import PathLike
+from threading import RLock
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -38,7 +39,7 @@ class Curator:
     """Hold one private table and one budget; answer only with noise.
 
     Costs nothing until it is asked; then what each question says, for the neighbours given here, never more than
-    ``budget`` in all.
+    ``budget`` in all.  Several threads may ask one curator and its accounts: they are answered one after the other.
 
     Parameters
     ----------
@@ -66,7 +67,9 @@ class Curator:
         If the privacy unit is declared as anything but an identifier.
     """
 
-    __slots__ = ("_account", "_coordinates", "_dataset", "_entries", "_ledger", "_room", "_unsettled", "extra_columns")
+    __slots__ = (
+        "_account", "_coordinates", "_dataset", "_entries", "_ledger", "_lock", "_room", "_unsettled", "extra_columns",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -93,6 +96,7 @@ class Curator:
         self._entries: list[int] = []
         self._room = Room(source, schema, adjacency)
         self._coordinates = 0
+        self._lock = RLock()
         self._unsettled: list[tuple[Ledger, int]] = []  # accounts reserved in a ledger, committed by their first answer
 
     def __repr__(self) -> str:
@@ -141,7 +145,8 @@ class Curator:
         """
         if not self.adjacency.rows_are_public:
             raise PrivacyError("the number of rows is private under add_remove: measure it, or use replace_one")
-        return self._room.rows()
+        with self._lock:
+            return self._room.rows()
 
     def cost(self, spend: Spend) -> PrivacyLoss:
         """Return a spend in this curator's currency, without spending it.  Costs nothing: arithmetic."""
@@ -319,10 +324,11 @@ class Curator:
         SchemaError
             If nothing is undeclared, or levels are and the spend has no delta.
         """
-        loss = self.cost(spend)
-        found = discover(self._room, loss, spend=self._spend)
-        self._room.schema = found.schema
-        return found
+        with self._lock:
+            loss = self.cost(spend)
+            found = discover(self._room, loss, spend=self._spend)
+            self._room.schema = found.schema
+            return found
 
     def open_account(self, spend: Spend = Remaining(), *, currency: type[PrivacyLoss] | None = None) -> Curator:
         """Return a curator of the same rows whose own budget lies inside ``spend``, in the currency of programs.
@@ -341,19 +347,21 @@ class Curator:
         """
         loss = self.cost(spend)
         inner = _inside(loss, currency)
-        entry = self._charge(loss, what="account")
-        if entry is not None and self._ledger is not None:
-            self._unsettled.append((self._ledger, entry))
+        with self._lock:
+            entry = self._charge(loss, what="account")
+            if entry is not None and self._ledger is not None:
+                self._unsettled.append((self._ledger, entry))
         opened = object.__new__(Curator)
         opened._account, opened._coordinates, opened._entries = Account(inner), 0, self._entries
         opened._ledger, opened._dataset = None, self._dataset
         opened._room, opened.extra_columns = self._room, self.extra_columns
-        opened._unsettled = self._unsettled
+        opened._unsettled, opened._lock = self._unsettled, self._lock
         return opened
 
     def close(self) -> None:
         """Forget the rows: every later question raises `RoomClosedError`.  Costs nothing: reads no row."""
-        self._room.close()
+        with self._lock:
+            self._room.close()
 
     def receipt(
         self, *, total: PrivacyLoss | None = None, assumptions: tuple[str, ...] = (), notes: tuple[str, ...] = ()
@@ -417,22 +425,23 @@ class Curator:
         return values, plan
 
     def _spend(self, item: Item, answer: Callable[[], T]) -> T:
-        """Charge a step, only then compute its noisy answer, and write it on the receipt."""
-        if isinstance(self.budget, GaussianDP):
-            if self._coordinates + item.answers > COORDINATES:
-                raise PrivacyError(
-                    f"a Gaussian account answers at most {COORDINATES} numbers: ask for fewer or smaller tables"
-                )
-            self._coordinates += item.answers
-        entry = self._charge(item.loss, what=item.step)
-        self._room.items.append(item)
-        result = answer()
-        if entry is not None and self._ledger is not None:
-            self._ledger.commit(entry)
-        while self._unsettled:
-            ledger, number = self._unsettled.pop()
-            ledger.commit(number)
-        return result
+        """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
+        with self._lock:
+            if isinstance(self.budget, GaussianDP):
+                if self._coordinates + item.answers > COORDINATES:
+                    raise PrivacyError(
+                        f"a Gaussian account answers at most {COORDINATES} numbers: ask for fewer or smaller tables"
+                    )
+                self._coordinates += item.answers
+            entry = self._charge(item.loss, what=item.step)
+            self._room.items.append(item)
+            result = answer()
+            if entry is not None and self._ledger is not None:
+                self._ledger.commit(entry)
+            while self._unsettled:
+                ledger, number = self._unsettled.pop()
+                ledger.commit(number)
+            return result
 
 
 def _inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> PrivacyLoss:
