@@ -227,6 +227,9 @@ def _wrong(comparison: Comparison, what: str) -> ParameterError:
     return ParameterError(f"expression, character {comparison.position}: {what}")
 
 
+SPACES = "a name with spaces goes in backticks: `two words`"
+
+
 class _Token(NamedTuple):
     kind: str
     value: Any
@@ -249,7 +252,8 @@ class _Parser:
     def whole(self) -> Node:
         node = self.either()
         if self.next.kind != "end":
-            raise self.expected("'and', 'or' or the end")
+            hint = f" ({SPACES})" if self.next.kind == "column" else ""
+            raise self.expected(f"'and', 'or' or the end{hint}")
         return node
 
     @property
@@ -326,7 +330,7 @@ class _Parser:
             raise self.expected("a comparison")
         name = self.take("column")
         if name is None:
-            raise self.expected("a column")
+            raise self.expected(f"a column ({SPACES})")
         node: Node = Comparison(name.value, _FLIPPED[sign], (first,), position)
         if second := self.compare_sign():
             node = Both(node, Comparison(name.value, second, (self.literal(),), name.position))

@@ -108,6 +108,8 @@ def test_conditions_mean_what_pandas_means(lower: int, upper: int, listed: list[
         ("age is 3", "expected 'null'"),
         ("age not 3", "expected 'in'"),
         ("3 < 4", "expected a column"),
+        ("'two words' < 4", "goes in backticks"),
+        ("two words < 4", "goes in backticks"),
         ("3", "expected a comparison"),
         ("__import__('os')", "expected 'and', 'or' or the end"),
         ("age.__class__ == 3 ** 9", "'\\*' cannot be read"),
