@@ -119,3 +119,16 @@ def test_a_worked_example_is_short(example: str) -> None:
 def test_the_package_and_its_project_file_have_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == synthdp.__version__
+
+
+def test_the_picture_has_every_layer_in_its_order() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    picture = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("```text")[2].split("```")[0]
+    shown = [word for line in picture.splitlines() for word in re.findall(r"[a-z]+", line[:40])]
+    layers = [set(re.findall(r"synthdp\.(\w+)", layer)) for layer in contracts[0]["layers"]]
+    place = {name: number for number, layer in enumerate(layers) for name in layer}
+    folders = {path.parent.name for path in (ROOT / "synthdp").glob("*/__init__.py")} - {"data"}
+    assert folders <= set(shown) <= set(place)
+    assert [place[name] for name in shown] == sorted(place[name] for name in shown)
