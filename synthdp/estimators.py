@@ -65,6 +65,19 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator_ : the fitted model.
     release_ : the fitted `SyntheticRelease`.
     classes_ : of a classifier, the labels in the synthetic table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = pd.DataFrame({"age": np.arange(2000) % 80})
+    >>> y = pd.Series(X["age"] > 40, name="older")
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "older": sd.Boolean()})
+    >>> model = sd.TrainOnSynthetic(DecisionTreeClassifier(max_depth=2), sd.SyntheticRelease(schema=schema, epsilon=2.0))
+    >>> model.fit(X, y).predict(pd.DataFrame({"age": [5, 75]})).tolist()
+    [False, True]
     """
 
     def __init__(
@@ -172,6 +185,14 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         Largest degree, >= 1.
     lower, upper
         Bounds of all columns, mapped to [-1, 1]; values beyond are clipped.  Default: each column's least and largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import synthdp as sd
+    >>> features = sd.TrigonometricFeatures(degree=2, lower=-1, upper=1).fit(np.array([[0.0], [1.0]]))
+    >>> features.transform(np.array([[0.0], [1.0]])).round(1).tolist()
+    [[0.0, -1.0], [1.0, 1.0]]
     """
 
     def __init__(self, degree: int = 3, *, lower: float | None = None, upper: float | None = None) -> None:
@@ -217,6 +238,14 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         Most cells of an ordered column.
     random_state
         Seed of the values drawn within cells by ``inverse_transform``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> codes = sd.DomainDiscretizer(sd.Schema({"age": sd.Integer(0, 99)}), bins=10).fit(pd.DataFrame({"age": [0, 5, 99]}))
+    >>> codes.transform(pd.DataFrame({"age": [0, 5, 99]})).ravel().tolist()
+    [0, 0, 9]
     """
 
     def __init__(self, schema: Schema | None = None, *, bins: int = 32, random_state: RandomState = None) -> None:

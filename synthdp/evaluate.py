@@ -130,6 +130,16 @@ def nonprivate_evaluate(
     ------
     DataError
         If a table lacks a column or has no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(1000) % 80})
+    >>> found = sd.nonprivate_evaluate(table, table, sd.Schema({"age": sd.Integer(0, 100)}))
+    >>> "NON-PRIVATE" in str(found)
+    True
     """
     tables = [_as_pandas(table, schema, who) for table, who in ((real, "real"), (synthetic, "synthetic"))]
     a, b = tables

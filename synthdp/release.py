@@ -114,6 +114,22 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         What was spent on what.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(1000) % 80, "member": np.arange(1000) % 3 == 0})
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()})
+    >>> release = sd.SyntheticRelease(schema=schema, epsilon=1.0, n_rows=500)
+    >>> synthetic = release.fit_transform(table)
+    >>> synthetic.shape, list(synthetic.dtypes) == list(table.dtypes)
+    ((500, 2), True)
+    >>> print(release.receipt_.total)
+    ε = 1, δ = 1e-09
+    >>> bool(release.sample(100, given={"member": True})["member"].all())
+    True
     """
 
     def __init__(

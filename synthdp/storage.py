@@ -87,6 +87,18 @@ def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
     ------
     FormatError
         If the folder is no release, has another version, or was changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> release = sd.SyntheticRelease(schema=sd.Schema({"member": sd.Boolean()})).fit(pd.DataFrame({"member": [True] * 500}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     release.save(f"{folder}/members.release")
+    ...     again = sd.load(f"{folder}/members.release")
+    >>> again.sample(10, random_state=0).equals(release.sample(10, random_state=0))
+    True
     """
     folder = Path(path)
     try:

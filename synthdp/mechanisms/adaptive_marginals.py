@@ -106,6 +106,18 @@ class AdaptiveMarginals:
     ------
     ParameterError
         If a share is outside [0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> release = sd.AdaptiveMarginals().release(curator)
+    >>> release.sample(100, random_state=0).shape
+    (100, 3)
     """
 
     workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None

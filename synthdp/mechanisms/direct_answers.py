@@ -98,6 +98,22 @@ class LaplaceAnswers:
         among the tables of a `Marginals` (or the parts of a `Stack`) to make the mean squared error least.
     spend
         What it may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> from synthdp.domain.discretize import domain_of
+    >>> from synthdp.queries.marginals import Marginals, all_cliques
+    >>> domain = domain_of(schema)
+    >>> workload = Marginals(domain, all_cliques(domain, 2))
+    >>> answers = sd.LaplaceAnswers(workload, spend=sd.PureDP(0.5)).release(curator).output
+    >>> answers.values.shape == answers.stddev.shape == (workload.k,)
+    True
     """
 
     queries: LinearQueries

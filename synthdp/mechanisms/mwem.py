@@ -55,6 +55,23 @@ class MWEM:
         Share of the spend for the number of rows, where it is private.
     spend
         What it may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> from synthdp.domain.discretize import domain_of
+    >>> from synthdp.domain.universe import visible_domain
+    >>> from synthdp.queries.marginals import Marginals, all_cliques
+    >>> domain = visible_domain(domain_of(schema))
+    >>> workload = Marginals(domain, all_cliques(domain, 2))
+    >>> release = sd.MWEM(workload, rounds=3).release(curator, random_state=0)
+    >>> release.answer(workload).shape == (workload.k,)
+    True
     """
 
     workload: LinearQueries

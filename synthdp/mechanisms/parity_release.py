@@ -80,6 +80,19 @@ class ParityRelease:
     ------
     ParameterError
         If a setting is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> release = sd.ParityRelease(order=2).release(curator)
+    >>> answer = release.answer(sd.conjunction({"a": 1, "b": 1}))
+    >>> bool(abs(float(answer) - 0.09) < 0.1)
+    True
     """
 
     order: int

@@ -42,6 +42,23 @@ class PrivateMultiplicativeWeights:
         Share of the rest for finding wrong guesses.
     spend
         What a session may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> from synthdp.domain.discretize import domain_of
+    >>> from synthdp.domain.universe import visible_domain
+    >>> from synthdp.queries.marginals import Marginals, all_cliques
+    >>> domain = visible_domain(domain_of(schema))
+    >>> workload = Marginals(domain, all_cliques(domain, 2))
+    >>> session = sd.PrivateMultiplicativeWeights(domain, max_updates=3).open(curator)
+    >>> len(session.ask(workload)) == workload.k
+    True
     """
 
     domain: Domain

@@ -57,6 +57,19 @@ class SmoothSummary:
     ------
     ParameterError
         If a setting is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"x": np.linspace(-1, 1, 2000)})
+    >>> schema = sd.Schema({"x": sd.Continuous(-1, 1)})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.PureDP(1.0), neighbors="replace_one")
+    >>> release = sd.SmoothSummary(smoothness=4).release(curator)
+    >>> answer = release.answer(lambda x: x[:, 0] ** 2)  # the mean of a smooth function
+    >>> bool(abs(float(answer) - 1 / 3) < 0.05)
+    True
     """
 
     smoothness: int = 2

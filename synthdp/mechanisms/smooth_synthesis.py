@@ -71,6 +71,17 @@ class SmoothSynthesis:
     ------
     ParameterError
         If a setting is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"x": np.linspace(-1, 1, 2000), "y": np.linspace(1, -1, 2000)})
+    >>> schema = sd.Schema({"x": sd.Continuous(-1, 1), "y": sd.Continuous(-1, 1)})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.PureDP(1.0), neighbors="replace_one")
+    >>> sd.SmoothSynthesis().release(curator, random_state=0).sample(100).shape
+    (100, 2)
     """
 
     variant: str = "product"

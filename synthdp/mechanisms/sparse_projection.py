@@ -57,6 +57,18 @@ class SparseProjection:
     ------
     ParameterError
         If a setting is out of range; a dimension too large to store is refused with its size.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"city": sd.Categorical(["Oslo", "Rome"]), "member": sd.Boolean()})
+    >>> table = pd.DataFrame({"city": ["Oslo"] * 1500 + ["Rome"] * 500, "member": [True, False] * 1000})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> query = sd.sparse_conjunction(schema, {"city": "Oslo"})
+    >>> release = sd.SparseProjection(dimension=500).release(curator)
+    >>> bool(abs(release.answer(query).count - 1500) < 500)
+    True
     """
 
     dimension: int = 100_000

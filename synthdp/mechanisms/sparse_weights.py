@@ -61,6 +61,21 @@ class SparseWeights:
     ------
     ParameterError
         If a setting is out of range.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"city": sd.Categorical(["Oslo", "Rome"]), "member": sd.Boolean()})
+    >>> table = pd.DataFrame({"city": ["Oslo"] * 1500 + ["Rome"] * 500, "member": [True, False] * 1000})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> query = sd.sparse_conjunction(schema, {"city": "Oslo"})
+    >>> session = sd.SparseWeights(sparsity=2, max_updates=3).open(curator)
+    >>> print(curator.remaining)  # the whole cost is paid when a session opens
+    None
+    >>> answer = session.ask(query)
+    >>> answer.origin.value in {"measured with noise", "public weights, checked against the table"}
+    True
     """
 
     sparsity: int = 256

@@ -41,6 +41,18 @@ class StabilityHistogram:
         Share of the loss for the number of rows, where it is private.
     spend
         What it may cost.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"city": sd.Categorical(["Oslo", "Rome"]), "member": sd.Boolean()})
+    >>> table = pd.DataFrame({"city": ["Oslo"] * 1500 + ["Rome"] * 500, "member": [True, False] * 1000})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> query = sd.sparse_conjunction(schema, {"city": "Oslo"})
+    >>> release = sd.StabilityHistogram().release(curator)
+    >>> bool(abs(release.answer(query).count - 1500) < 200)
+    True
     """
 
     columns: tuple[str, ...] | None = None

@@ -65,6 +65,17 @@ class Ledger:
     ------
     LedgerError
         If the file cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import synthdp as sd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = sd.Ledger(f"{folder}/ledger.sqlite")
+    ...     book.set_cap("patients", sd.ApproxDP(2.0, 1e-6))
+    ...     number = book.reserve("patients", sd.ApproxDP(0.5, 1e-7), what="a release")  # a curator does this
+    ...     print(book.cap("patients"), [entry.state for entry in book.entries("patients")])
+    ε = 2, δ = 1e-06 ['reserved']
     """
 
     def __init__(self, path: str | PathLike[str], *, seconds: float = 30.0) -> None:

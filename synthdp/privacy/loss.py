@@ -33,6 +33,12 @@ class PureDP:
     ----------
     epsilon
         Bound on the log-ratio of the probabilities of any event; > 0.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> print(sd.PureDP(1.0).fraction(0.25))
+    ε = 0.25
     """
 
     epsilon: float
@@ -64,6 +70,12 @@ class ApproxDP:
         As in `PureDP`.
     delta
         Slack in probability, 0 <= delta < 1; far below 1 / rows to mean anything.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> print(sd.ApproxDP(1.0, 1e-6))
+    ε = 1, δ = 1e-06
     """
 
     epsilon: float
@@ -98,6 +110,12 @@ class ZCDP:
     ----------
     rho
         Renyi divergence per order; > 0.  Gaussian noise of stddev sigma costs Delta^2 / (2 sigma^2).
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> print(sd.ZCDP(0.5))
+    ρ = 0.5
     """
 
     rho: float
@@ -128,6 +146,12 @@ class GaussianDP:
     mu
         Distance of the two normal laws; > 0.  mu^2 adds up, also when questions depend on earlier answers
         (Smith, Thakurta 2022).
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> print(sd.GaussianDP(0.5))
+    μ = 0.5
     """
 
     mu: float

@@ -59,7 +59,14 @@ def conjunction(literals: Literals) -> SymmetricQuery:
 
 
 def disjunction(literals: Literals) -> SymmetricQuery:
-    """Ask for the rows where at least one literal is true."""
+    """Ask for the rows where at least one literal is true.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> sd.disjunction({"smoker": 1, "diabetic": 1}).values  # by how many of the two are true
+    (0.0, 1.0, 1.0)
+    """
     return r_of_k(literals, r=1)
 
 
@@ -70,6 +77,12 @@ def r_of_k(literals: Literals, *, r: int) -> SymmetricQuery:
     ------
     ParameterError
         If ``r`` is not a whole number from 0 to the number of literals.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> sd.r_of_k({"a": 1, "b": 1, "c": 0}, r=2).values
+    (0.0, 0.0, 1.0, 1.0)
     """
     _check_count(r, literals)
     return symmetric(literals, lambda true: float(true >= r))
@@ -82,6 +95,12 @@ def exactly_r(literals: Literals, *, r: int) -> SymmetricQuery:
     ------
     ParameterError
         If ``r`` is not a whole number from 0 to the number of literals.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> sd.exactly_r({"a": 1, "b": 1, "c": 0}, r=2).values
+    (0.0, 0.0, 1.0, 0.0)
     """
     _check_count(r, literals)
     return symmetric(literals, lambda true: float(true == r))

@@ -98,12 +98,37 @@ def count(where: str | None = None) -> Count:
     ----------
     where
         A condition in the language of `synthdp.queries.expressions.parse`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(3000) % 80, "member": np.arange(3000) % 3 == 0})
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()})
+    >>> release = sd.SyntheticRelease(schema=schema).fit(table)
+    >>> answer = release.answer(sd.count("age >= 40 and member == true"))
+    >>> bool(abs(answer["estimate"][0] - 500) < 200)
+    True
     """
     return Count(None if where is None else parse(where))
 
 
 def mean(column: str, *, where: str | None = None) -> Mean:
-    """Ask for the mean of a column, missing values left out, perhaps over the rows that meet a condition only."""
+    """Ask for the mean of a column, missing values left out, perhaps over the rows that meet a condition only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(3000) % 80, "member": np.arange(3000) % 3 == 0})
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()})
+    >>> release = sd.SyntheticRelease(schema=schema).fit(table)
+    >>> answer = release.answer(sd.mean("age", where="member == true"))
+    >>> bool(abs(answer["estimate"][0] - 39.5) < 5)
+    True
+    """
     return Mean(_name(column), None if where is None else parse(where))
 
 
@@ -118,6 +143,17 @@ def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None
         One or more shares, each above 0 and below 1.
     where
         A condition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(3000) % 80, "member": np.arange(3000) % 3 == 0})
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()})
+    >>> release = sd.SyntheticRelease(schema=schema).fit(table)
+    >>> release.answer(sd.quantile("age", [0.25, 0.75])).shape[0]
+    2
     """
     shares = tuple(np.atleast_1d(np.asarray(q, np.float64)).tolist())
     if not shares or not all(0 < share < 1 for share in shares):

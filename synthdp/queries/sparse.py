@@ -195,6 +195,13 @@ def sparse_conjunction(
     ------
     ParameterError
         If a literal names no column, or a free column has no declared levels.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"city": sd.Categorical(["Oslo", "Rome"]), "member": sd.Boolean()})
+    >>> sd.sparse_conjunction(schema, {"city": "Oslo"}).sparsity  # members and others
+    2
     """
     names = schema.names if columns is None else tuple(columns)
     unknown = [name for name in literals if name not in names]

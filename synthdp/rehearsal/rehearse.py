@@ -94,6 +94,13 @@ def plan(
     ------
     ParameterError, SchemaError
         If a setting is out of range, or the schema leaves something open.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> expected = sd.plan(sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()}), rows=5000, epsilon=1.0)
+    >>> expected.rows, sorted(expected.errors)
+    (5000, [1, 2])
     """
     if isinstance(rows, bool) or rows < 1:
         raise ParameterError(f"rows ({rows}) must be a whole number of at least 1")

@@ -35,6 +35,12 @@ class Continuous:
         Whether a missing value is a value of its own.
     special
         Numbers with a meaning of their own, inside the bounds or not (-1 = "refused"): kept as point masses.
+
+    Examples
+    --------
+    >>> from synthdp import Continuous
+    >>> Continuous(0, 250, nullable=True, special=[-1]).special  # -1: "would not say"
+    (-1,)
     """
 
     lower: float | None = None
@@ -72,6 +78,12 @@ class Categorical:
     other
         A label for every value outside ``levels``, itself part of the output.  Without one, such values are counted
         in a cell that is never released.
+
+    Examples
+    --------
+    >>> from synthdp import Categorical
+    >>> Categorical(["Oslo", "Bergen"], other="elsewhere").levels
+    ('Oslo', 'Bergen')
     """
 
     levels: Sequence[Level] | None = None
@@ -127,6 +139,12 @@ class Datetime:
         Whether a missing value is a value of its own.
     resolution
         One of ``"D"``, ``"h"``, ``"min"``, ``"s"``, ``"ms"``, ``"us"``; values are rounded down to it.
+
+    Examples
+    --------
+    >>> from synthdp import Datetime
+    >>> Datetime("2026-01-01", "2026-01-31", resolution="D").steps  # days since 1970
+    (20454, 20484)
     """
 
     lower: Moment | None = None
@@ -160,6 +178,13 @@ class Duration:
         Whether a missing value is a value of its own.
     resolution
         As for `Datetime`.
+
+    Examples
+    --------
+    >>> import datetime as dt
+    >>> from synthdp import Duration
+    >>> Duration(0, dt.timedelta(days=2), resolution="h").upper
+    48
     """
 
     lower: dt.timedelta | int | None = None

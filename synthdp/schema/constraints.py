@@ -31,6 +31,13 @@ class LessEqual:
     ----------
     left, right
         Names of two columns of the same ordered kind.
+
+    Examples
+    --------
+    >>> from synthdp import Integer, LessEqual, Schema
+    >>> columns = {"born": Integer(1900, 2026), "died": Integer(1900, 2026, nullable=True)}
+    >>> Schema(columns, constraints=[LessEqual("born", "died")]).constraints
+    (LessEqual(left='born', right='died'),)
     """
 
     left: str
@@ -46,6 +53,12 @@ class Forbidden:
     values
         For two or more columns, the value or list of values; ``None`` stands for missing, and for ordered columns
         ``(lower, upper)`` for a range, both ends included.
+
+    Examples
+    --------
+    >>> from synthdp import Forbidden
+    >>> Forbidden({"age": (0, 15), "status": ["married", "widowed"]}).values
+    {'age': [(0, 15)], 'status': ['married', 'widowed']}
     """
 
     values: Mapping[str, Any]
@@ -62,6 +75,12 @@ class Implies:
     ----------
     when, then
         Column names and the value, list of values or range, as in `Forbidden`.
+
+    Examples
+    --------
+    >>> from synthdp import Implies
+    >>> Implies(when={"ward": "children"}, then={"age": (0, 17)}).then
+    {'age': [(0, 17)]}
     """
 
     when: Mapping[str, Any]

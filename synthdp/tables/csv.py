@@ -63,6 +63,19 @@ class CsvSource:
         If the file cannot be read, is not text of the encoding, or breaks the rules of quoting.
     DataError
         If it has no header, a header with unnamed or repeated columns, or a row with more or fewer fields.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "t.csv"
+    ...     pd.DataFrame({"age": [41, 17] * 500}).to_csv(path, index=False)
+    ...     synthetic = sd.SyntheticRelease(schema=sd.Schema({"age": sd.Integer(0, 99)})).fit_transform(sd.CsvSource(path))
+    >>> list(synthetic.columns)
+    ['age']
     """
 
     def __init__(
@@ -239,6 +252,18 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
         If it is no dataframe.
     FormatError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from synthdp import write_csv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(pd.DataFrame({"note": ["=1+1"]}), Path(folder) / "t.csv", escape_formulas=True)
+    ...     print((Path(folder) / "t.csv").read_text(), end="")
+    note
+    '=1+1
     """
     write_csv_blocks([table], path, escape_formulas=escape_formulas)
 
