@@ -5,6 +5,7 @@ Canaries are values that only one private row has; finding one anywhere outside 
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import pickle
@@ -31,6 +32,7 @@ from synthdp import (
     PureDP,
     Schema,
     SyntheticRelease,
+    nonprivate_evaluate,
 )
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import visible_domain
@@ -38,6 +40,7 @@ from synthdp.errors import DataError, SynthDPError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import curator as curator_module
 from synthdp.queries.marginals import one_ways
+from synthdp.storage import save
 from synthdp.tables.csv import CsvSource
 
 CANARY = "canary-4711"
@@ -251,3 +254,37 @@ def test_membership_inference_notices_noise_that_is_too_small():
     """The attack works: at epsilon 4 it beats the bound of epsilon 1."""
     found, bound = attacked(4.0, claimed=1.0)
     assert found > bound
+
+
+def test_a_published_comparison_gives_a_row_away_and_so_no_release_can_hold_one(tmp_path):
+    """R14, reconstruction by evaluation: whoever may compare tables of their own with the real one reads it row by row.
+
+    The attacker knows all rows but one and asks for the distance of each candidate table: zero names the row.
+    """
+    schema = Schema({"age": Integer(0, 9), "city": Categorical(["a", "b"])})
+    known = pd.DataFrame({"age": [1, 5, 5, 9], "city": ["a", "b", "a", "b"]})
+    secret = pd.DataFrame({"age": [7], "city": ["b"]})
+    real = pd.concat([known, secret], ignore_index=True)
+    candidates = [pd.DataFrame({"age": [age], "city": [city]}) for age in range(10) for city in "ab"]
+    told = [nonprivate_evaluate(real, pd.concat([known, one], ignore_index=True), schema) for one in candidates]
+    found = [one for one, what in zip(candidates, told, strict=True) if what.scores["two_way"] < 1e-12]
+    assert len(found) == 1
+    assert found[0].equals(secret)
+    assert all("NON-PRIVATE" in str(what) for what in told)
+    with pytest.raises(AttributeError, match="output"):
+        save(told[0], tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_release_folder_holds_two_files_and_listed_fields_only(tmp_path):
+    """R14, R15: the bundle is built of a list, so that nothing can come along."""
+    model = SyntheticRelease(schema=SCHEMA).fit(poisoned())
+    model.nonprivate_scores = {"copies": 0.25}
+    model.save(tmp_path / "r")
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == ["arrays.npz", "release.json"]
+    document = json.loads((tmp_path / "r" / "release.json").read_text(encoding="utf-8"))
+    assert set(document) == {
+        "arrays_sha256", "distribution", "domain", "domains", "format", "loss", "measurements", "mechanism", "receipt",
+        "refinements", "schema", "synthdp_release", "total",
+    }  # fmt: skip
+    assert "nonprivate" not in json.dumps(document)
