@@ -205,6 +205,35 @@ def test_errors_about_a_file_quote_no_value_even_in_suppressed_causes(case, tmp_
     assert CANARY not in everything_said(caught.value)
 
 
+def words_of(poison: object, caplog) -> list[str]:
+    """All that is said while a table with one poisoned cell in each column is released, sampled and saved."""
+    frame = table(200).astype(object)
+    frame.loc[200] = [poison] * 3
+    caplog.clear()
+    with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG):
+        warnings.simplefilter("always")
+        model = SyntheticRelease(schema=SCHEMA, random_state=0).fit(frame)
+    return [
+        *(str(one.message) for one in warned),
+        *(record.getMessage() for record in caplog.records),
+        *map(str, (model, model.release_, model.receipt_, model.sample(5))),
+    ]
+
+
+POISONS = [CANARY, "another", 7e300, float("nan"), None, -1, (1, 2), b"bytes", 2**80]
+
+
+@pytest.mark.parametrize("poison", POISONS, ids=str)
+def test_two_poisoned_rows_give_the_same_words(poison, caplog):
+    """R9: with the same noise, whatever stands in a cell, nothing that is said differs."""
+    with pytest.MonkeyPatch.context() as patch:
+        first = recorded(patch)
+        expected = words_of("poison", caplog)
+    with pytest.MonkeyPatch.context() as patch:
+        replayed(patch, first)
+        assert words_of(poison, caplog) == expected
+
+
 def test_a_failure_after_reading_says_nothing_of_the_rows_and_counts_as_spent(tmp_path, monkeypatch):
     from synthdp.fit.max_entropy import MaxEntropy
 

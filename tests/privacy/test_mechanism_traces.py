@@ -26,6 +26,7 @@ from synthdp import (
     SmoothSummary,
     StabilityHistogram,
 )
+from synthdp.tables import csv, duckdb, parquet
 
 RELATIONS = ["add_remove", "replace_one"]
 NEIGHBOURS = [
@@ -132,6 +133,23 @@ def test_every_source_gives_the_same_trace_and_the_same_release_on_neighbours(so
 
     expected, found = twice(lambda: run(MIXED_TABLE, "small"), lambda: run(larger, "large"))
     assert len(expected[0]) >= 2
+    assert found == expected
+
+
+@pytest.mark.parametrize("mechanism", ASKED)
+@pytest.mark.parametrize("source", ["csv", "parquet", "duckdb"])
+def test_a_row_beyond_the_end_of_a_block_gives_the_same_trace(source, mechanism, tmp_path, monkeypatch):
+    """A number of rows that crosses the border of a block: one table is read in one piece, its neighbour in two."""
+    for module in (csv, parquet, duckdb):
+        monkeypatch.setattr(module, "BLOCK_ROWS", len(MIXED_TABLE))
+    larger = pd.concat([MIXED_TABLE, pd.DataFrame([MIXED_ROWS["another row"]])], ignore_index=True)
+
+    def run(table: pd.DataFrame, name: str) -> str:
+        rows = SOURCES[source](table, tmp_path / name)
+        curator = Curator(rows, schema=MIXED, budget=ApproxDP(1.0, 1e-6))
+        return outputs(ASKED[mechanism].release(curator, random_state=0))
+
+    expected, found = twice(lambda: run(MIXED_TABLE, "small"), lambda: run(larger, "large"))
     assert found == expected
 
 
