@@ -222,18 +222,18 @@ MUTATIONS = (
         "the ledger is not charged",
         "R13",
         "privacy/curator.py",
-        "        entry = self._charge(item.loss, what=item.step)\n",
-        "        self._account.charge(item.loss)\n        entry = None\n",
+        "            entry = self._charge(item.loss, what=item.step)\n",
+        "            self._account.charge(item.loss)\n            entry = None\n",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
     Mutation(
         "the ledger is charged after reading",
         "R13",
         "privacy/curator.py",
-        "        entry = self._charge(item.loss, what=item.step)\n"
-        "        self._room.items.append(item)\n        result = answer()\n",
-        "        result = answer()\n        entry = self._charge(item.loss, what=item.step)\n"
-        "        self._room.items.append(item)\n",
+        "            entry = self._charge(item.loss, what=item.step)\n"
+        "            self._room.items.append(item)\n            result = answer()\n",
+        "            result = answer()\n            entry = self._charge(item.loss, what=item.step)\n"
+        "            self._room.items.append(item)\n",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
     Mutation(
@@ -301,6 +301,81 @@ MUTATIONS = (
         ("tests/privacy/test_attacks.py::test_the_pickle_of_an_estimator_does_not_grow_with_its_table",),
     ),
     Mutation(
+        "record keys count all rows of a unit",
+        "R11",
+        "privacy/room.py",
+        "                    raw = {name: rows_of(raw[name], kept) for name in columns}\n",
+        "                    raw = {name: raw[name] for name in columns}\n",
+        ("tests/unit/privacy/test_store.py::test_record_keys_count_at_most_so_many_rows_of_a_unit",),
+    ),
+    Mutation(
+        "a selection is charged after it was made",
+        "R13",
+        "privacy/curator.py",
+        "        return int(self._spend(item, lambda: choose(self._room.exact(scores), scale=scale)))\n",
+        "        found = int(choose(self._room.exact(scores), scale=scale))\n"
+        "        return self._spend(item, lambda: found)\n",
+        ("tests/privacy/test_room.py::test_every_question_is_charged_before_the_data_is_read",),
+    ),
+    Mutation(
+        "a comparison with the real table is not stamped",
+        "R14",
+        "evaluate.py",
+        '        lines = [self.warning, ""]\n',
+        '        lines = [""]\n',
+        ("tests/unit/test_evaluate.py::test_everything_it_gives_is_stamped",),
+    ),
+    Mutation(
+        "the arrays of a release may hold pickles",
+        "R16",
+        "storage.py",
+        "np.load(io.BytesIO(packed), allow_pickle=False)",
+        "np.load(io.BytesIO(packed), allow_pickle=True)",
+        ("tests/unit/test_storage.py::test_nothing_in_the_arrays_is_unpickled",),
+    ),
+    Mutation(
+        "the checksum of a release is not looked at",
+        "R16",
+        "storage.py",
+        'if document.get("arrays_sha256") != hashlib.sha256(packed).hexdigest():',
+        "if False:",
+        ("tests/unit/test_storage.py::test_a_bit_that_flipped_is_noticed",),
+    ),
+    Mutation(
+        "what was declared is not said",
+        "R21",
+        "release.py",
+        "    if given:\n",
+        "    if False:\n",
+        ("tests/audit/test_requirements.py::test_what_was_declared_stands_in_the_receipt",),
+    ),
+    Mutation(
+        "a large epsilon is not warned of",
+        "R23",
+        "release.py",
+        "        if self.epsilon > LARGE_EPSILON:\n",
+        "        if False:\n",
+        ("tests/e2e/test_doors.py::test_a_huge_epsilon_warns_and_goes_on",),
+    ),
+    Mutation(
+        "formulas in a CSV file are not escaped",
+        "R25",
+        "tables/csv.py",
+        "and _FORMULA.match(cell) else cell",
+        "and not cell else cell",
+        ("tests/unit/tables/test_csv.py::test_no_text_starts_as_a_formula_once_escaped",),
+    ),
+    Mutation(
+        "threads that share a curator spend at the same time",
+        "R13",
+        "privacy/curator.py",
+        "        with self._lock:\n            if isinstance(self.budget, GaussianDP):",
+        "        if True:\n            if isinstance(self.budget, GaussianDP):",
+        (
+            "tests/unit/privacy/test_curator_threads.py::test_threads_that_measure_at_once_are_answered_until_the_budget_is_spent",
+        ),
+    ),
+    Mutation(
         "an error names the table's own columns",
         "R9",
         "privacy/room.py",
@@ -328,7 +403,7 @@ class _copy:  # noqa: N801 - a context manager
     def __enter__(self) -> Path:
         self.folder = tempfile.TemporaryDirectory(prefix="synthdp-mutation-")
         root = Path(self.folder.name)
-        for name in ("synthdp", "tests"):
+        for name in ("synthdp", "tests", "docs/audit", "docs/explanation"):  # pages that tests read
             shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "README.md"):
             shutil.copy(ROOT / name, root / name)

@@ -38,7 +38,9 @@ from synthdp.errors import (
 )
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
+from synthdp.queries.key_counts import KeyTotal
 from synthdp.queries.marginals import one_ways
+from synthdp.queries.sparse import KeyList
 
 SCHEMA = Schema({"age": Integer(0, 9), "city": Categorical(["a", "b"])})
 TABLE = pd.DataFrame({"age": [1, 2, 2, 9, 5], "city": ["a", "b", "b", "a", "a"]})
@@ -300,3 +302,68 @@ def test_many_queries_of_bounded_entries_take_the_k_norm_noise() -> None:
     assert measured.stddev == pytest.approx(np.sqrt(16 * 17 / 3), rel=1e-6)
     forced = Curator(table, schema=schema, budget=PureDP(1.0)).measure(basis, law=NoiseLaw.LAPLACE)
     assert forced.stddev > 1.2 * measured.stddev
+
+
+ASKED = {
+    "measure": lambda curator, queries: curator.measure(queries, spend=PureDP(0.4), step="it"),
+    "select": lambda curator, queries: curator.select(queries, spend=PureDP(0.4), step="it"),
+    "measure_keys": lambda curator, _: curator.measure_keys(KeyTotal(("city",)), spend=PureDP(0.4), step="it"),
+    "watch": lambda curator, _: curator.watch(("city",), max_alarms=1, spend=PureDP(0.4), step="it").ask(
+        KeyList.of(("city",), ["a"]).support(), guess=0.0
+    ),
+}
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_every_question_is_charged_before_the_data_is_read(question, tmp_path: Path) -> None:
+    seen = []
+
+    class Watching(Reads):
+        def blocks(self, columns, *, extra=()):
+            seen.append([(entry.what, entry.loss) for entry in Ledger(tmp_path / "l.sqlite").entries()])
+            return super().blocks(columns, extra=extra)
+
+    curator = Curator(Watching(TABLE), schema=SCHEMA, budget=PureDP(1.0), ledger=tmp_path / "l.sqlite")
+    ASKED[question](curator, one_ways(domain_of(SCHEMA)))
+    assert seen
+    assert all(entries == [("it", PureDP(0.4))] for entries in seen)
+    assert [entry.state for entry in Ledger(tmp_path / "l.sqlite").entries()] == ["committed"]
+
+
+APPROXIMATE = {
+    "histogram": (lambda curator: curator.histogram(("city",), spend=ApproxDP(0.4, 1e-7)), "frequent records"),
+    "account": (
+        lambda curator: curator.open_account(ApproxDP(0.4, 1e-7)).measure(one_ways(domain_of(SCHEMA))),
+        "account",
+    ),
+}
+
+
+@pytest.mark.parametrize("question", APPROXIMATE)
+def test_every_question_with_a_delta_is_charged_before_the_data_is_read(question, tmp_path: Path) -> None:
+    seen = []
+
+    class Watching(Reads):
+        def blocks(self, columns, *, extra=()):
+            seen.append([(entry.what, entry.loss) for entry in Ledger(tmp_path / "l.sqlite").entries()])
+            return super().blocks(columns, extra=extra)
+
+    ask, step = APPROXIMATE[question]
+    ask(Curator(Watching(TABLE), schema=SCHEMA, budget=ApproxDP(1.0, 1e-6), ledger=tmp_path / "l.sqlite"))
+    assert seen
+    assert all(entries == [(step, ApproxDP(0.4, 1e-7))] for entries in seen)
+
+
+def test_discovery_is_charged_before_each_look_at_the_data(tmp_path: Path) -> None:
+    seen = []
+
+    class Watching(Reads):
+        def blocks(self, columns, *, extra=()):
+            seen.append(len(Ledger(tmp_path / "l.sqlite").entries()))
+            return super().blocks(columns, extra=extra)
+
+    schema = Schema({"age": Integer(), "city": Categorical()})
+    curator = Curator(Watching(TABLE), schema=schema, budget=ApproxDP(1.0, 1e-6), ledger=tmp_path / "l.sqlite")
+    curator.discover(spend=ApproxDP(1.0, 1e-6))
+    assert seen == [1, 2, 3]
+    assert [entry.state for entry in Ledger(tmp_path / "l.sqlite").entries()] == ["committed"] * 3
