@@ -38,6 +38,7 @@ from synthdp.privacy.loss import from_document as loss_from_document, to_documen
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.total import Total
 from synthdp.queries.trigonometric import Cosine, Factor, Indicator, TensorBasis
@@ -256,7 +257,7 @@ def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArra
 
 
 def _has_form(queries: Statistic) -> bool:
-    return isinstance(queries, (Marginals, MarginalDistances, TensorBasis, Total))
+    return isinstance(queries, (ClippedProducts, Marginals, MarginalDistances, TensorBasis, Total))
 
 
 def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
@@ -291,6 +292,10 @@ def _queries(queries: Statistic, store: _Store) -> dict[str, Any]:
         case MarginalDistances():
             expected = {"expected": store.put(queries.expected), "unit": queries.unit}
             return {**_queries(queries.marginals, store), **expected, "kind": "distances"}
+        case ClippedProducts():
+            scores = [store.put(score) for score in queries.scores]
+            numbers = {"scores": scores, "resolution": queries.resolution, "norm": queries.norm}
+            return {"kind": "products", "domain": store.domain(queries.domain), **numbers}
         case Total():
             return {"kind": "total", "domain": store.domain(queries.domain)}
         case TensorBasis():
@@ -310,6 +315,9 @@ def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Ma
         if document["kind"] == "marginals":
             return marginals
         return MarginalDistances(marginals, arrays[document["expected"]], int(document["unit"]))
+    if document["kind"] == "products":
+        scores = tuple(arrays[name] for name in document["scores"])
+        return ClippedProducts(domain, scores, int(document["resolution"]), int(document["norm"]))
     if document["kind"] == "total":
         return Total(domain)
     factors: dict[str, type[Factor]] = {"cosine": Cosine, "indicator": Indicator}

@@ -22,6 +22,7 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
 from synthdp.queries.monomials import Monomials
 from synthdp.queries.parities import Parities
+from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.query_distances import QueryDistances
 from synthdp.queries.stack import Stack
@@ -83,6 +84,11 @@ def query_distances(queries: Statistic, resolution: int) -> QueryDistances:
     return QueryDistances(queries, expected(queries, resolution), resolution)
 
 
+def products(norm: int) -> ClippedProducts:
+    scores = (np.array([-9, 0, 3, 5]), np.array([1, -1, 0, 7]), np.array([2, 0, 8, -6]))
+    return ClippedProducts(mixed(), scores, 4, norm)
+
+
 STATISTICS: dict[str, Callable[[], Statistic]] = {
     "one-way marginals": lambda: one_ways(mixed()),
     "all marginals": lambda: Marginals(mixed(), tuple(c for k in (1, 2, 3) for c in all_cliques(mixed(), k))),
@@ -102,6 +108,8 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "values of cells": family_of_cells,
     "distances of queries": lambda: query_distances(family_of_cells(), 3),
     "a subset": lambda: Subset(family_of_cells(), np.array([2, 0])),
+    "products of columns": lambda: products(norm=40),
+    "products that no row reaches the norm of": lambda: products(norm=10_000),
     "the total": lambda: Total(mixed()),
 }
 """Families of statistics, by name."""

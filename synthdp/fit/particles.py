@@ -17,6 +17,7 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.graphical import Graphical
 from synthdp.errors import ParameterError
 from synthdp.fit.max_entropy import MaxEntropy
+from synthdp.fit.product_tilt import NoisyProducts, ProductTilt
 from synthdp.fit.proportional_step import rake
 from synthdp.randomness import Generator
 
@@ -50,12 +51,20 @@ class Particles:
         if self.sweeps < 1:
             raise ParameterError(f"sweeps ({self.sweeps}) must be at least 1")
 
-    def fit(self, model: Graphical, tables: Iterable[NoisyTable], *, total: float, rng: Generator) -> Explicit:
+    def fit(
+        self,
+        model: Graphical,
+        tables: Iterable[NoisyTable],
+        *,
+        total: float,
+        rng: Generator,
+        products: NoisyProducts | None = None,
+    ) -> Explicit:
         """Rake the weights of rows drawn from ``model`` to all ``tables``.
 
         The update of the tree's fit, with weighted rows in place of beliefs.  A table whose clique has a
         potential in ``model`` goes on from it; the others are the extras and start at 0.  In each sweep the
-        extras come first and the one-ways last, so that these are the most exact.
+        products and the extras come first and the one-ways last, so that these are the most exact.
 
         Parameters
         ----------
@@ -67,6 +76,8 @@ class Particles:
             Number of rows, as in the tree's fit (raised to its ``total_floor``).
         rng
             Source of the rows.
+        products
+            Noisy mean products that the rows are tilted to.
 
         Raises
         ------
@@ -82,7 +93,11 @@ class Particles:
         cells = [cell_index(codes, model.shape, table.clique) for table in ordered]
         thetas = [_potential(model, table) for table in ordered]
         weights = np.full(self.size, total / self.size)
+        tilt = None if products is None else ProductTilt(products, codes, weights)
         for _ in range(self.sweeps):
+            if tilt is not None:
+                weights *= tilt.step(weights)
+                weights *= total / weights.sum()
             for table, index, theta in zip(ordered, cells, thetas, strict=True):
                 expected = np.bincount(index, weights=weights, minlength=theta.size).astype(np.float64, copy=False)
                 ridge = self.ridges.ridge_of(table)

@@ -1,7 +1,8 @@
 """The flagship: adaptively chosen marginals, made one distribution by maximum entropy on a junction tree.
 
-A program that asks the curator: total, one-ways, a screening of all pairs, the pairs worth their noise, and, where the
-data can bear it, a second look at what the model still gets wrong.  Everything else is post-processing.
+A program that asks the curator: total, one-ways, second moments of the numbers, a screening of all pairs, the pairs worth
+their noise, and, where the data can bear it, a second look at what the model still gets wrong.  The rest is
+post-processing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from synthdp.errors import ParameterError
 from synthdp.fit.consistency import make_consistent, pooled_total
 from synthdp.fit.max_entropy import MaxEntropy
 from synthdp.fit.particles import Particles
+from synthdp.fit.product_tilt import NoisyProducts
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.coarsening import coarse_table, coarsen, group_target
 from synthdp.mechanisms.one_ways import OneWay, OneWayTree
@@ -30,6 +32,7 @@ from synthdp.mechanisms.planning import Candidate, Plan, Planner
 from synthdp.mechanisms.protocol import Release
 from synthdp.mechanisms.purse import Purse
 from synthdp.mechanisms.screening import screen_model, screen_pairs
+from synthdp.mechanisms.second_moments import measure_products
 from synthdp.mechanisms.shrinkage import best_ridge
 from synthdp.mechanisms.structural import pinned_leaves, structural_zeros
 from synthdp.mechanisms.workload import Workload, workload_of
@@ -184,12 +187,15 @@ class _Run:
         self.ridges: dict[Clique, float] = {}
         self.tree: list[Clique] = []
         self.extras: list[Clique] = []
+        self.products: NoisyProducts | None = None
 
     def model(self, format: TableFormat) -> SyntheticModel:  # noqa: A002
         self.total = self.first_total()
         columns = self.measure_one_ways()
         rounds = self.rounds() if len(columns) > 1 else []
         self.coarsen(columns, max(LEAST_SHARE, self.left * (rounds[0] if rounds else 1.0)))
+        if rounds:
+            self.measure_products()
         for number, share in enumerate(self.left * np.array(rounds)):
             self.progress("second stage" if number else "pairs")
             self.round(number, float(share))
@@ -249,6 +255,19 @@ class _Run:
         self.tables += [coarse_table(column, self.refinements[j], j) for j, column in enumerate(columns)]
         if not self.account.adjacency.rows_are_public:
             self.total = max(1.0, pooled_total(self.tables)[0])
+
+    def measure_products(self) -> None:
+        """Measure the second moments of the numbers, if their noise is small enough to learn from."""
+        if self.total > self.settings.particles.size:  # the rows would outnumber the particles that are tilted
+            return
+        found = measure_products(
+            self.account, self.purse, left=self.left, refinements=self.refinements,
+            margins=_margins(self.tables, self.total), total=self.total, workload=self.workload,
+        )  # fmt: skip
+        if found is not None:
+            self.products = found.noisy
+            self.measured.append(found.answers)
+            self.left -= found.spent
 
     def measure_again(self, columns: list[OneWay]) -> None:
         """Spend what no other table was worth on the one-ways."""
@@ -317,9 +336,11 @@ class _Run:
 
     def distribution(self) -> Distribution:
         model = self.graphical(self.settings.fit)
-        if set(self.extras) <= set(self.tree):
+        if set(self.extras) <= set(self.tree) and self.products is None:
             return model
-        return self.settings.particles.fit(model, self.consistent(), total=self.total, rng=self.rng)
+        return self.settings.particles.fit(
+            model, self.consistent(), total=self.total, rng=self.rng, products=self.products
+        )
 
     def progress(self, stage: str) -> None:
         self.settings.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
