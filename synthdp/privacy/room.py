@@ -134,7 +134,7 @@ class Room:
                 return statistic.finish(summed)
         sums: Totals | None = None
         for part in in_order(statistic.sums, self._coded(statistic.domain)):
-            sums = part if sums is None else sums + part
+            sums = part.copy() if sums is None else np.add(sums, part, out=sums)
         if sums is None:
             raise InternalError("a source yielded no block")
         return statistic.finish(sums)

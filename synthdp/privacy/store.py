@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.arrays import AnyArray
 from synthdp.errors import DataError
 
-MEMORY_BYTES = 128 * 2**20
+MEMORY_BYTES = 64 * 2**20
 """Most bytes of one store in memory; what comes after goes to disk."""
 
 
