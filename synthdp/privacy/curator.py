@@ -272,6 +272,8 @@ class Curator:
             What the receipt calls it.
         """
         check_key_columns(self._room, columns)
+        if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / UNIT:
+            raise ParameterError(f"threshold ({threshold}) must be a number of rows")
         loss = self.cost(spend)
         rows = self.adjacency.rows
         plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=alarm_share, rows=rows)

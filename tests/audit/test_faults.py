@@ -134,3 +134,16 @@ def test_eight_releases_race_for_a_cap_of_three(tmp_path):
     assert sorted(outcomes) == [0] * 3 + [2] * 5
     assert spent(tmp_path) == ["committed"] * 3
     assert sum((tmp_path / str(i) / "t.release").exists() for i in range(8)) == 3
+
+
+def test_the_page_has_every_stage_and_fault_and_no_failure():
+    import fault_matrix
+
+    page = (CHILD.parents[2] / "docs" / "audit" / "faults.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    listed = [(row[0].removeprefix("| "), row[1]) for row in rows]
+    assert [(stage, fault) for stage, fault, _ in fault_matrix.MATRIX] == [
+        one for one in listed if one in {(stage, fault) for stage, fault, _ in fault_matrix.MATRIX}
+    ]
+    assert "**" not in page
+    assert page.endswith(fault_matrix.NOTES)

@@ -14,7 +14,7 @@ from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError, PrivacyError, RoomClosedError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
-from synthdp.privacy.sparse_vector import WatchPlan, plan_watch
+from synthdp.privacy.sparse_vector import SparseVector, WatchPlan, plan_watch
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.sparse import UNIT, KeyList
 from synthdp.queries.subset import Subset
@@ -237,3 +237,22 @@ def test_the_total_of_cells_is_that_of_the_query(monkeypatch):
     alarm = watch_.ask(Subset(one_ways(domain), np.array([1])), guess=0.0)
     assert alarm.count == 6.0
     assert watch_.ask(Subset(one_ways(domain), np.array([1])), guess=5.5) is None
+
+
+@pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf, 1e300])
+def test_a_threshold_that_is_no_number_of_rows_is_refused_and_nothing_is_spent(threshold):
+    curator = Curator(TABLE, budget=PureDP(1.0))
+    with pytest.raises(ParameterError, match="must be a number of rows"):
+        curator.watch(("p",), max_alarms=1, threshold=threshold)
+    assert curator.remaining == PureDP(1.0)
+
+
+def test_a_total_far_below_zero_is_clipped_before_it_is_multiplied(monkeypatch):
+    """A product that wraps around 64 bits has no sensitivity."""
+    without_noise(monkeypatch)
+    _, opened_watch = watch(GaussianDP(0.3), threshold=1.0)
+    most = noise.LARGEST_VALUE // opened_watch.plan.answer.resolution
+    for total in (-(2**62), 2**62):
+        monkeypatch.setattr(SparseVector, "_total", lambda self, query, total=total: total)
+        alarm = opened_watch.ask(support(1), guess=0.0)
+        assert alarm.count == math.copysign(most, total) / UNIT
