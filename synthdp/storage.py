@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import shutil
 import tempfile
 import zipfile
@@ -327,9 +328,9 @@ def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Ma
 
 def _read(path: Path, most: int) -> bytes:
     with path.open("rb") as file:
-        content = file.read(most + 1)
-    _check_size(len(content), str(path), most)
-    return content
+        size = os.fstat(file.fileno()).st_size
+        _check_size(size, str(path), most)
+        return file.read(size)  # a read of the most that may come would ask for that much memory
 
 
 def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:

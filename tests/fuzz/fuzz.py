@@ -253,7 +253,15 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
                 f"| {name} | {row['inputs']} | {row['taken']} | {row['refused']} | {row['failures']} | "
                 f"{row['slowest']:.1f} s | {', '.join(map(str, row['seeds']))} | {row['seconds']:.0f} s | {row['on']} |"
             )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + FOUND
+
+
+FOUND = """
+Found by it and fixed: a saved release of a few kilobytes was read with room for 4 GB, the most that one may hold, which a
+process with little memory does not have (2026-11-21; `tests/unit/test_storage.py`).
+
+`python tests/fuzz/guided.py TARGET` follows the branches that inputs take, with atheris.
+"""
 
 
 def main() -> int:

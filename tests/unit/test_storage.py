@@ -238,3 +238,9 @@ def test_answers_without_a_table_have_no_file_form(tmp_path):
     with pytest.raises(ParameterError, match="LaplaceAnswers has no file form"):
         save(release, tmp_path / "r")
     assert not (tmp_path / "r").exists()
+
+
+def test_a_small_release_asks_for_little_memory_whatever_the_limits(folder, monkeypatch):
+    monkeypatch.setattr(storage, "MOST_ARRAY_BYTES", 2**62)
+    monkeypatch.setattr(storage, "MOST_DOCUMENT_BYTES", 2**62)
+    assert load(folder).sample(3).shape == (3, 2)
