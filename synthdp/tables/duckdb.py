@@ -53,7 +53,7 @@ class DuckDBSource:
         A relation, as ``duckdb.sql("from adult")`` gives it, which must give the same rows whenever it is asked; or the
         path of a database file, which is opened for reading only.
     name
-        The table's name, if ``table`` is a file.
+        The table's name, if ``table`` is a file of several.
     push_down
         Count marginals inside DuckDB at every question, so that no row comes here; otherwise rows are encoded once and
         kept, on disk if they are many, which is faster when many questions are asked.
@@ -237,6 +237,8 @@ def _opened(path: str | PathLike[str], name: str | None) -> Any:
     with _Asking():
         connection = duckdb.connect(str(path), read_only=True)
         tables = [row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()]
+        if name is None and len(tables) == 1:
+            name = str(tables[0])
         if name is None or name not in tables:
             raise DataError(f"name ({name!r}) must be a table of '{path}': {', '.join(sorted(tables))}")
         return connection.table(_quoted(name))

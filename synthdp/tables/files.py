@@ -13,15 +13,23 @@ ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".a
 
 
 def source_at(path: str | PathLike[str]) -> Source:
-    """Return the rows of a folder, pattern or file of Parquet or Arrow by its ending, of a CSV file otherwise.
+    """Return the rows of a folder, pattern or file of Parquet or Arrow, or of a DuckDB database of one table, or of CSV.
+
+    The path's ending says which; any other is CSV.
 
     Raises
     ------
     FormatError, DataError
         If it cannot be read.
     ParameterError
-        If it needs pyarrow, which is not installed.
+        If it needs pyarrow or duckdb, which is not installed.
     """
+    if Path(path).name.endswith(".duckdb"):
+        try:
+            from synthdp.tables.duckdb import DuckDBSource
+        except ImportError:
+            raise ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'") from None
+        return DuckDBSource(path)
     if not (Path(path).is_dir() or Path(path).name.endswith(ARROW_ENDINGS)):
         return CsvSource(path)
     try:

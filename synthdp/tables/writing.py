@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -72,7 +73,8 @@ def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
                 if writer is not None:
                     writer.close()
     except OSError as error:
-        raise FormatError(f"'{path}' cannot be written: {error.strerror or 'the disk may be full'}") from None
+        why = os.strerror(error.errno) if error.errno else "the disk may be full"
+        raise FormatError(f"'{path}' cannot be written: {why}") from None
 
 
 @contextmanager

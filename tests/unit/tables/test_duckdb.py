@@ -140,6 +140,14 @@ def test_a_missing_file_or_table_is_one_clear_error(database, path, name, messag
         DuckDBSource(database.parent / path, name=name)
 
 
+def test_a_database_of_one_table_needs_no_name(database):
+    assert DuckDBSource(database).names == DuckDBSource(database, name="people").names
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("CREATE TABLE cities (name VARCHAR)")
+    with pytest.raises(DataError, match=r"name \(None\) must be a table of '.*': cities, people"):
+        DuckDBSource(database)
+
+
 def test_an_error_inside_duckdb_quotes_no_value():
     relation = duckdb.sql("SELECT CAST(x AS INTEGER) AS age FROM (SELECT 'secret' || range AS x FROM range(3))")
     with pytest.raises(DataError, match="DuckDB could not read the table: run the query in DuckDB itself to see why"):
