@@ -45,6 +45,12 @@ class OneLine(click.Group):
             except SynthDPError as error:
                 click.echo(f"synthdp: {error}", err=True)
                 ctx.exit(2)
+            except click.UsageError as error:
+                if isinstance(error, click.exceptions.NoArgsIsHelpError):
+                    raise
+                command = error.ctx.command_path if error.ctx is not None else "synthdp"
+                click.echo(f"synthdp: {' '.join(error.format_message().split())} See: {command} --help", err=True)
+                ctx.exit(2)
             except KeyboardInterrupt:
                 click.echo("synthdp: interrupted; what the ledger recorded counts as spent", err=True)
                 ctx.exit(130)
@@ -206,8 +212,15 @@ def release(
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="csv or parquet by ending.")
 @click.option("--escape-formulas", is_flag=True, help="Defuse cells that a spreadsheet would run.")
 @SEED
+@AS_JSON
 def sample(
-    folder: Path, rows: int | None, given: Sequence[str], out: Path, escape_formulas: bool, seed: int | None
+    folder: Path,
+    rows: int | None,
+    given: Sequence[str],
+    out: Path,
+    escape_formulas: bool,
+    seed: int | None,
+    as_json: bool,
 ) -> None:
     """Draw more rows from a saved release; this costs no privacy.
 
@@ -225,7 +238,8 @@ def sample(
         loaded.output.sample_to(
             scratch, rows=count, random_state=seed, given=conditions or None, escape_formulas=escape_formulas
         )
-    click.echo(f"{count} synthetic rows: {out}")
+    told = json.dumps({"rows": count, "out": str(out)})
+    click.echo(told if as_json else f"{count} synthetic rows: {out}")
 
 
 @main.command()
@@ -274,7 +288,12 @@ def ledger(path: Path, dataset: str | None, cap: float | None, cap_delta: float,
 @main.command()
 @AS_JSON
 def doctor(as_json: bool) -> None:
-    """Show versions and solvers, and test the noise of this installation."""
+    """Show versions and solvers, and test the noise of this installation.
+
+    \b
+    Example:
+      synthdp doctor --json
+    """
     from synthdp.fit.registry import SOLVERS
     from synthdp.privacy.selftest import noise_selftest
     from synthdp.privacy.versions import version_of

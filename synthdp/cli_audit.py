@@ -21,6 +21,10 @@ def audit(names: tuple[str, ...], epsilon: float, delta: float, runs: int, confi
 
     Releases made-up tables only.  A bound within its claim is no proof; a bound above it is.  With 1000 runs a true
     epsilon of 1.25 is caught 95 % of the time at a claim of 1; with 200 runs, gross errors only.
+
+    \b
+    Example:
+      synthdp audit --runs 1000 --json
     """
     from synthdp.audit import audit_build
 

@@ -74,7 +74,8 @@ def answer(
 @FOLDER
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The page, HTML.")
 @click.option("--title", help="Of the page.")
-def report(folder: Path, out: Path, title: str | None) -> None:
+@AS_JSON
+def report(folder: Path, out: Path, title: str | None, as_json: bool) -> None:
     """Write a publishable page about a saved release: its privacy card, distributions, associations, accuracy.
 
     Made from the release alone; needs no network; prints to PDF from any browser.
@@ -88,7 +89,7 @@ def report(folder: Path, out: Path, title: str | None) -> None:
     release = synthdp.load(folder)
     with whole_file(out) as scratch:
         write_report(release, scratch, title=title)
-    click.echo(f"report: {out}")
+    click.echo(json.dumps({"report": str(out)}) if as_json else f"report: {out}")
 
 
 @click.command("nonprivate-evaluate")

@@ -1,10 +1,10 @@
 """How often the 95 % intervals of answers hold the truth, over repeated releases of Adult (not private; a benchmark).
 
-    python benchmarks/utility/coverage.py [--repetitions 40] [--epsilon 1] [--tiny]
+    python benchmarks/utility/coverage.py [--repetitions 20] [--epsilon 1] [--tiny] [--out coverage.jsonl]
 
-One JSON line per kind of question: how many intervals, how many of them hold the real value, separately for answers from
-noisy tables ("measured") and from the fitted model ("model"), whose intervals do not cover relations that the release
-did not measure.
+Questions are drawn once, with a seed: marginals of one and of two columns, counts of conditions on one to three columns,
+means and quantiles of all rows and of some, averages of smooth functions.  One JSON line for each kind of question, for all
+its answers and for those from noisy tables ("measured") and from the fitted model ("model") apart.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import argparse
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,83 +24,117 @@ import synthdp as sd
 from synthdp.data import adult, adult_schema
 
 NUMERIC = ("age", "hours-per-week", "education-num", "capital-gain", "capital-loss", "fnlwgt")
-PAIRS = (
-    ("sex", "income"), ("marital-status", "relationship"), ("education", "income"), ("race", "sex"),
-    ("occupation", "sex"), ("workclass", "occupation"), ("relationship", "income"),
-)  # fmt: skip
-COUNTS = (
-    "age >= 40",
-    "sex == 'Female' and income == '>50K'",
-    "age >= 40 and income == '>50K'",
-    "hours-per-week > 40 and sex == 'Male'",
-    "education == 'Bachelors' and marital-status == 'Never-married'",
-    "race == 'Black' and relationship == 'Unmarried' and sex == 'Female'",
-    "workclass is null",
-)
+THRESHOLDS = {
+    "age": (30, 40, 55), "hours-per-week": (35, 41, 50), "education-num": (9, 12), "capital-gain": (1, 5000),
+    "capital-loss": (1,), "fnlwgt": (100_000, 200_000),
+}  # fmt: skip
+PAIRS, CONDITIONS, SOME, KERNELS = 20, 60, 12, 24
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+def conditions(rng: np.random.Generator) -> Iterator[str]:
+    """Yield conditions on one, two and three columns."""
+    schema = adult_schema()
+    for number in range(CONDITIONS):
+        parts = []
+        for name in rng.permutation(list(schema))[: 1 + number % 3]:
+            if name in THRESHOLDS:
+                parts.append(f"{name} >= {rng.choice(THRESHOLDS[name])}")
+            else:
+                parts.append(f"{name} == '{rng.choice(schema[name].levels)}'")
+        yield " and ".join(parts)
+
+
+def kernel(centre: np.ndarray, width: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a Gaussian bump."""
+    return lambda points: np.exp(-((points - centre) ** 2).sum(axis=1) / (2 * width**2))
 
 
 def intervals(real: pd.DataFrame, release: Any) -> Iterator[tuple[str, str, bool]]:
     """Yield the kind of each answer, its basis, and whether its interval holds the truth."""
-    for columns in [*((name,) for name in real.columns), *PAIRS]:
-        if set(columns) & set(NUMERIC):
-            continue
-        answers = release.answer(sd.marginal(*columns))
-        shown = real[list(columns)].astype(object).where(real[list(columns)].notna(), None)
-        truth = shown.value_counts(dropna=False).to_dict()
-        cells = answers[list(columns)].astype(object)
-        cells = cells.where(cells.notna(), None)
-        counted = {tuple(_plain(v) for v in key): n for key, n in truth.items()}
-        for (_, row), cell in zip(answers.iterrows(), cells.itertuples(index=False), strict=True):
-            exact = counted.get(tuple(_plain(v) for v in cell), 0)
-            yield f"marginal of {len(columns)}", row["basis"], row["lower"] <= exact <= row["upper"]
-    for text in COUNTS:
-        exact = int(_holds(real, text).sum())
-        yield _one("count", release.answer(sd.count(text)), [exact])
+    rng = np.random.default_rng(0)
+    names = [name for name in real.columns if name not in NUMERIC]
+    pairs = list(itertools.combinations(names, 2))
+    chosen = [pairs[i] for i in rng.permutation(len(pairs))[:PAIRS]]
+    for columns in [*((name,) for name in names), *chosen]:
+        yield from _marginal(real, release, columns)
+    texts = list(conditions(rng))
+    for text in texts:
+        answers = release.answer(sd.count(text))
+        kind = "count, " + ("one column" if " and " not in text else f"{text.count(' and ') + 1} columns")
+        yield from _held(kind, answers, [int(_holds(real, text).sum())])
     for name in NUMERIC:
-        yield _one("mean", release.answer(sd.mean(name)), [real[name].mean()])
-    for name, text in itertools.product(("age", "hours-per-week"), ("income == '>50K'", "sex == 'Female'")):
-        yield _one(
-            "mean of some", release.answer(sd.mean(name, where=text)), [real.loc[_holds(real, text), name].mean()]
-        )
-    for name in NUMERIC:
-        at = [0.1, 0.25, 0.5, 0.75, 0.9]
-        answers = release.answer(sd.quantile(name, at))
-        exact = np.quantile(real[name], at, method="inverted_cdf")
-        for (_, row), value in zip(answers.iterrows(), exact, strict=True):
-            yield "quantile", row["basis"], row["lower"] <= value <= row["upper"]
+        yield from _held("mean", release.answer(sd.mean(name)), [real[name].mean()])
+        exact = np.quantile(real[name], SHARES, method="inverted_cdf")
+        yield from _held("quantile", release.answer(sd.quantile(name, SHARES)), exact)
+    some = [text for text in texts if _holds(real, text).mean() > 0.02][:SOME]
+    for name, text in itertools.product(("age", "hours-per-week", "education-num"), some):
+        if name not in text:
+            values = real.loc[_holds(real, text), name]
+            yield from _held("mean of some", release.answer(sd.mean(name, where=text)), [values.mean()])
+            exact = np.quantile(values, 0.5, method="inverted_cdf")
+            yield from _held("median of some", release.answer(sd.quantile(name, 0.5, where=text)), [exact])
+    for number in range(KERNELS):
+        columns = sorted(rng.permutation(NUMERIC[:5])[: 1 + number % 3].tolist())
+        function = kernel(rng.uniform(-1, 0.5, len(columns)), float(rng.choice([0.25, 0.5, 1.0])))
+        exact = [function(_points(real, columns)).mean()]
+        yield from _held("smooth", release.answer(sd.smooth(function, columns=columns)), exact)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=40)
+    """Release, ask and count."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--tiny", action="store_true", help="two repetitions")
+    parser.add_argument("--tiny", action="store_true", help="one repetition")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     real, schema = adult(), adult_schema()
     held: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    for _ in range(2 if options.tiny else options.repetitions):
+    for _ in range(1 if options.tiny else options.repetitions):
         release = sd.SyntheticRelease(schema=schema, epsilon=options.epsilon).fit(real)
         for kind, basis, inside in intervals(real, release):
+            held[kind, "all"].append(inside)
             held[kind, basis].append(inside)
-    for (kind, basis), found in sorted(held.items()):
-        print(json.dumps({
+    lines = [
+        json.dumps({
             "question": kind, "basis": basis, "epsilon": options.epsilon, "intervals": len(found),
             "coverage": round(float(np.mean(found)), 4),
-        }))  # fmt: skip
+        })
+        for (kind, basis), found in sorted(held.items())
+    ]  # fmt: skip
+    print("\n".join(lines))
+    if options.out is not None:
+        options.out.write_text("\n".join(lines) + "\n")
 
 
-def _one(kind: str, answers: pd.DataFrame, exact: list[float]) -> tuple[str, str, bool]:
-    row = answers.iloc[0]
-    return kind, row["basis"], bool(row["lower"] <= exact[0] <= row["upper"])
+def _marginal(real: pd.DataFrame, release: Any, columns: tuple[str, ...]) -> Iterator[tuple[str, str, bool]]:
+    answers = release.answer(sd.marginal(*columns))
+    counted = real[list(columns)].astype(object).where(real[list(columns)].notna(), None).value_counts(dropna=False)
+    truth = {tuple(_plain(v) for v in key): n for key, n in counted.items()}
+    cells = [tuple(_plain(v) for v in row) for row in answers[list(columns)].astype(object).itertuples(index=False)]
+    yield from _held(f"marginal of {len(columns)}", answers, [truth.get(cell, 0) for cell in cells])
+
+
+def _held(kind: str, answers: pd.DataFrame, exact: Any) -> Iterator[tuple[str, str, bool]]:
+    for basis, lower, upper, value in zip(answers["basis"], answers["lower"], answers["upper"], exact, strict=True):
+        yield kind, basis, bool(lower <= value <= upper)
+
+
+def _points(real: pd.DataFrame, columns: list[str]) -> np.ndarray:
+    """Return rows with the declared bounds at -1 and 1."""
+    schema = adult_schema()
+    ends = np.array([(schema[name].lower, schema[name].upper) for name in columns], float)
+    values = real[columns].to_numpy(float)
+    return (2 * values - ends[:, 0] - ends[:, 1]) / (ends[:, 1] - ends[:, 0])
 
 
 def _holds(real: pd.DataFrame, text: str) -> pd.Series:
-    """Evaluate a condition on the real rows with pandas, which reads the same language but for names and nulls."""
-    query = text.replace("workclass is null", "workclass.isnull()")
+    """Evaluate a condition on the real rows with pandas, which reads the same language but for names."""
     for name in real.columns:
         if "-" in name:
-            query = query.replace(name, f"`{name}`")
-    return real.eval(query)
+            text = text.replace(f"{name} ", f"`{name}` ")
+    return real.eval(text)
 
 
 def _plain(value: Any) -> Any:

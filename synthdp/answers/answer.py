@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from synthdp.answers.bootstrap import Bootstrap, draw
+from synthdp.answers.bootstrap import Bootstrap, draw_leaves
 from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping, groups_of, leaf_means, numbers_of, show_number
 from synthdp.arrays import BoolArray, FloatArray, IntArray
@@ -56,8 +56,8 @@ class Answers:
         (q,) 95 % intervals.
     basis
         (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers their noise, exactly;
-        ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage and chance, but not a relation
-        that the release did not measure.
+        ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage, chance, and relations that were
+        not measured, as strong as the release's screening leaves room for (`Misfit`).
     """
 
     labels: dict[str, list[Any]] = field(default_factory=dict)
@@ -315,22 +315,22 @@ class Asker:
             columns.append(j)
         function = question.function
 
-        def average(codes: Any, refinements: Sequence[Refinement], rng: Generator) -> FloatArray:
-            points = np.column_stack([
-                _points(refinement, self.model.schema[name], codes[:, j], rng)
-                for name, j, refinement in zip(names, columns, refinements, strict=True)
-            ])  # fmt: skip
-            return _averages(function, points)
+        def average(leaves: Sequence[IntArray], rng: Generator) -> FloatArray:
+            points = [_points(self.model.refinements[j], leaf, rng) for j, leaf in zip(columns, leaves, strict=True)]
+            return _averages(function, np.column_stack(points))
+
+        def average_of(distribution: Distribution, refinements: Sequence[Refinement], rng: Generator) -> FloatArray:
+            codes = distribution.sample(POINTS, rng)
+            return average([draw_leaves(r, codes[:, j], rng) for j, r in zip(columns, refinements, strict=True)], rng)
 
         rng = generator(self.random_state)
-        released = [self.model.refinements[j] for j in columns]
-        estimate = average(self.model.distribution.sample(POINTS, rng), released, rng)
+        estimate = average_of(self.model.distribution, [self.model.refinements[j] for j in columns], rng)
         errors = []
         for replicate in self._replicates():
             own = generator(replicate.seed)
-            truth_ = average(replicate.codes, released, own)
+            exact = average([replicate.leaves[:, j] for j in columns], own)
             refined = [self.bootstrap.refinement(replicate, j) for j in columns]
-            errors.append(average(replicate.fitted.sample(POINTS, own), refined, own) - truth_)
+            errors.append(average_of(replicate.fitted, refined, own) - exact)
         return _answers({}, estimate, _root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
     def _one_way(self, column: int, units: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -506,12 +506,10 @@ def _root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
     return np.asarray(np.sqrt(np.mean(np.square(errors), axis=0)))
 
 
-def _points(refinement: Refinement, column: Column, cells: Any, rng: Generator) -> FloatArray:
-    """Draw the value of a column for rows in coarse cells, scaled so that the declared bounds are -1 and 1."""
-    table = refinement.table()
-    mass = table.sum(axis=1, keepdims=True)
-    leaf = draw(table / np.where(mass > 0, mass, 1.0), cells, rng)
-    units = refinement.fine.units_in(leaf, rng)
+def _points(refinement: Refinement, leaves: IntArray, rng: Generator) -> FloatArray:
+    """Draw the value of a column for rows in leaves, scaled so that the declared bounds are -1 and 1."""
+    column = refinement.fine.column
+    units = refinement.fine.units_in(leaves, rng)
     values, missing = unit_values(column)
     regular = values[: grid_of(column).regular].astype(np.float64)
     lower, upper = (float(getattr(column, end, None) or regular[i]) for end, i in (("lower", 0), ("upper", -1)))

@@ -1,8 +1,8 @@
-"""How wrong a model's answers can be by chance: tables drawn from the model, measured with fresh noise, fitted again.
+"""How wrong a model's answers can be: tables drawn from the model, measured with fresh noise, fitted again.
 
 The parametric bootstrap.  Draws rows and noise of post-processing only: everything here is a function of what was
-released.  It sees the noise, the fit's shrinkage and the chance that a finite table differs from its model; it cannot see
-a relation that the model misses.
+released.  It sees the noise, the fit's shrinkage, the chance that a finite table differs from its model, and relations
+that were not measured, as strong as `Misfit` takes them to be.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping
+from synthdp.answers.misfit import Misfit
 from synthdp.arrays import BoolArray, Codes, FloatArray, IntArray
 from synthdp.distribution.clique_tables import Clique, NoisyTable, cell_index, contingency
 from synthdp.distribution.explicit import Explicit
@@ -32,6 +33,9 @@ REPLICATES = 24
 MOST_ROWS = 200_000
 """Most rows of a drawn table; fewer rows than the real table has make the error bars wider, never narrower."""
 
+POOL = 200_000
+"""Rows drawn from the model to choose a replicate's from; but at least twice, at most four times as many as it needs."""
+
 RAKING_SWEEPS = 4
 
 MOST_POINTS = 50_000
@@ -44,8 +48,8 @@ class Replicate:
 
     Parameters
     ----------
-    codes
-        (m, d) rows of the table.
+    leaves
+        (m, d) rows of the table, as leaves of the model's axes.
     weight
         Real rows that each stands for.
     fitted
@@ -56,7 +60,7 @@ class Replicate:
         Of everything else that is drawn for it.
     """
 
-    codes: Codes
+    leaves: Codes
     weight: float
     fitted: Distribution
     total: float
@@ -91,8 +95,19 @@ class Bootstrap:
         """The drawn tables and their fits."""
         rng = generator(self.random_state)
         rows = int(min(MOST_ROWS, max(1.0, self.direct.total[0])))
-        pool = self.model.distribution.sample(4 * rows, rng)
-        return [self._replicate(pool[rng.integers(len(pool), size=rows)], rng) for _ in range(self.size)]
+        pool = self.leaves_of(self.model.distribution.sample(max(2 * rows, min(4 * rows, POOL)), rng), rng)
+        return [self._replicate(pool[self._chosen(pool, rows, rng)], rng) for _ in range(self.size)]
+
+    def leaves_of(self, codes: Codes, rng: Generator) -> Codes:
+        """Draw the leaf of every coarse cell of some rows, (m, d)."""
+        found = np.empty(codes.shape, np.min_scalar_type(max(r.fine.size for r in self.model.refinements)), order="F")
+        for j, refinement in enumerate(self.model.refinements):
+            found[:, j] = draw_leaves(refinement, codes[:, j], rng)
+        return found
+
+    def coarse(self, leaves: Codes) -> Codes:
+        """Return the coarse cells in which leaves lie, (m, d)."""
+        return np.column_stack([r.coarse_cell[leaves[:, j]] for j, r in enumerate(self.model.refinements)])
 
     def refinement(self, replicate: Replicate, column: int) -> Refinement:
         """Return the refinement of a column that the release would have made of a replicate."""
@@ -101,8 +116,7 @@ class Bootstrap:
         if leaves is None:
             return refinement
         rng = generator(replicate.seed + 2 * column)
-        drawn = draw(refinement.table() / _row_sums(refinement.table()), replicate.codes[:, column], rng)
-        counts = np.bincount(drawn, minlength=refinement.fine.size) * replicate.weight
+        counts = np.bincount(replicate.leaves[:, column], minlength=refinement.fine.size) * replicate.weight
         noise = np.sqrt(np.diag(leaves.covariance)) * rng.standard_normal(len(counts))
         return Refinement(refinement.fine, refinement.coarse_cell, np.maximum(counts + noise, 0.0))
 
@@ -111,21 +125,29 @@ class Bootstrap:
         drawn = []
         for grouping in groupings:
             column = grouping.column
-            refinement = self.model.refinements[column]
-            rng = generator(replicate.seed + 2 * column)
-            leaf = draw(refinement.table() / _row_sums(refinement.table()), replicate.codes[:, column], rng)
-            drawn.append(draw(grouping.leaf_share, leaf, generator(replicate.seed + 2 * column + 1)))
+            rng = generator(replicate.seed + 2 * column + 1)
+            drawn.append(draw(grouping.leaf_share, replicate.leaves[:, column], rng))
         shape = [len(grouping.labels) + 1 for grouping in groupings]
         codes = np.column_stack(drawn)
         counts = contingency(codes, shape, tuple(range(len(shape)))).reshape(shape)
         return np.asarray(counts[tuple(slice(0, -1) for _ in shape)] * replicate.weight)
 
-    def _replicate(self, codes: Codes, rng: Generator) -> Replicate:
+    def _chosen(self, pool: Codes, rows: int, rng: Generator) -> IntArray:
+        """Draw rows of the pool, with relations that the release did not measure put in."""
+        steps = np.cumsum(self._misfit.weights(pool, rng))
+        return np.asarray(np.searchsorted(steps, rng.random(rows) * steps[-1], side="right"))
+
+    @cached_property
+    def _misfit(self) -> Misfit:
+        return Misfit.of(self.direct)
+
+    def _replicate(self, leaves: Codes, rng: Generator) -> Replicate:
+        codes = self.coarse(leaves)
         weight = max(1.0, self.direct.total[0]) / len(codes)
         tables = [self._measured(table, codes, weight, rng) for table in self._tables]
         total = self.direct.total[0] if self.direct.total_is_public else pooled_total(tables)[0]
         fitted = self._fit(tables, max(total, 1.0))
-        return Replicate(codes, weight, fitted, max(total, 1.0), int(rng.integers(2**62)))
+        return Replicate(leaves, weight, fitted, max(total, 1.0), int(rng.integers(2**62)))
 
     @cached_property
     def _start(self) -> Explicit | None:
@@ -205,13 +227,15 @@ def draw(shares: FloatArray, cells: Codes, rng: Generator) -> IntArray:
     return drawn
 
 
+def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArray:
+    """Draw the leaf of every coarse cell of a column."""
+    table = refinement.table()
+    sums = table.sum(axis=1, keepdims=True)
+    return draw(table / np.where(sums > 0, sums, 1.0), cells, rng)
+
+
 def _ridge(table: NoisyTable) -> float:
     return MaxEntropy().ridge_of(table)
-
-
-def _row_sums(table: FloatArray) -> FloatArray:
-    sums = table.sum(axis=1, keepdims=True)
-    return np.where(sums > 0, sums, 1.0)
 
 
 def _zeros(model: Graphical) -> dict[Clique, BoolArray]:

@@ -179,13 +179,13 @@ class _Clock:
     """Notes when each stage begins."""
 
     def __init__(self) -> None:
-        self.begun = [("reading", time.perf_counter())]
+        self.begun = [("reading", time.process_time())]
 
     def __call__(self, progress: Progress) -> None:
         self.enter(progress.stage)
 
     def enter(self, stage: str) -> None:
-        self.begun.append((stage, time.perf_counter()))
+        self.begun.append((stage, time.process_time()))
 
     def stages(self) -> dict[str, float]:
         """Return the seconds of each stage, now that the last one ends."""

@@ -16,16 +16,16 @@ from synthdp.randomness import Generator
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
 
-LOADINGS = (0.95, 0.85, 0.4, 0.1)
+LOADINGS = (0.95, 0.9, 0.7, 0.1)
 """How much of each assumed column, in turn, a common factor explains: from nearly all to nothing."""
 
-FACTORS = 3
+FACTORS = 2
 """Common factors of the assumed table."""
 
 ZIPF = 2.4
 """Exponent of the assumed frequencies of levels."""
 
-SHAPE = (1.2, 3.0)
+SHAPE = (1.2, 3.3)
 """Of the beta law that numbers are assumed to have between their bounds."""
 
 AT_LOWEST = 0.95

@@ -20,8 +20,17 @@ COMPOSITION = (
     "noisy answers (a privacy filter)."
 )
 TRUST = (
-    "Central: one curator held the rows, in the memory of the machine that ran the release, and answered with noise only. "
-    "Timing and memory use are outside the promise."
+    "Central: one curator held the rows, in the memory of the machine that ran the release, and answered with noise only: "
+    "whoever runs the release is trusted with the rows."
+)
+SECURITY = (
+    "Collecting, storing and giving access to the rows, before and during the release, is the publisher's duty and no part "
+    "of the promise."
+)
+SIDE_CHANNELS = "How long the release took and how much memory it used are outside the promise; do not publish them."
+BIAS = (
+    "Noise is unbiased, the fitted model is not: small counts are drawn towards what larger ones imply, relations that were "
+    "not measured look weaker than they are, and small groups are the least accurate. Biases of the real table stay."
 )
 
 
@@ -46,8 +55,11 @@ def privacy_card(release: Release[Any], *, fingerprint: str) -> dict[str, Any]:
         "neighbouring_tables": _neighbours(receipt),
         "attackers_best_odds": receipt.odds,
         "trust_model": TRUST,
+        "data_security": SECURITY,
+        "side_channels": SIDE_CHANNELS,
         "composition": COMPOSITION,
         "noise": _noise(receipt),
+        "bias": BIAS,
         "row_count": "public" if receipt.adjacency.rows_are_public else "private; only a noisy estimate is released",
         "assumptions": list(receipt.assumptions),
         "notes": list(receipt.notes),
@@ -71,9 +83,12 @@ def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
         ),
         ("Number of rows", [card["row_count"]]),
         ("Trust model", [card["trust_model"]]),
+        ("Data security", [card["data_security"]]),
+        ("Side channels", [card["side_channels"]]),
         ("Mechanism", [card["mechanism"]]),
         ("Noise", card["noise"]),
         ("Composition", [card["composition"]]),
+        ("Bias", [card["bias"]]),
         ("Assumed to be public", card["assumptions"]),
         ("Notes", card["notes"]),
         ("Ledger", [card["ledger"]]),

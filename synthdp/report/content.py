@@ -128,7 +128,8 @@ def expected_errors(
     bootstrap = Bootstrap(direct, random_state, size=REPLICATES)
     rng = generator(random_state)
     drawn = [
-        (replicate.codes, replicate.fitted.sample(len(replicate.codes), rng)) for replicate in bootstrap.replicates
+        (bootstrap.coarse(replicate.leaves), replicate.fitted.sample(len(replicate.leaves), rng))
+        for replicate in bootstrap.replicates
     ]
     views = []
     for order in range(1, min(3, len(model.domain)) + 1):

@@ -176,8 +176,8 @@ def _errors(views: Sequence[ErrorView]) -> str:
     best = max(views, key=lambda view: view.order)
     return (
         f"<p>Tables of {words[best.order]} from the release are about as accurate as those of a random sample of "
-        f"<strong>{best.like_rows:,} rows</strong> of the real table would be, as far as noise, the fit and chance go. "
-        "Relations that the release did not measure come on top: they cannot be seen from here.</p>"
+        f"<strong>{best.like_rows:,} rows</strong> of the real table would be, as far as noise, the fit and chance go, and "
+        "relations that the release did not measure, taken to be as strong as its screening leaves room for.</p>"
         '<table><thead><tr><th scope="col">tables of</th><th scope="col">mean distance (total variation)</th>'
         f'<th scope="col">like a random sample of … rows</th></tr></thead><tbody>{rows}</tbody></table>'
     )

@@ -26,7 +26,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tutorial")
     adult().to_csv(path / "adult.csv", index=False)
     adult().head(1500).to_csv(path / "few.csv", index=False)
+    adult()[["age", "sex"]].head(50).to_csv(path / "narrow.csv", index=False)
     adult_schema().write(path / "adult.schema.json")
+    draft = run("schema", "draft", "narrow.csv", "--out", "draft.json", cwd=path)
+    assert draft.exit_code == 0
     return path
 
 
@@ -106,32 +109,76 @@ def test_a_plan_for_several_budgets_is_a_curve(folder: Path) -> None:
     assert low["errors"]["2"] > high["errors"]["2"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (("answer", "missing.release", "--marginal", "age"), "missing.release"),
-        (("answer", "published/adult.release"), "ask one question"),
-        (("answer", "published/adult.release", "age"), "ask one question"),
-        (("answer", "published/adult.release", "--count", "age >"), "character 6"),
-        (("answer", "published/adult.release", "--count", "age > 3", "sex"), "is no option"),
-        (("report", "published/adult.release", "--out", "no/such/page.html"), "cannot be written"),
-        (("plan", "adult.schema.json", "--rows", "0"), "rows (0)"),
-        (("nonprivate-evaluate", "adult.csv", "adult.csv", "--schema", "adult.schema.json", "--target", "x"), "'x'"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(
+RELEASE = "published/adult.release"
+COMPARE = ("nonprivate-evaluate", "few.csv")
+BAD_INPUTS = [
+    (("answer", "missing.release", "--marginal", "age"), "missing.release"),
+    (("answer", RELEASE), "ask one question"),
+    (("answer", RELEASE, "age"), "ask one question"),
+    (("answer", RELEASE, "--count", "age > 1", "--mean", "age"), "ask one question"),
+    (("answer", RELEASE, "--count", "age >"), "character 6"),
+    (("answer", RELEASE, "--count", "height > 3"), "'height'"),
+    (("answer", RELEASE, "--count", "__import__('os')"), "character"),
+    (("answer", RELEASE, "--count", "age > 3", "sex"), "is no option"),
+    (("answer", RELEASE, "--marginal", "height"), "'height'"),
+    (("answer", RELEASE, "--marginal", "age", "--bins", "0"), "bins (0)"),
+    (("answer", RELEASE, "--mean", "sex"), "no mean"),
+    (("answer", RELEASE, "--quantile", "age", "--q", "2"), "q ("),
+    (("report", RELEASE, "--out", "no/such/page.html"), "cannot be written"),
+    (("report", RELEASE, "--out", "published"), "is a folder"),
+    (("report", "adult.csv", "--out", "page.html"), "adult.csv"),
+    (("sample", RELEASE, "--given", "height=3", "--out", "page.csv"), "'height'"),
+    (("sample", RELEASE, "--given", "age", "--out", "page.csv"), "COLUMN=VALUE"),
+    (("plan", "adult.schema.json", "--rows", "0"), "rows (0)"),
+    (("plan", "adult.schema.json", "--rows", "many"), "'many'"),
+    (("plan", "adult.schema.json"), "--rows"),
+    (("plan", "adult.schema.json", "--rows", "9", "--epsilon", "0"), "epsilon (0.0)"),
+    (("plan", "adult.schema.json", "--rows", "9", "--target", "height"), "'height'"),
+    (("plan", "adult.schema.json", "--rows", "9", "--mechanism", "magic"), "'magic'"),
+    (("plan", "missing.json", "--rows", "9"), "missing.json"),
+    (("plan", "draft.json", "--rows", "9"), "review"),
+    ((*COMPARE, "missing.csv", "--schema", "adult.schema.json"), "missing.csv"),
+    ((*COMPARE, "few.csv", "--schema", "adult.schema.json", "--target", "height"), "'height'"),
+    ((*COMPARE, "narrow.csv", "--schema", "adult.schema.json"), "is missing"),
+    (("release", "few.csv", "--schema", "draft.json", "--out", "page.csv"), "review"),
+    (
+        ("release", "few.csv", "--schema", "adult.schema.json", "--out", "page.csv", "--save", "published"),
+        "not a release",
+    ),
+    (("release", "few.csv", "--out", "page.csv"), "--schema"),
+    (("publish",), "publish"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "word"), BAD_INPUTS, ids=lambda value: value if isinstance(value, str) else None)
+def test_bad_input_is_one_line_and_exit_code_2_and_writes_nothing(
     folder: Path, told: list[str], arguments: tuple[str, ...], word: str
 ) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     result = run(*arguments, cwd=folder)
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
     assert word in result.stderr
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
 @pytest.mark.parametrize(
-    "command", ["plan", "answer", "report", "nonprivate-evaluate", "release", "sample", "ledger", "demo"]
-)
+    "command",
+    [
+        "plan", "answer", "report", "nonprivate-evaluate", "release", "sample", "ledger", "demo", "doctor", "audit",
+        "schema draft",
+    ],
+)  # fmt: skip
 def test_every_command_has_help_with_an_example(command: str) -> None:
-    result = CliRunner().invoke(main, [command, "--help"])
+    result = CliRunner().invoke(main, [*command.split(), "--help"])
     assert result.exit_code == 0
     assert f"synthdp {command} " in result.stdout.split("Example", 1)[1]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_completion(shell: str) -> None:
+    result = CliRunner().invoke(main, [], prog_name="synthdp", env={"_SYNTHDP_COMPLETE": f"{shell}_source"})
+    assert "_SYNTHDP_COMPLETE" in result.stdout
+    asked = {"_SYNTHDP_COMPLETE": "bash_complete", "COMP_WORDS": "synthdp non", "COMP_CWORD": "1"}
+    assert "nonprivate-evaluate" in CliRunner().invoke(main, [], prog_name="synthdp", env=asked).stdout

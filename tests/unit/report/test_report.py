@@ -205,6 +205,21 @@ def test_charts_escape_what_they_show() -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium")
+def test_a_browser_prints_the_page_on_several_sheets(page: Path, tmp_path: Path) -> None:
+    printed = tmp_path / "report.pdf"
+    done = subprocess.run(
+        [
+            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={printed}", page.as_uri(),
+        ],
+        capture_output=True, text=True, check=False, timeout=180, env={**os.environ, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert printed.read_bytes().startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed.read_bytes())) > 2
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_browser_without_network_shows_every_chart_and_nothing_overflows(
     page: Path, tmp_path: Path, width: int
