@@ -7,10 +7,12 @@ that were not measured, as strong as `Misfit` takes them to be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtr
 
 from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping
@@ -95,15 +97,8 @@ class Bootstrap:
         """The drawn tables and their fits."""
         rng = generator(self.random_state)
         rows = int(min(MOST_ROWS, max(1.0, self.direct.total[0])))
-        pool = self.leaves_of(self.model.distribution.sample(max(2 * rows, min(4 * rows, POOL)), rng), rng)
+        pool = self._pool(max(2 * rows, min(4 * rows, POOL)), rng)
         return [self._replicate(pool[self._chosen(pool, rows, rng)], rng) for _ in range(self.size)]
-
-    def leaves_of(self, codes: Codes, rng: Generator) -> Codes:
-        """Draw the leaf of every coarse cell of some rows, (m, d)."""
-        found = np.empty(codes.shape, np.min_scalar_type(max(r.fine.size for r in self.model.refinements)), order="F")
-        for j, refinement in enumerate(self.model.refinements):
-            found[:, j] = draw_leaves(refinement, codes[:, j], rng)
-        return found
 
     def coarse(self, leaves: Codes) -> Codes:
         """Return the coarse cells in which leaves lie, (m, d)."""
@@ -131,6 +126,24 @@ class Bootstrap:
         codes = np.column_stack(drawn)
         counts = contingency(codes, shape, tuple(range(len(shape)))).reshape(shape)
         return np.asarray(counts[tuple(slice(0, -1) for _ in shape)] * replicate.weight)
+
+    def _pool(self, rows: int, rng: Generator) -> Codes:
+        """Draw rows of the model, (rows, d) leaves; leaves that may hold rows for all that is known hold some."""
+        codes = self.model.distribution.sample(rows, rng)
+        found = np.empty(codes.shape, np.min_scalar_type(max(r.fine.size for r in self.model.refinements)), order="F")
+        for j in range(codes.shape[1]):
+            found[:, j] = draw_leaves(self._hedged(j), codes[:, j], rng)
+        return found
+
+    def _hedged(self, column: int) -> Refinement:
+        """Return a column's refinement with each leaf's expected count, where the released one has the likeliest."""
+        refinement, leaves = self.model.refinements[column], self.direct.leaves(column)
+        if leaves is None:
+            return refinement
+        stddev = np.sqrt(np.maximum(np.diag(leaves.covariance), 1e-12))
+        score = np.maximum(refinement.weights, leaves.counts) / stddev
+        density = np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi)
+        return replace(refinement, weights=stddev * (density + score * ndtr(score)))
 
     def _chosen(self, pool: Codes, rows: int, rng: Generator) -> IntArray:
         """Draw rows of the pool, with relations that the release did not measure put in."""

@@ -84,11 +84,10 @@ class Misfit:
         chosen = pairs[rng.permutation(len(pairs))[:RELATIONS]]
         for a, b in chosen.tolist():
             relation = functions[a] @ functions[b].T
+            relation *= self.strengths[a, b] / max(float(masses[a] @ np.abs(relation) @ masses[b]), 1e-12)
             if self.direct.has((a, b)):
                 relation -= self._between_cells(relation, a, b, masses)
-            mean = float(masses[a] @ np.abs(relation) @ masses[b])
-            if mean > 0:
-                change += (relation * (self.strengths[a, b] / mean))[leaves[:, a], leaves[:, b]]
+            change += relation[leaves[:, a], leaves[:, b]]
         change *= math.sqrt(len(pairs) / max(len(chosen), 1))
         if self.triples > 0:
             change += self.triples * _triple_products(functions, leaves)
