@@ -7,76 +7,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
+from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers, show_errors, show_values, with_intervals
 from synthdp.answers.bootstrap import Bootstrap, draw_leaves
 from synthdp.answers.direct import Direct
-from synthdp.answers.grouping import Grouping, groups_of, leaf_means, numbers_of, show_number
+from synthdp.answers.grouping import Grouping, groups_of, leaf_means, numbers_of
+from synthdp.answers.points import averages, points_in, unit_points, values_at
+from synthdp.answers.quantiles import quantile_intervals
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.protocol import Distribution
-from synthdp.domain.grid import grid_of, has_labels, labels_of
+from synthdp.domain.grid import grid_of, has_labels
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.queries.expressions import Comparison, Node, columns_of, comparisons_of, truth, unit_values, units_where
-from synthdp.queries.gaussian_kernels import GaussianKernels
+from synthdp.queries.expressions import Comparison, Node, columns_of, comparisons_of, truth, units_where
 from synthdp.queries.questions import Count, Marginal, Mean, Quantile, Question, Smooth
 from synthdp.randomness import Generator, generator
 from synthdp.sampling import SyntheticModel
-from synthdp.schema.columns import Boolean, Column, Continuous, Datetime, Duration, Identifier, Integer, Ordinal
-from synthdp.tables.dataframe import dataframe
+from synthdp.schema.columns import Boolean, Column, Continuous, Identifier, Integer, Ordinal
 
-MEASURED, MODEL = "measured", "model"
-LEVEL = 0.95
 MOST_CELLS = 1_000_000
 POINTS = 50_000
 """Rows drawn from a model to average a smooth function over."""
 
 _AT_ONCE = 2**23
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answers:
-    """Numbers with error bars.
-
-    Parameters
-    ----------
-    labels
-        What each number is about: for each name a list of values.
-    estimate
-        (q,) the numbers.
-    stddev
-        (q,) standard deviations of their errors; NaN where the release keeps no noisy tables.
-    lower, upper
-        (q,) 95 % intervals.
-    basis
-        (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers their noise, exactly;
-        ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage, chance, and relations that were
-        not measured, as strong as the release's screening leaves room for (`Misfit`).
-    """
-
-    labels: dict[str, list[Any]] = field(default_factory=dict)
-    estimate: Any
-    stddev: Any
-    lower: Any
-    upper: Any
-    basis: list[str]
-
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame: labels, estimate, standard_error, lower, upper, basis."""
-        return dataframe({
-            **self.labels,
-            "estimate": self.estimate,
-            "standard_error": self.stddev,
-            "lower": self.lower,
-            "upper": self.upper,
-            "basis": self.basis,
-        })  # fmt: skip
 
 
 def answer(model: SyntheticModel, measurements: Sequence[Measurements], question: Question) -> Any:
@@ -132,7 +90,9 @@ class Asker:
                 return self._marginal(question)
             case Count(None):
                 total, stddev = self.direct.total
-                return _answers({}, np.array([total]), np.array([stddev * (stddev > 1e-3)]), [MEASURED], lowest=0.0)
+                return with_intervals(
+                    {}, np.array([total]), np.array([stddev * (stddev > 1e-3)]), [MEASURED], lowest=0.0
+                )
             case Count():
                 return self._count(question)
             case Mean():
@@ -165,7 +125,7 @@ class Asker:
         back = np.empty(len(flat), np.int64)
         back[flat] = np.arange(len(flat))
         basis = [MEASURED if one else MODEL for one in measured[back]]
-        return _answers(labels_of_cells, estimate[back], stddev[back], basis, lowest=0.0)
+        return with_intervals(labels_of_cells, estimate[back], stddev[back], basis, lowest=0.0)
 
     def _cells(self, groupings: tuple[Grouping, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return estimate, error and whether it was measured, of every cell of a table of groups, flat."""
@@ -199,7 +159,7 @@ class Asker:
     def _count(self, question: Count) -> Answers:
         groupings, where = self._condition(question.where)
         estimate, stddev, basis = self._counted(groupings, where)
-        return _answers({}, estimate, stddev, [basis], lowest=0.0)
+        return with_intervals({}, estimate, stddev, [basis], lowest=0.0)
 
     def _counted(self, groupings: tuple[Grouping, ...], where: BoolArray) -> tuple[FloatArray, FloatArray, str]:
         clique = tuple(grouping.column for grouping in groupings)
@@ -219,12 +179,8 @@ class Asker:
         values, there = numbers_of(column)
         own = self._own_condition(question.where, question.column)
         if own is not None and self.direct.leaves(j) is not None:
-            inside = (there.astype(np.bool_) & own).astype(np.float64)
-            sums, _ = self._one_way(j, np.stack([inside, inside * values]))
-            rows = max(float(sums[0]), 1.0)
-            estimate = float(np.clip(sums[1] / rows, values.min(), values.max()))
-            _, stddev = self._one_way(j, (inside * (values - estimate) / rows)[None, :])
-            return _answers({}, np.array([estimate]), stddev, [MEASURED], column=column)
+            estimate, stddev = self._average(j, there.astype(np.bool_) & own, values)
+            return with_intervals({}, estimate, stddev, [MEASURED], column=column)
         groupings, where, at = self._with_leaves(question.where, j)
         axis = [len(groupings[at].labels) if i == at else 1 for i in range(len(groupings))]
         leaf_value = _group_means(groupings[at], values).reshape(axis)
@@ -233,7 +189,7 @@ class Asker:
             inside = np.where(where, table, 0.0)
             return np.array([(inside * leaf_value).sum() / max(float(inside.sum()), 1e-9)])
 
-        return _answers({}, *self._by_model(groupings, mean_of), [MODEL], column=column)
+        return with_intervals({}, *self._by_model(groupings, mean_of), [MODEL], column=column)
 
     def _quantile(self, question: Quantile) -> Answers:
         j, column = self._column(question.column)
@@ -243,11 +199,12 @@ class Asker:
         labels = {"q": list(question.q)}
         _, there = numbers_of(column)
         own = self._own_condition(question.where, question.column)
-        if own is not None and self.direct.leaves(j) is not None:
-            bounds = self._woodruff(j, column, shares, there.astype(np.bool_) & own)
-            shown = [_show_quantiles(column, one) for one in bounds]
-            stddev = (bounds[2] - bounds[1]) / (2 * ndtri(0.5 + LEVEL / 2))
-            error = _show_errors(column, stddev)
+        leaves = self.direct.leaves(j)
+        if own is not None and leaves is not None:
+            bounds = quantile_intervals(leaves, self.model.refinements[j].fine, shares, there.astype(np.bool_) & own)
+            shown = [show_values(column, one) for one in bounds]
+            stddev = (bounds[2] - bounds[1]) / (2 * NORMAL)
+            error = show_errors(column, stddev)
             basis = [MEASURED] * len(shares)
             return Answers(labels=labels, estimate=shown[0], stddev=error, lower=shown[1], upper=shown[2], basis=basis)
         groupings, where, at = self._with_leaves(question.where, j)
@@ -262,45 +219,7 @@ class Asker:
             return np.asarray(values[order][np.minimum(place, len(order) - 1)], np.float64)
 
         estimate, stddev = self._by_model(groupings, quantiles_of)
-        return _answers(labels, estimate, stddev, [MODEL] * len(shares), column=column)
-
-    def _woodruff(self, j: int, column: Column, shares: FloatArray, inside: BoolArray) -> tuple[FloatArray, ...]:
-        """Return quantiles and the ends of their intervals: the quantiles of q -/+ 1.96 standard errors of F(quantile)."""
-        values, _ = unit_values(column)
-        leaves = self.direct.leaves(j)
-        if leaves is None:
-            raise ParameterError("the release keeps no noisy table of this column")
-        axis = self.model.refinements[j].fine
-        share = leaf_means(axis, inside.astype(np.float64))
-        by_value = np.flatnonzero(inside)
-        by_value = by_value[np.argsort(values[by_value], kind="stable")]
-        leaf = axis.cells_of(by_value.astype(np.uint32)).astype(np.int64)
-        found, first = np.unique(leaf, return_index=True)
-        found = found[np.argsort(first, kind="stable")]  # leaves by their least value
-        rank = np.zeros(axis.size, np.int64)
-        rank[found] = np.arange(len(found))
-        order = by_value[np.argsort(rank[leaf], kind="stable")]
-        share, expected = share[found], leaves.counts[found]
-        counts = np.append(0.0, np.cumsum(share * expected))
-        rows = max(float(counts[-1]), 1.0)
-        cumulative = np.clip(np.maximum.accumulate(counts / rows), 0.0, 1.0)
-        below = np.tri(len(found) + 1, len(found), -1) - cumulative[:, None]
-        weights = below * share / rows
-        variance = np.einsum("ij,ij->i", weights @ leaves.covariance[np.ix_(found, found)], weights)
-        variance += (below / rows) ** 2 @ (np.maximum(expected, 0.0) * share * (1 - share))
-        error = np.sqrt(np.maximum(variance, 0.0))
-        at_share = np.interp(shares, cumulative, error)
-        half = float(ndtri(0.5 + LEVEL / 2)) * at_share
-        place = np.append(0, np.cumsum(np.bincount(rank[leaf], minlength=len(found)))).astype(np.float64)
-
-        def invert(share: FloatArray) -> FloatArray:
-            reached = np.clip(np.searchsorted(cumulative, share), 1, len(cumulative) - 1)
-            before, after = cumulative[reached - 1], cumulative[reached]
-            part = np.clip((share - before) / np.maximum(after - before, 1e-12), 0.0, 1.0)
-            unit = place[reached - 1] + part * (place[reached] - place[reached - 1])
-            return np.asarray(values[order][np.minimum(unit.astype(np.int64), len(order) - 1)], np.float64)
-
-        return invert(shares), invert(shares - half), invert(shares + half)
+        return with_intervals(labels, estimate, stddev, [MODEL] * len(shares), column=column)
 
     def _smooth(self, question: Smooth) -> Answers:
         numeric = [name for name, column in self.model.schema.items() if isinstance(column, (Continuous, Integer))]
@@ -314,10 +233,15 @@ class Asker:
                 raise ParameterError(f"column {name!r} has levels, which are no points of [-1, 1]")
             columns.append(j)
         function = question.function
+        if len(columns) == 1 and callable(function) and self.direct.leaves(columns[0]) is not None:
+            values = values_at(function, unit_points(self.model.schema[names[0]])[:, None])
+            return with_intervals({}, *self._average(columns[0], np.ones(len(values), np.bool_), values), [MEASURED])
 
         def average(leaves: Sequence[IntArray], rng: Generator) -> FloatArray:
-            points = [_points(self.model.refinements[j], leaf, rng) for j, leaf in zip(columns, leaves, strict=True)]
-            return _averages(function, np.column_stack(points))
+            points = [
+                points_in(self.model.refinements[j].fine, leaf, rng) for j, leaf in zip(columns, leaves, strict=True)
+            ]
+            return averages(function, np.column_stack(points))
 
         def average_of(distribution: Distribution, refinements: Sequence[Refinement], rng: Generator) -> FloatArray:
             codes = distribution.sample(POINTS, rng)
@@ -331,7 +255,16 @@ class Asker:
             exact = average([replicate.leaves[:, j] for j in columns], own)
             refined = [self.bootstrap.refinement(replicate, j) for j in columns]
             errors.append(average_of(replicate.fitted, refined, own) - exact)
-        return _answers({}, estimate, _root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
+        return with_intervals({}, estimate, _root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
+
+    def _average(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Answer the mean of a function of one column's units over some: a ratio of sums, with its first-order error."""
+        some = inside.astype(np.float64)
+        sums, _ = self._one_way(column, np.stack([some, some * values]))
+        rows = max(float(sums[0]), 1.0)
+        estimate = float(np.clip(sums[1] / rows, values.min(), values.max()))
+        _, stddev = self._one_way(column, (some * (values - estimate) / rows)[None, :])
+        return np.array([estimate]), stddev
 
     def _one_way(self, column: int, units: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Answer sums over rows of functions of one column's units, (q, visible).
@@ -440,45 +373,6 @@ class Asker:
         return self.model.domain.index(name)[0], column
 
 
-def _answers(
-    labels: dict[str, list[Any]],
-    estimate: FloatArray,
-    stddev: FloatArray,
-    basis: list[str],
-    *,
-    lowest: float = -math.inf,
-    column: Column | None = None,
-) -> Answers:
-    """Put intervals around estimates: normal for measured ones, Student's t with the bootstrap's size for others."""
-    from_noise = np.array([one == MEASURED for one in basis])
-    quantile = np.where(from_noise, ndtri(0.5 + LEVEL / 2), stdtrit(Bootstrap.size, 0.5 + LEVEL / 2))
-    ends = [np.maximum(estimate + sign * quantile * stddev, lowest) for sign in (-1, 1)]
-    shown = np.maximum(estimate, lowest)
-    if isinstance(column, (Datetime, Duration)):
-        return Answers(
-            labels=labels, estimate=_show_quantiles(column, shown), stddev=_show_errors(column, stddev),
-            lower=_show_quantiles(column, ends[0]), upper=_show_quantiles(column, ends[1]), basis=basis,
-        )  # fmt: skip
-    return Answers(labels=labels, estimate=shown, stddev=stddev, lower=ends[0], upper=ends[1], basis=basis)
-
-
-def _show_quantiles(column: Column, values: FloatArray) -> Any:
-    if isinstance(column, Ordinal):
-        levels = labels_of(column)
-        return [levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
-    if isinstance(column, (Datetime, Duration)):
-        return np.array([show_number(column, value) for value in values])
-    return values
-
-
-def _show_errors(column: Column, values: FloatArray) -> Any:
-    if not isinstance(column, (Datetime, Duration)):
-        return values
-    return np.array(
-        [np.timedelta64(round(value), "us") if np.isfinite(value) else np.timedelta64("NaT") for value in values]
-    )
-
-
 def _whole(weights: FloatArray) -> BoolArray:
     """Return which rows of weights hold nothing but 0 and 1."""
     return np.asarray(((np.abs(weights) < 1e-9) | (np.abs(weights - 1) < 1e-9)).all(axis=1))
@@ -504,25 +398,3 @@ def _root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
     if not errors:
         return np.full(size, np.nan)
     return np.asarray(np.sqrt(np.mean(np.square(errors), axis=0)))
-
-
-def _points(refinement: Refinement, leaves: IntArray, rng: Generator) -> FloatArray:
-    """Draw the value of a column for rows in leaves, scaled so that the declared bounds are -1 and 1."""
-    column = refinement.fine.column
-    units = refinement.fine.units_in(leaves, rng)
-    values, missing = unit_values(column)
-    regular = values[: grid_of(column).regular].astype(np.float64)
-    lower, upper = (float(getattr(column, end, None) or regular[i]) for end, i in (("lower", 0), ("upper", -1)))
-    if isinstance(column, (Datetime, Duration)):
-        lower, upper = float(regular[0]), float(regular[-1])
-    points = (2 * values[units].astype(np.float64) - lower - upper) / (upper - lower)
-    return np.where(missing[units], 0.0, points)
-
-
-def _averages(function: Any, points: FloatArray) -> FloatArray:
-    if isinstance(function, GaussianKernels):
-        return function.averages(points)
-    found = np.asarray(function(points), np.float64)
-    if found.shape != (len(points),) or not np.isfinite(found).all():
-        raise ParameterError(f"a smooth function must return ({len(points)},) finite values, not {found.shape}")
-    return np.array([found.mean()])

@@ -1,0 +1,108 @@
+"""`Answers`: numbers with error bars, and the form in which users know them.  Knows how no number was found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from synthdp.answers.bootstrap import REPLICATES
+from synthdp.answers.grouping import show_number
+from synthdp.arrays import FloatArray
+from synthdp.domain.grid import labels_of
+from synthdp.schema.columns import Column, Datetime, Duration, Ordinal
+from synthdp.tables.dataframe import dataframe
+
+MEASURED, MODEL = "measured", "model"
+
+LEVEL = 0.95
+"""Of the intervals."""
+
+NORMAL = float(ndtri(0.5 + LEVEL / 2))
+"""Standard errors on each side of an estimate whose noise is known."""
+
+STUDENT = float(stdtrit(REPLICATES, 0.5 + LEVEL / 2))
+"""Standard errors on each side of an estimate whose standard error is estimated by the bootstrap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answers:
+    """Numbers with error bars.
+
+    Parameters
+    ----------
+    labels
+        What each number is about: for each name a list of values.
+    estimate
+        (q,) the numbers.
+    stddev
+        (q,) standard deviations of their errors; NaN where the release keeps no noisy tables.
+    lower, upper
+        (q,) 95 % intervals.
+    basis
+        (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers their noise, exactly;
+        ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage, chance, and relations that were
+        not measured, as strong as the release's screening leaves room for (`Misfit`).
+    """
+
+    labels: dict[str, list[Any]] = field(default_factory=dict)
+    estimate: Any
+    stddev: Any
+    lower: Any
+    upper: Any
+    basis: list[str]
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame: labels, estimate, standard_error, lower, upper, basis."""
+        return dataframe({
+            **self.labels,
+            "estimate": self.estimate,
+            "standard_error": self.stddev,
+            "lower": self.lower,
+            "upper": self.upper,
+            "basis": self.basis,
+        })  # fmt: skip
+
+
+def with_intervals(
+    labels: dict[str, list[Any]],
+    estimate: FloatArray,
+    stddev: FloatArray,
+    basis: list[str],
+    *,
+    lowest: float = -math.inf,
+    column: Column | None = None,
+) -> Answers:
+    """Put intervals around estimates: normal for measured ones, Student's t with the bootstrap's size for others."""
+    from_noise = np.array([one == MEASURED for one in basis])
+    quantile = np.where(from_noise, NORMAL, STUDENT)
+    ends = [np.maximum(estimate + sign * quantile * stddev, lowest) for sign in (-1, 1)]
+    shown = np.maximum(estimate, lowest)
+    if isinstance(column, (Datetime, Duration)):
+        return Answers(
+            labels=labels, estimate=show_values(column, shown), stddev=show_errors(column, stddev),
+            lower=show_values(column, ends[0]), upper=show_values(column, ends[1]), basis=basis,
+        )  # fmt: skip
+    return Answers(labels=labels, estimate=shown, stddev=stddev, lower=ends[0], upper=ends[1], basis=basis)
+
+
+def show_values(column: Column, values: FloatArray) -> Any:
+    """Return numbers in the terms of a column as levels, moments or numbers."""
+    if isinstance(column, Ordinal):
+        levels = labels_of(column)
+        return [levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
+    if isinstance(column, (Datetime, Duration)):
+        return np.array([show_number(column, value) for value in values])
+    return values
+
+
+def show_errors(column: Column, values: FloatArray) -> Any:
+    """Return errors in the terms of a column as lengths of time or numbers."""
+    if not isinstance(column, (Datetime, Duration)):
+        return values
+    return np.array(
+        [np.timedelta64(round(value), "us") if np.isfinite(value) else np.timedelta64("NaT") for value in values]
+    )

@@ -1,0 +1,47 @@
+"""Columns of numbers as points of [-1, 1], for averages of smooth functions.  Pure arithmetic on public axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.domain.axis import Axis
+from synthdp.domain.grid import grid_of
+from synthdp.errors import ParameterError
+from synthdp.queries.expressions import unit_values
+from synthdp.queries.gaussian_kernels import GaussianKernels
+from synthdp.randomness import Generator
+from synthdp.schema.columns import Column, Datetime, Duration
+
+
+def points_in(axis: Axis, leaves: IntArray, rng: Generator) -> FloatArray:
+    """Draw the point of [-1, 1] of a column for rows in leaves."""
+    points: FloatArray = unit_points(axis.column)[axis.units_in(leaves, rng)]
+    return points
+
+
+def unit_points(column: Column) -> FloatArray:
+    """Return the point of each released unit: the declared bounds are -1 and 1, a missing value is 0."""
+    values, missing = unit_values(column)
+    regular = values[: grid_of(column).regular].astype(np.float64)
+    lower, upper = (float(getattr(column, end, None) or regular[i]) for end, i in (("lower", 0), ("upper", -1)))
+    if isinstance(column, (Datetime, Duration)):
+        lower, upper = float(regular[0]), float(regular[-1])
+    return np.where(missing, 0.0, (2 * values.astype(np.float64) - lower - upper) / (upper - lower))
+
+
+def averages(function: Any, points: FloatArray) -> FloatArray:
+    """Return the average over points of a function, or of each one of a family of kernels."""
+    if isinstance(function, GaussianKernels):
+        return function.averages(points)
+    return np.array([values_at(function, points).mean()])
+
+
+def values_at(function: Any, points: FloatArray) -> FloatArray:
+    """Return a function's values at points; ParameterError if they are not one finite number each."""
+    found = np.asarray(function(points), np.float64)
+    if found.shape != (len(points),) or not np.isfinite(found).all():
+        raise ParameterError(f"a smooth function must return ({len(points)},) finite values, not {found.shape}")
+    return found
