@@ -14,14 +14,10 @@ def noise_versions() -> tuple[tuple[str, str], ...]:
 
 
 def version_of(name: str) -> str:
-    """Return the version of an installed package, or of this one, installed or not.
+    """Return the version of an installed package.
 
     Costs nothing: public.
     """
-    if name == "synthdp":
-        from synthdp import __version__
-
-        return __version__
     try:
         return version(name)
     except PackageNotFoundError:
