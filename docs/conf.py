@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
 import synthdp
+from synthdp.cli import main
 
 project = "synthdp"
 author = "the synthdp maintainers"
@@ -37,8 +42,29 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 
 
+class Commands(Directive):
+    """What `--help` says of every command."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a section a command, those of groups one after the other."""
+        return [self._section(name, command) for name, command in _commands(main, "synthdp")]
+
+    @staticmethod
+    def _section(name: str, command: click.Command) -> nodes.Node:
+        with click.Context(command, info_name=name, max_content_width=100, terminal_width=100) as context:
+            text = command.get_help(context)
+        title, block = nodes.title(text=name), nodes.literal_block(text, text, language="text")
+        return nodes.section("", title, block, ids=[name.replace(" ", "-")])
+
+
+def _commands(command: click.Command, name: str) -> list[tuple[str, click.Command]]:
+    inner = command.commands if isinstance(command, click.Group) else {}
+    return [(name, command), *(found for key in inner for found in _commands(inner[key], f"{name} {key}"))]
+
+
 def setup(app: Any) -> None:
-    """Let napoleon read the sentence of a property as a sentence, not as "type: description"."""
+    """Add the directive; let napoleon read the sentence of a property as a sentence, not as "type: description"."""
+    app.add_directive("synthdp-commands", Commands)
 
     def blank_line_first(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
         if what in ("property", "attribute", "data"):

@@ -1,9 +1,13 @@
 """Every numbered example runs by itself, within its time, and says or draws something."""
 
 import os
+import re
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -13,16 +17,35 @@ SECONDS = 300
 LINES = 60
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs_and_shows_something(example: Path, tmp_path: Path) -> None:
+class Ran(NamedTuple):
+    """What an example printed, and which pictures and pages it wrote."""
+
+    done: subprocess.CompletedProcess[str]
+    pictures: list[str]
+
+
+@cache
+def run(example: Path) -> Ran:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-W", "error::RuntimeWarning", str(example)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) >= 3
-    assert done.stderr == ""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-W", "error::UserWarning", "-W", "error::RuntimeWarning", str(example)],
+            cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS, check=False,
+        )  # fmt: skip
+        return Ran(done, [path.name for path in Path(folder).rglob("*") if path.suffix in (".png", ".svg", ".html")])
+
+
+def table_lines(text: str) -> list[str]:
+    """Lines of a printed table: columns that are ruled or far apart, with a number."""
+    return [line for line in text.splitlines() if re.search(r"\S(?: {2,}|[│|])[^│|]*\d", line)]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_shows_a_picture_or_a_table(example: Path) -> None:
+    ran = run(example)
+    assert ran.done.returncode == 0, ran.done.stderr
+    assert ran.done.stderr == ""
+    assert ran.pictures or len(table_lines(ran.done.stdout)) >= 2, ran.done.stdout
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -34,15 +57,14 @@ def test_an_example_is_short_and_says_what_it_shows(example: Path) -> None:
 
 def test_there_is_an_example_for_every_chapter() -> None:
     assert [path.stem[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, len(EXAMPLES) + 1)]
-    assert len(EXAMPLES) >= 9
+    assert len(EXAMPLES) >= 10
 
 
-def test_the_grid_search_ends_refused_in_words_a_user_understands(tmp_path: Path) -> None:
-    example = ROOT / "examples" / "03_grid_search_with_a_ledger.py"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(
-        [sys.executable, str(example)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS, check=False,
-    )  # fmt: skip
-    assert "refused: asked to spend ε = 0.5 on data set 'adult', but only" in done.stdout
-    assert "The ledger counts 6 fits." in done.stdout
+def test_the_grid_search_ends_refused_in_words_a_user_understands() -> None:
+    told = run(ROOT / "examples" / "03_grid_search_with_a_ledger.py").done.stdout
+    assert "refused: asked to spend ε = 0.5 on data set 'adult', but only" in told
+    assert "The ledger counts 6 fits." in told
+
+
+def test_prose_is_no_table() -> None:
+    assert table_lines("It wrote 3 files.\n   refused: only 0.2 is left\n") == []
