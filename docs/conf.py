@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -62,12 +63,23 @@ def _commands(command: click.Command, name: str) -> list[tuple[str, click.Comman
     return [(name, command), *(found for key in inner for found in _commands(inner[key], f"{name} {key}"))]
 
 
+def escape_bars(_app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+    """Let |x| be an absolute value, not the name of a substitution."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            parts = re.split(r"(`[^`]*`)", line)
+            lines[i] = "".join(part if part.startswith("`") else part.replace("|", r"\|") for part in parts)
+
+
+def join_sentences(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+    """Give a property its first sentence back, which napoleon takes for "type: description"."""
+    for line in [line for line in lines if what == "property" and line.startswith(":type: ")]:
+        lines.remove(line)
+        lines[0] = f"{line.removeprefix(':type: ')}: {lines[0]}"
+
+
 def setup(app: Any) -> None:
-    """Add the directive; let napoleon read the sentence of a property as a sentence, not as "type: description"."""
+    """Add what the pages need beyond the extensions."""
     app.add_directive("synthdp-commands", Commands)
-
-    def blank_line_first(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
-        if what in ("property", "attribute", "data"):
-            lines.insert(0, "")
-
-    app.connect("autodoc-process-docstring", blank_line_first, priority=100)
+    app.connect("autodoc-process-docstring", escape_bars, priority=100)
+    app.connect("autodoc-process-docstring", join_sentences, priority=900)

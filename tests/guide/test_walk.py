@@ -64,7 +64,7 @@ class Contributor:
         name, where, mark = INSERT.fullmatch(note).groups()
         lines = (self.clone / name).read_text(encoding="utf-8").splitlines(keepends=True)
         places = [i for i, line in enumerate(lines) if mark in line]
-        assert len(places) == 1, f"{mark!r} must be on one line of {name}, as the guide says"
+        assert places, f"{mark!r} must be on a line of {name}, as the guide says"
         place = places[0] + (where == "after")
         (self.clone / name).write_text("".join([*lines[:place], text, *lines[place:]]), encoding="utf-8")
 
