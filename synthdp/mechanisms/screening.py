@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import Codes, FloatArray
-from synthdp.distribution.clique_tables import Clique, contingency, table_size
+from synthdp.distribution.clique_tables import Clique, table_size
 from synthdp.domain.domain import Domain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.planning import MEAN_ABS, Candidate
@@ -106,7 +106,8 @@ def screen_model(
     if not cliques:
         return []
     ratio = max(total, 1.0) / len(sample)
-    expected = [contingency(sample, shape, clique) * ratio for clique in cliques]
+    tables = Marginals(domain, tuple(cliques))
+    expected = tables.split(tables.sums(sample) * ratio)
     found = _distances(curator, purse, share, domain, cliques, expected, step="screening against the model")
     errors = shrunk(found.answers, found.stddev)
     sampling = [np.minimum(MEAN_ABS * np.sqrt(table * ratio), table).sum() for table in expected]
