@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from synthdp.answers.bootstrap import REPLICATES
 from synthdp.answers.grouping import show_number
 from synthdp.arrays import FloatArray
 from synthdp.domain.grid import labels_of
@@ -24,8 +23,11 @@ LEVEL = 0.95
 NORMAL = float(ndtri(0.5 + LEVEL / 2))
 """Standard errors on each side of an estimate whose noise is known."""
 
-STUDENT = float(stdtrit(REPLICATES, 0.5 + LEVEL / 2))
-"""Standard errors on each side of an estimate whose standard error is estimated by the bootstrap."""
+STUDENT = float(stdtrit(6, 0.5 + LEVEL / 2))
+"""Standard errors on each side of an estimate whose standard error comes from the bootstrap: 2.4.
+
+Few degrees of freedom: it rests on few replicates, and on strengths of unmeasured relations that are known roughly only.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
