@@ -220,7 +220,7 @@ def words_of(poison: object, caplog) -> list[str]:
     ]
 
 
-POISONS = [CANARY, "another", 7e300, float("nan"), None, -1, (1, 2), b"bytes", 2**80]
+POISONS = ["another", 7e300, float("nan"), None, (1, 2)]
 
 
 @pytest.mark.parametrize("poison", POISONS, ids=str)
