@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import importlib
+import itertools
 import math
 import pkgutil
 from decimal import Decimal, localcontext
@@ -14,17 +15,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
+from no_noise import without_noise
 
 import synthdp.privacy
-from synthdp import ApproxDP, Curator, Ledger, PureDP, Schema
+from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
 from synthdp.domain.discretize import domain_of
-from synthdp.domain.encoder import LARGEST_WHOLE, Labels
+from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers
+from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, composition, ledger as ledger_module, linf_knorm, noise
 from synthdp.privacy.accounting import NoiseEvent
-from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.calibration import calibrate, gaussian_account
 from synthdp.privacy.contribution import _mix
-from synthdp.privacy.discovery import _level_counts
+from synthdp.privacy.discovery import _level_counts, _present
+from synthdp.privacy.loss import components
+from synthdp.privacy.room import _slabs
+from synthdp.privacy.sparse_vector import Alarm
+from synthdp.queries.cell_queries import CellQueries
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Norms
 from synthdp.schema.columns import Integer
@@ -179,3 +186,102 @@ def test_an_account_is_committed_by_its_first_answer(tmp_path):
     account.measure(one_ways(domain_of(schema)), spend=PureDP(0.1))
     assert [(entry.what, entry.state) for entry in Ledger(path).entries()] == [("account", "committed")]
     assert curator.receipt().entries == (1,)
+
+
+# Where a rule ends
+
+
+@pytest.mark.parametrize("loss", [ApproxDP(20.5, 1e-6), ApproxDP(1.0, 5e-12)])
+def test_beyond_the_reach_of_the_lattice_an_account_is_in_zcdp(loss):
+    assert gaussian_account(loss) == ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta))
+
+
+@pytest.mark.parametrize("loss", [ApproxDP(20.0, 1e-6), ApproxDP(1.0, 1e-11)])
+def test_within_its_reach_an_account_is_gaussian(loss):
+    assert isinstance(gaussian_account(loss), GaussianDP)
+
+
+@pytest.mark.parametrize(
+    ("spend", "currency", "inner"),
+    [
+        (ApproxDP(0.5, 0.0), None, PureDP(0.5)),
+        (ApproxDP(0.5, 1e-7), ApproxDP, ApproxDP(0.5, 1e-7)),
+        (PureDP(0.5), ZCDP, ApproxDP(0.5, 0.0)),
+    ],
+)
+def test_an_account_keeps_a_currency_that_needs_no_conversion(spend, currency, inner):
+    schema = Schema({"n": Integer(0, 3)})
+    curator = Curator(pd.DataFrame({"n": [1, 2]}), schema=schema, budget=ApproxDP(1.0, 1e-6))
+    assert components(curator.open_account(spend, currency=currency).budget) == components(inner)
+
+
+def test_the_number_of_rows_is_known_before_anything_is_declared():
+    schema = Schema({"n": Integer(), "b": Boolean()})
+    table = pd.DataFrame({"n": [1, None, 2, 2], "b": [True, None, False, True]})
+    assert Curator(table, schema=schema, budget=PureDP(1.0), neighbors="replace_one").rows == 4
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (Numbers(np.array([1.0, 2.0, np.nan, np.inf]), None), [1.0, 2.0]),
+        (Numbers(np.array([1, 2, 3]), np.array([False, True, False])), [1.0, 3.0]),
+        (Labels(["7", "no number"], np.array([0, 1, -1, 0])), [7.0, 7.0]),
+    ],
+    ids=["floats", "with a mask", "texts"],
+)
+def test_the_numbers_of_a_column_are_the_finite_ones_that_are_there(raw, found):
+    assert _present(raw).tolist() == found
+
+
+def test_one_sided_noise_is_the_first_draw_that_is_not_negative(monkeypatch):
+    batches = [[-1, -2, -3], [-5, 4, 0], [9]]
+    monkeypatch.setattr(noise, "discrete_laplace", lambda values, *, scale: np.array(batches.pop(0)))
+    assert noise.geometric(scale=1.0) == 4
+    assert batches == [[9]]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 7))
+def test_slabs_hold_all_rows_in_order_and_each_about_so_many(sizes, rows):
+    ends = np.cumsum([0, *sizes])
+    blocks = [[np.arange(a, b), -np.arange(a, b)] for a, b in itertools.pairwise(ends)]
+    slabs = list(_slabs(blocks, rows))
+    assert np.concatenate([slab[0] for slab in slabs]).tolist() == list(range(ends[-1]))
+    assert np.concatenate([slab[1] for slab in slabs]).tolist() == [-i for i in range(ends[-1])]
+    assert all(rows <= len(slab[0]) < 2 * rows for slab in slabs[:-1])
+    assert len(slabs[-1][0]) < 2 * rows
+
+
+# What may be watched
+
+
+def watched(values: list[int], unit: int):
+    domain = domain_of(Schema({"b": Boolean()}))
+    table = pd.DataFrame({"b": [True] * 6})
+    watch = Curator(table, schema=Schema({"b": Boolean()}), budget=PureDP(1.0)).watch(
+        ("b",), max_alarms=1, threshold=1.0
+    )
+    return watch.ask(CellQueries(domain, np.array([(values * domain.cells)[: domain.cells]]), unit), guess=0.0)
+
+
+def test_a_watched_query_is_in_a_unit_that_divides_1024():
+    with pytest.raises(ParameterError, match=r"unit of a watched query \(3\) must divide 1024"):
+        watched([0, 3], 3)
+
+
+def test_one_row_moves_a_watched_query_by_at_most_one():
+    with pytest.raises(ParameterError, match="at most 1"):
+        watched([0, 5], 4)
+
+
+def test_a_watched_query_in_halves_is_counted_in_halves(monkeypatch):
+    without_noise(monkeypatch)
+    assert watched([0, 1], 2).count == 3.0
+
+
+@pytest.mark.parametrize("law", [NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN])
+def test_the_bound_of_an_alarm_is_the_quantile_of_its_law(law):
+    rng = np.random.default_rng(0)
+    draws = {NoiseLaw.LAPLACE: rng.laplace(0, 3 / math.sqrt(2), 200_000), NoiseLaw.GAUSSIAN: rng.normal(0, 3, 200_000)}
+    beyond = np.mean(np.abs(draws[law]) > Alarm(10.0, 3.0, law).bound(beta=0.05))
+    assert beyond == pytest.approx(0.05, abs=0.003)
