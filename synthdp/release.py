@@ -414,7 +414,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the rows of whatever the user brought; nothing of it is kept but names."""
         if isinstance(X, Source) or is_spark(X):
             source = X if isinstance(X, Source) else source_of(X)
-            self.n_features_in_, self.feature_names_in_ = len(X.names), np.array(X.names, dtype=object)
+            self.n_features_in_, self.feature_names_in_ = len(source.names), np.array(source.names, dtype=object)
         else:
             source = FrameSource(checked_table(self, X, reset=reset))
         if getattr(source, "is_empty", False):
