@@ -1,9 +1,14 @@
 """The README says what is true: its quickstart runs and prints a receipt of the shape shown; its files exist."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from synthdp.cli import main
+from synthdp.data import adult
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,3 +48,20 @@ def test_the_first_screen_holds_the_two_commands() -> None:
     assert first.count("```sh") == 2
     assert "synthdp demo" in first
     assert "pytest" in block("test command", "sh")
+
+
+def test_the_three_commands_lead_from_a_table_to_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    adult()[["age", "sex", "income"]].head(2000).to_csv("table.csv", index=False)
+    commands = block("three commands", "sh").replace("\\\n", " ").splitlines()
+    assert len(commands) == 3
+    for command in commands:
+        done = CliRunner().invoke(main, shlex.split(command, comments=True)[1:])
+        assert done.exit_code == 0, done.output
+        for draft in tmp_path.glob("schema.json"):  # a person looks at it
+            draft.write_text(
+                draft.read_text(encoding="utf-8").replace('"reviewed": false', '"reviewed": true'), "utf-8"
+            )
+    assert {"synthetic.csv", "report.html", "receipt.json"} == {
+        path.name for path in (tmp_path / "published").iterdir()
+    }
