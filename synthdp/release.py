@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from synthdp.errors import DataError, ParameterError, SolverUnavailableError
 from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.automatic import Automatic
 from synthdp.mechanisms.l1_fit import L1Fit
+from synthdp.mechanisms.one_ways import OneWayTree
 from synthdp.mechanisms.protocol import Release
 from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis
 from synthdp.mechanisms.workload import workload_of
@@ -90,7 +92,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     solver
         ``"auto"``, ``"lp"`` or ``"mw"`` (explicit support), ``"maxent"`` (junction tree).
     bins
-        Equal cells of a numeric column before it is refined.
+        Equal cells of a numeric column before adaptive marginals refine it, at least 2.
     domain_budget
         Share of epsilon and delta for discovering what the schema leaves open.
     privacy_unit, max_rows_per_unit
@@ -434,6 +436,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ParameterError(f"n_rows ({self.n_rows!r}) must be a whole number of at least 1")
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise ParameterError("schema must be a synthdp Schema: build one, or read one with Schema.read(path)")
+        if isinstance(self.bins, bool) or not isinstance(self.bins, Integral) or self.bins < 2:
+            raise ParameterError(f"bins ({self.bins!r}) must be a whole number of at least 2")
         if not 0 < self.domain_budget < 1:
             raise ParameterError(f"domain_budget ({self.domain_budget!r}) must be above 0 and below 1")
         if self.epsilon > LARGE_EPSILON:
@@ -459,7 +463,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.mechanism == "smooth_synthesis":
             return SmoothSynthesis()
         chosen = Automatic if self.mechanism == "auto" and self.solver == "auto" else AdaptiveMarginals
-        return chosen(self.workload, target=self.target, on_progress=progress)
+        one_ways = OneWayTree(bins=self.bins)
+        return chosen(self.workload, target=self.target, one_ways=one_ways, on_progress=progress)
 
 
 for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synthdp.domain.discretize import domain_of
 from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.one_ways import OneWayTree
 from synthdp.mechanisms.protocol import Release
 from synthdp.mechanisms.purse import Purse
 from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis
@@ -41,7 +42,7 @@ class Automatic:
 
     Parameters
     ----------
-    workload, target, on_progress
+    workload, target, one_ways, on_progress
         As for `AdaptiveMarginals`.
     spend
         The whole cost.
@@ -50,6 +51,7 @@ class Automatic:
     workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
     target: str | None = None
     spend: Spend = Remaining()
+    one_ways: OneWayTree = field(default_factory=OneWayTree)
     on_progress: ProgressCallback = silent
 
     @property
@@ -63,7 +65,9 @@ class Automatic:
         Costs ``spend``, for the curator's neighbours.
         """
         loss = curator.cost(self.spend)
-        adaptive = AdaptiveMarginals(self.workload, target=self.target, spend=loss, on_progress=self.on_progress)
+        adaptive = AdaptiveMarginals(
+            self.workload, target=self.target, spend=loss, one_ways=self.one_ways, on_progress=self.on_progress
+        )
         if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
             return adaptive.release(curator, random_state=random_state)
         account = curator.open_account(loss, currency=type(loss))
@@ -77,7 +81,7 @@ class Automatic:
         smooth = rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
         chosen: SmoothSynthesis | AdaptiveMarginals = SmoothSynthesis(spend=left)
         if not smooth:
-            chosen = AdaptiveMarginals(self.workload, target=self.target, spend=left, on_progress=self.on_progress)
+            chosen = replace(adaptive, spend=left)
         release = chosen.release(account, random_state=random_state)
         return replace(release, loss=loss, receipt=curator.receipt(total=loss))  # the number of rows was paid for too
 

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import synthdp as sd
@@ -67,6 +69,18 @@ def test_protecting_all_rows_of_a_person_promises_more_error() -> None:
         for most in (1, 10)
     )
     assert ten.errors[1] > 2 * one.errors[1]
+
+
+def test_fewer_bins_measure_fewer_numbers() -> None:
+    table = pd.DataFrame({"x": np.arange(500) % 100, "y": np.arange(500) % 2 == 0})
+    schema = sd.Schema({"x": sd.Integer(0, 99), "y": sd.Boolean()})
+    for mechanism in ("auto", "adaptive_marginals"):
+        for bins in (4, 32):
+            fitted = sd.SyntheticRelease(schema=schema, bins=bins, mechanism=mechanism).fit(table)
+            asked = {item.step: item.answers for item in fitted.receipt_.items}
+            assert asked["one-way marginals"] == bins + 4  # x missing; y false, true, missing
+    with pytest.raises(ParameterError, match="bins \\(1\\)"):
+        sd.SyntheticRelease(schema=schema, bins=1).fit(table)
 
 
 def test_a_curve_has_a_line_for_each_loss() -> None:
