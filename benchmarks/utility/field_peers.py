@@ -93,7 +93,15 @@ PEERS = {
 }
 """dpmm's pipeline lifts AIM's own limit of 80 MB unless it is told; its documentation recommends one."""
 
-QUICK = ("synthdp", "independent columns", "bootstrap (not private)", "opendp MST", "opendp MST, repaired", "dpmm MST")
+QUICK = (
+    "synthdp",
+    "independent columns",
+    "bootstrap (not private)",
+    "opendp MST",
+    "opendp MST, repaired",
+    "dpmm MST",
+    "dpmm PrivBayes",
+)
 
 
 class RunError(Exception):

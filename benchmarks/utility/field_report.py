@@ -202,6 +202,7 @@ def _draw_seconds(methods: dict[str, Runs], title: str, path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7.5, 4.8))
+    points: list[tuple[float, float, str]] = []
     for method, runs in methods.items():
         colour, marker = STYLES[method]
         found = means(runs)
@@ -211,13 +212,29 @@ def _draw_seconds(methods: dict[str, Runs], title: str, path: Path) -> None:
             axes.axhline(found["three_way"], color=colour, linestyle="--", label=f"{method}: error of a finite sample")
             continue
         axes.plot(
-            found["cpu_seconds"], found["three_way"], marker, color=colour, markersize=9, linestyle="", label=method
+            found["cpu_seconds"],
+            found["three_way"],
+            marker,
+            color=colour,
+            markersize=9,
+            markeredgewidth=2,
+            linestyle="",
+            label=method,
         )
+        points.append((found["three_way"], found["cpu_seconds"], method))
+    placed: list[tuple[float, float]] = []
+    for error, seconds, method in sorted(points):  # a name beside each point, to the left where another is near
+        near = [1 for e, t in placed if error < 1.09 * e and max(seconds / t, t / seconds) < 5]
+        place, side = ((-10, -3), "right") if len(near) % 2 else ((10, -3), "left")
+        axes.annotate(method, (seconds, error), xytext=place, ha=side, textcoords="offset points", fontsize=7.5)
+        placed.append((error, seconds))
+    times = [seconds for _, seconds, _ in points]
     late = [method for method, runs in methods.items() if any(run["status"] == "timed out" for run in runs)]
     for method in late:
         limit = next(run["limit"] for run in methods[method] if run["status"] == "timed out")
         axes.axvline(limit, color=STYLES[method][0], linestyle=":", label=f"{method}: no table in {limit:g} s")
     _finish(axes, f"{title}: three-way error against processor seconds")
+    axes.set_xlim(min(times, default=1.0) / 2, 8 * max(times, default=1.0))
     axes.set_xlabel("processor seconds of release and sampling, one core")
     axes.legend(fontsize=8, frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
     figure.savefig(path, dpi=130, bbox_inches="tight")
