@@ -28,13 +28,18 @@ WAVES = 6
 """Cosines in a random function of an ordered column."""
 
 WITHIN = 0.5
-"""Strength of what a pair's measured cells do not show, as a part of the strength of the pair's whole relation."""
+"""Chosen, like the next two, so that intervals of Adult hold the truth as often as they say (docs/explanation/answers.md).
+
+Strength of what a pair's measured cells do not show, as a part of the strength of the pair's whole relation."""
 
 TRIPLES = 0.5
 """Strength of the relations of three columns beyond their pairs, as a part of the mean strength of what pairs leave."""
 
 RELATIONS = 200
 """Most relations of pairs that are put in at once: of wide tables some by chance, in proportion stronger."""
+
+TOGETHER = 16
+"""Most columns whose relations in threes are put in at once."""
 
 STRONGEST = 1.0
 """Largest standard deviation of the relative change of a row's weight by all relations together."""
@@ -90,7 +95,8 @@ class Misfit:
             change += relation[leaves[:, a], leaves[:, b]]
         change *= math.sqrt(len(pairs) / max(len(chosen), 1))
         if self.triples > 0:
-            change += self.triples * _triple_products(functions, leaves)
+            columns = rng.permutation(leaves.shape[1])[:TOGETHER].tolist()
+            change += self.triples * _triple_products([functions[j] for j in columns], leaves[:, columns])
         return np.maximum(1 + change * min(1.0, STRONGEST / max(float(change.std()), 1e-12)), 0.0)
 
     def _between_cells(self, relation: FloatArray, a: int, b: int, masses: list[FloatArray]) -> FloatArray:

@@ -76,6 +76,9 @@ def assert_refused(result: Result, folder: Path, *words: str) -> None:
 def test_the_demo_runs_the_whole_job(tmp_path: Path) -> None:
     result = synthdp_process("demo", "--out", "demo", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
+    page = tmp_path / "demo" / "report.html"
+    assert result.stdout.splitlines()[0] == f"a report to open: {page.resolve().as_uri()}"
+    assert "Privacy card" in page.read_text(encoding="utf-8")
     assert "NON-PRIVATE" in result.stdout
     assert "ε = 1" in (tmp_path / "demo" / "receipt.txt").read_text(encoding="utf-8")
     synthetic = pd.read_csv(tmp_path / "demo" / "synthetic.csv", keep_default_na=False, na_values=[""])

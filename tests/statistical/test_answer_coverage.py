@@ -12,11 +12,11 @@ import synthdp as sd
 from synthdp.data import adult, adult_schema
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "utility" / "coverage.py"
-REPETITIONS = 3
+REPETITIONS = 2
 
 
 @pytest.fixture
-def benchmark() -> ModuleType:
+def program() -> ModuleType:
     spec = importlib.util.spec_from_file_location("coverage_benchmark", BENCHMARK)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -25,12 +25,12 @@ def benchmark() -> ModuleType:
 
 
 @pytest.mark.slow
-def test_intervals_hold_the_truth_as_often_as_they_say(benchmark: ModuleType) -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say(program: ModuleType) -> None:
     """Answers of one release are wrong together, so that few releases leave a wide margin; the benchmark has more."""
     real, held = adult(), defaultdict(list)
     for _ in range(REPETITIONS):
         release = sd.SyntheticRelease(schema=adult_schema(), epsilon=1.0).fit(real)
-        for kind, basis, inside in benchmark.intervals(real, release):
+        for kind, basis, inside in program.intervals(real, release):
             held[kind.partition(",")[0]].append(inside)
             held[basis].append(inside)
     coverage = {kind: float(np.mean(found)) for kind, found in held.items()}

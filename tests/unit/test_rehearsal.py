@@ -83,6 +83,13 @@ def test_fewer_bins_measure_fewer_numbers() -> None:
         sd.SyntheticRelease(schema=schema, bins=1).fit(table)
 
 
+def test_a_plan_after_a_fit_is_for_as_many_rows_as_the_fit_found() -> None:
+    schema = sd.Schema({"x": sd.Integer(0, 9)})
+    fitted = sd.SyntheticRelease(schema=schema, epsilon=5.0).fit(pd.DataFrame({"x": np.arange(700) % 10}))
+    assert fitted.plan().rows == round(fitted.release_.output.total)
+    assert fitted.plan(rows=50).rows == 50
+
+
 def test_a_curve_has_a_line_for_each_loss() -> None:
     text = curve(sd.plan(SCHEMA, rows=500, epsilon=[0.1, 1.0]))
     assert [line.split()[0] for line in text.splitlines()[2:4]] == ["0.1", "1"]
