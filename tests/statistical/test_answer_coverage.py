@@ -26,7 +26,10 @@ def program() -> ModuleType:
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say(program: ModuleType) -> None:
-    """Answers of one release are wrong together, so that few releases leave a wide margin; the benchmark has more."""
+    """Answers of one release are wrong together, so that few releases leave a wide margin; the benchmark has more.
+
+    Margins are five standard deviations of what ten releases gave, and for means, of which there are 12, wider.
+    """
     real, held = adult(), defaultdict(list)
     for _ in range(REPETITIONS):
         release = sd.SyntheticRelease(schema=adult_schema(), epsilon=1.0).fit(real)
@@ -35,6 +38,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say(program: ModuleType) -> N
             held[basis].append(inside)
     coverage = {kind: float(np.mean(found)) for kind, found in held.items()}
     assert len(coverage) == 10
-    assert min(coverage.values()) > 0.8, coverage
-    assert 0.92 < coverage["measured"] < 0.98, coverage
-    assert 0.88 < coverage["model"] < 0.99, coverage
+    assert min(coverage.values()) > 0.6, coverage
+    assert 0.90 < coverage["measured"] < 0.99, coverage
+    assert 0.84 < coverage["model"] < 0.995, coverage
