@@ -278,7 +278,8 @@ def page(outcomes: dict[str, str], size: int, seed: int, total: int, left_out: i
         f"cosmic-ray {version('cosmic-ray')}, {dt.datetime.now(dt.UTC):%Y-%m-%d}.",
         "",
         f"Of {total} edits by cosmic-ray's operators (those without settings), {size} were drawn at random that are",
-        f"programs and change more than annotations ({left_out} that were drawn are not or do not).",
+        f"programs and change more than annotations ({left_out} that were drawn are not or do not).  The first",
+        f"{len(outcomes)} of them, in random order, were tried.",
         f"**{dead} of {len(outcomes)} were noticed by a test: {dead / len(outcomes):.1%}**, with 95 % confidence between",
         f"{low:.1%} and {high:.1%} of all ({slow} of them by taking too long).  Survivors count as such also where they",
         "change nothing that can be seen.",
@@ -345,15 +346,13 @@ def main() -> int:
     if arguments.again:
         outcomes = {key: outcome for key, outcome in outcomes.items() if outcome != "survived"}
     for mutant in mutants:
-        if mutant.key in outcomes:
-            continue
         if time.monotonic() > ends:
-            sys.stdout.write(f"{len(outcomes)} of {len(mutants)} done\n")
-            return 75
-        original = (copy / mutant.file).read_text(encoding="utf-8")
-        outcomes[mutant.key] = killed(copy, mutant, original, recorded)
-        state.write_text(json.dumps(outcomes, indent=1))
-    ours = {mutant.key: outcomes[mutant.key] for mutant in mutants}
+            break
+        if mutant.key not in outcomes:
+            original = (copy / mutant.file).read_text(encoding="utf-8")
+            outcomes[mutant.key] = killed(copy, mutant, original, recorded)
+            state.write_text(json.dumps(outcomes, indent=1))
+    ours = {mutant.key: outcomes[mutant.key] for mutant in mutants if mutant.key in outcomes}
     notes = ""
     if arguments.write is not None:
         if arguments.write.exists():
@@ -363,7 +362,7 @@ def main() -> int:
             page(ours, arguments.sample, arguments.seed, total, left_out, notes), encoding="utf-8"
         )
     sys.stdout.write(page(ours, arguments.sample, arguments.seed, total, left_out, ""))
-    return 0
+    return 0 if len(ours) == len(mutants) else 75
 
 
 if __name__ == "__main__":
