@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -51,6 +52,11 @@ VERSION = 1
 DOCUMENT, ARRAYS = "release.json", "arrays.npz"
 MOST_DOCUMENT_BYTES = 64 * 2**20
 MOST_ARRAY_BYTES = 4 * 2**30
+BROKEN_FILE = (
+    *(ValueError, OSError, EOFError, KeyError, MemoryError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
+"""What NumPy and the readers beneath it raise for files that are no arrays."""
 
 
 def save(release: Release[Any], path: str | PathLike[str]) -> None:
@@ -347,7 +353,7 @@ def _unpack(packed: bytes) -> dict[str, AnyArray]:
             return {name: arrays[name] for name in arrays.files}
     except FormatError:
         raise
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError, NotImplementedError):
+    except BROKEN_FILE:
         raise FormatError(f"{ARRAYS} is not a valid array file") from None
 
 
