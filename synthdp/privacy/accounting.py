@@ -26,6 +26,7 @@ _SLACK = 1e-11
 """Relative; covers the rounding of exp, erfcx and sums in double precision many times over."""
 
 _LARGEST_EPSILON = 700.0  # e^ε stays a float
+_TOO_MUCH = 3000.0  # a ρ or μ that costs δ = 1 at every such ε
 
 
 def zcdp_to_delta(rho: float, epsilon: float) -> float:
@@ -41,20 +42,14 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
     _check_positive(rho, name="rho")
     _check_epsilon(epsilon)
 
-    def rising(alpha: float) -> bool:
-        return (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha) >= 0
+    def rising(excess: float) -> bool:  # over α = 1 + excess, which is exact however near to 1
+        return (2 * excess + 1) * rho - epsilon - math.log1p(1 / excess) >= 0
 
-    alpha = last_holding(rising, inside=(epsilon + 1) / (2 * rho) + 2, outside=1.0)
-    if alpha <= 1 + 1e-9:
-        return 1.0
-    terms = (
-        (alpha - 1) * alpha * rho,
-        -(alpha - 1) * epsilon,
-        -math.log(alpha - 1),
-        alpha * math.log1p(-1 / alpha),
-    )
-    exponent = math.fsum(terms) + _SLACK + 1e-15 * sum(abs(term) for term in terms)
-    return min(1.0, math.exp(min(exponent, 0.0)) + math.ulp(0.0))
+    excess = last_holding(rising, inside=(epsilon + 1) / rho, outside=0.0)
+    alpha = 1 + excess
+    terms = (excess * (alpha * rho), -excess * epsilon, -math.log(excess), -alpha * math.log1p(1 / excess))
+    rounding = 1e-15 * sum(map(abs, terms))  # of each term, and of exp: the last term alone is below −1
+    return min(1.0, math.exp(min(math.fsum(terms) + rounding, 0.0)) + math.ulp(0.0))
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
@@ -74,7 +69,7 @@ def zcdp_from_approx(epsilon: float, delta: float) -> float:
     """
     _check_positive(epsilon, name="epsilon")
     _check_delta(delta)
-    return last_holding(lambda rho: zcdp_to_delta(rho, epsilon) <= delta, inside=1e-300, outside=epsilon + 2000)
+    return last_holding(lambda rho: zcdp_to_delta(rho, epsilon) <= delta, inside=1e-300, outside=_TOO_MUCH)
 
 
 def gdp_to_delta(mu: float, epsilon: float) -> float:
@@ -113,8 +108,8 @@ def gdp_from_approx(epsilon: float, delta: float) -> float:
     """
     _check_epsilon(epsilon)
     _check_delta(delta)
-    inside = delta if epsilon == 0 else min(delta, epsilon / 40)
-    return last_holding(lambda mu: gdp_to_delta(mu, epsilon) <= delta, inside=inside, outside=2 * epsilon + 100)
+    # At μ = δ it holds: there δ(ε) ≤ δ(0) = 2Φ(μ/2) − 1 < μ/2.
+    return last_holding(lambda mu: gdp_to_delta(mu, epsilon) <= delta, inside=delta, outside=_TOO_MUCH)
 
 
 def gdp_from_pure(epsilon: float) -> float:
@@ -360,12 +355,9 @@ def _mills(y: float) -> float:
 
 
 def _least_epsilon(holds: Callable[[float], bool]) -> float:
-    high = 1.0
-    while not holds(high):
-        high *= 2
-        if high > _LARGEST_EPSILON:
-            return math.inf
-    return 0.0 if holds(0.0) else last_holding(holds, inside=high, outside=0.0)
+    if not holds(_LARGEST_EPSILON):
+        return math.inf
+    return 0.0 if holds(0.0) else last_holding(holds, inside=_LARGEST_EPSILON, outside=0.0)
 
 
 def _check_positive(value: float, *, name: str) -> None:

@@ -59,6 +59,12 @@ class Adjacency:
         """Whether all neighbours have the same number of rows."""
         return self.neighbors is Neighbors.REPLACE_ONE
 
+    @property
+    def histogram(self) -> Norms:
+        """How far counts move between neighbours, where every row is counted in at most one of them."""
+        one = Norms(1, 1, 1) if self.neighbors is Neighbors.ADD_REMOVE else Norms(2, 2, 1)
+        return one.times(self.rows)
+
     def sensitivity(self, queries: Bounded) -> Norms:
         """Return the most that a statistic moves between neighbours, in whole numbers.
 

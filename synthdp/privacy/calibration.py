@@ -101,12 +101,13 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
 def gaussian_account(loss: ApproxDP, *, coordinates: int = COORDINATES) -> GaussianDP | ZCDP:
     """Return the largest Gaussian-DP budget inside an (epsilon, delta), for noise on a fine lattice.
 
-    Beyond `LARGEST_EPSILON` the lattice's share of delta, which grows like e^epsilon, is not worth having: the budget is
-    then in zCDP, which needs none.
+    Beyond `LARGEST_EPSILON`, or where it is more than half of delta, the lattice's share of delta, which grows like
+    e^epsilon, is not worth having: the budget is then in zCDP, which needs none.
 
     Costs nothing: arithmetic; spending the result costs at most ``loss``, adaptively or not.
     """
-    if loss.epsilon > LARGEST_EPSILON or loss.delta < LEAST_DELTA:
+    lattice = accounting.gaussian_filter_delta(loss.epsilon, coordinates=coordinates, min_lattice_sigma=float(LATTICE))
+    if loss.epsilon > LARGEST_EPSILON or loss.delta < max(LEAST_DELTA, 2 * lattice):
         return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta))
     mu = accounting.gaussian_filter_budget(
         loss.epsilon, loss.delta, coordinates=coordinates, min_lattice_sigma=float(LATTICE)

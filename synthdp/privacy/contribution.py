@@ -124,7 +124,7 @@ def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
 def _identity(level: object) -> str:
     """Return one text for all spellings of a unit: a missing value elsewhere in the column may make 1 a float."""
     number = level.item() if isinstance(level, np.generic) else level
-    if isinstance(number, dt.datetime) and number == number and number.utcoffset() is not None:  # NaT has no offset
+    if isinstance(number, dt.datetime) and number.tzinfo is not None:  # NaT is a datetime too, without one
         number = number.astimezone(dt.UTC)
     if isinstance(number, (bool, int, float, Decimal)):
         try:

@@ -17,10 +17,10 @@ from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.key_histogram import plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
 from synthdp.privacy.room import Room
-from synthdp.queries.protocol import Norms
 from synthdp.schema.columns import (
     RESOLUTIONS,
     Categorical,
@@ -167,8 +167,7 @@ def _noisy_histogram(
     step: str,
 ) -> tuple[IntArray, float]:
     """Return noisy counts of a column's finite numbers by bin, and the stddev of their noise."""
-    one = Norms(1, 1, 1) if not room.adjacency.rows_are_public else Norms(2, 2, 1)
-    plan = calibrate(one.times(room.adjacency.rows), loss, k=bins, law=NoiseLaw.LAPLACE)
+    plan = calibrate(room.adjacency.histogram, loss, k=bins, law=NoiseLaw.LAPLACE)
     item = Item(
         step=step,
         mechanism=str(plan.noise.law),
@@ -241,15 +240,13 @@ def _whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[in
 
 
 def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:
-    rows = room.adjacency.rows
-    moved = rows * (2 if room.adjacency.rows_are_public else 1)
-    scale, threshold = noise.laplace_threshold_for(moved, moved, rows, epsilon=loss.epsilon, delta=loss.delta)
+    plan = plan_histogram(loss, adjacency=room.adjacency)
     item = Item(
         step=f"discovered levels: {name}",
         mechanism="thresholded discrete Laplace",
         answers=MOST_LEVELS,
-        sensitivity=float(moved),
-        stddev=math.sqrt(2) * scale,
+        sensitivity=float(plan.sensitivity),
+        stddev=plan.stddev,
         loss=loss,
     )
 
@@ -257,7 +254,7 @@ def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spe
         counts: Counter[str] = Counter()
         for raw in _raw(room, name):
             counts.update(_level_counts(raw))
-        return noise.laplace_threshold(counts, scale=scale, threshold=threshold)
+        return noise.laplace_threshold(counts, scale=plan.scale, threshold=plan.threshold)
 
     noisy = spend(item, answer)
     frequent = [json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS]]

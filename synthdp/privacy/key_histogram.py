@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from synthdp.errors import ParameterError
+from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss
@@ -34,7 +34,7 @@ class HistogramPlan:
     @property
     def stddev(self) -> float:
         """Standard deviation of a count, before the threshold.  Costs nothing: arithmetic."""
-        return 1 / (math.sqrt(2) * math.sinh(0.5 / self.scale)) if self.scale > 0.01 else 0.0
+        return Noise(law=NoiseLaw.LAPLACE, scale=self.scale, k=1).stddev
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,7 +72,8 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
     """
     if not (isinstance(loss, ApproxDP) and loss.delta > 0):
         raise ParameterError(f"a stability histogram needs an (epsilon, delta) with delta above 0, not {loss}")
-    rows = adjacency.rows
-    moved = 2 * rows if adjacency.rows_are_public else rows
-    scale, threshold = noise.laplace_threshold_for(moved, moved, rows, epsilon=loss.epsilon, delta=loss.delta)
-    return HistogramPlan(scale=scale, threshold=threshold, sensitivity=moved)
+    moved = adjacency.histogram
+    scale, threshold = noise.laplace_threshold_for(
+        moved.l1, moved.l1, moved.linf, epsilon=loss.epsilon, delta=loss.delta
+    )
+    return HistogramPlan(scale=scale, threshold=threshold, sensitivity=moved.l1)

@@ -132,19 +132,19 @@ class Ledger:
         query = "SELECT id, dataset, loss, what, state, moment FROM spends"
         with self._transaction() as db:
             rows = db.execute(query + " ORDER BY id").fetchall()
-        entries = [Entry(r[0], r[1], from_document(json.loads(r[2])), r[3], r[4], r[5]) for r in rows]
+        entries = [Entry(number, name, _loss(text), *rest) for number, name, text, *rest in rows]
         return [e for e in entries if dataset in (None, e.dataset)]
 
     def datasets(self) -> list[str]:
         """Return the names of all data sets with a spend or a cap.  Costs nothing: reads the ledger."""
         with self._transaction() as db:
             rows = db.execute("SELECT dataset FROM spends UNION SELECT dataset FROM caps ORDER BY 1").fetchall()
-        return [str(row[0]) for row in rows]
+        return [str(name) for (name,) in rows]
 
     def _check(self, db: sqlite3.Connection, dataset: str, loss: PrivacyLoss, cap: PrivacyLoss) -> None:
         rows = db.execute("SELECT loss FROM spends WHERE dataset = ?", (dataset,)).fetchall()
         try:
-            parts = [components(in_currency(from_document(json.loads(row[0])), type(cap))) for row in rows]
+            parts = [components(in_currency(_loss(text), type(cap))) for (text,) in rows]
             asked = components(in_currency(loss, type(cap)))
         except ParameterError:
             raise LedgerError(
@@ -163,7 +163,7 @@ class Ledger:
     @staticmethod
     def _cap(db: sqlite3.Connection, dataset: str) -> PrivacyLoss | None:
         row = db.execute("SELECT loss FROM caps WHERE dataset = ?", (dataset,)).fetchone()
-        return None if row is None else from_document(json.loads(row[0]))
+        return None if row is None else _loss(*row)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -199,3 +199,7 @@ class Ledger:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
             db.close()
+
+
+def _loss(text: str) -> PrivacyLoss:
+    return from_document(json.loads(text))

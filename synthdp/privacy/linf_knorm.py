@@ -164,14 +164,15 @@ class _Chance:
 
 
 def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
-    """Return integers around e^x·2^precision for x ≥ 0: Taylor sums with every term rounded down, and up.
+    """Return integers around e^x·2^precision for x ≥ 0, precision ≥ 1: Taylor sums, every term rounded down, and up.
 
-    Once a term's index passes 2x the terms at least halve, so all that follow sum to at most the last one.
+    A term x^j/j! of at most 1/2 has j ≥ 2x, since (j/2)^j/j! ≥ 1/2.  From there terms at least halve, so all that follow
+    sum to at most the last one.
     """
     above, below = x.numerator, x.denominator
     low = high = term_low = term_high = 1 << precision
     index = 0
-    while term_high > 1 or index * below < 2 * above:
+    while term_high > 1:
         index += 1
         term_low = term_low * above // (below * index)
         term_high = -(-term_high * above // (below * index))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
+from itertools import chain, repeat
 from typing import Any
 
 from synthdp.privacy.adjacency import Adjacency, Neighbors
@@ -88,7 +89,7 @@ class Receipt:
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
         lines += [f"    {step:<{widths[0]}}  {loss:<{widths[1]}}  {rest}" for step, loss, rest in rows]
         for title, texts in (("assumed", self.assumptions), ("notes", self.notes)):
-            lines += [f"  {title if i == 0 else '':<10}  {text}" for i, text in enumerate(texts)]
+            lines += [f"  {head:<10}  {text}" for head, text in zip(chain([title], repeat("")), texts, strict=False)]
         return "\n".join([*lines, f"  ledger      {self.record}"])
 
     @property

@@ -1,0 +1,307 @@
+"""Laws of the room's small parts at their borders: who is counted, what is mirrored, how far a limit reaches."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import math
+import pkgutil
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, strategies as st
+from no_noise import recorded, without_noise
+
+import synthdp.privacy
+from synthdp import ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
+from synthdp.domain.discretize import domain_of
+from synthdp.errors import ParameterError, PrivacyError
+from synthdp.privacy import curator as curator_module, linf_knorm, noise, room as room_module
+from synthdp.privacy.adjacency import Adjacency, Neighbors
+from synthdp.privacy.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
+from synthdp.privacy.linf_knorm import SMALLEST_SCALE
+from synthdp.privacy.room import Room
+from synthdp.privacy.store import MEMORY_BYTES, Store
+from synthdp.queries.cell_queries import CellQueries
+from synthdp.queries.marginals import one_ways
+from synthdp.queries.protocol import Norms
+from synthdp.queries.subset import Subset
+from synthdp.schema.columns import Continuous, Datetime, Duration, Integer
+from synthdp.tables.frames import FrameSource
+
+MODULES = [
+    importlib.import_module(f"synthdp.privacy.{module.name}")
+    for module in pkgutil.iter_modules(synthdp.privacy.__path__)
+]
+CLASSES = [
+    kind
+    for module in MODULES
+    for kind in vars(module).values()
+    if inspect.isclass(kind) and kind.__module__ == module.__name__
+]
+BARE = [
+    getattr(found, "__func__", getattr(found, "fget", found))
+    for place in (*MODULES, *CLASSES)
+    for found in vars(place).values()
+]
+FUNCTIONS = {f for f in BARE if inspect.isfunction(f) and f.__module__.startswith("synthdp.privacy")}
+SHORT = {"Account", "Adjacency", "Alarm", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered", "Entry",
+         "GaussianDP", "PureDP", "Remaining", "Room", "SparseVector", "ZCDP", "_Piece", "_Remaining"}  # fmt: skip
+"""Records that may be made by position; all others name their fields."""
+
+
+def test_every_argument_can_be_named():
+    assert len(FUNCTIONS) > 150
+    for function in FUNCTIONS:
+        kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
+        assert inspect.Parameter.POSITIONAL_ONLY not in kinds, function
+
+
+@pytest.mark.parametrize("kind", [k for k in CLASSES if dataclasses.is_dataclass(k)], ids=lambda kind: kind.__name__)
+def test_long_records_are_made_by_name(kind):
+    assert all(field.kw_only is (kind.__name__ not in SHORT) for field in dataclasses.fields(kind))
+
+
+def test_nobody_inherits_from_a_curator():
+    assert Curator.__final__
+
+
+def test_what_is_made_once_is_made_once():
+    assert noise._opendp() is noise._opendp()
+    assert linf_knorm._envelope(3, Fraction(5, 2)) is linf_knorm._envelope(3, Fraction(5, 2))
+
+
+# Who is counted
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "moved"),
+    [
+        (Adjacency(), Norms(1, 1, 1)),
+        (Adjacency(Neighbors.REPLACE_ONE), Norms(2, 2, 1)),
+        (Adjacency(Neighbors.ADD_REMOVE, "who", 3), Norms(3, 9, 3)),
+        (Adjacency(Neighbors.REPLACE_ONE, "who", 1), Norms(2, 2, 1)),
+    ],
+)
+def test_a_histogram_moves_by_one_count_of_each_row_that_comes_or_goes(adjacency, moved):
+    assert adjacency.histogram == moved
+
+
+def watched(values, unit, *, rows=1):
+    """The watch of a table of six rows of ``True``, asked for a query with two values and the same for what is neither."""
+    schema = Schema({"b": Boolean()})
+    domain = domain_of(schema)
+    table = pd.DataFrame({"b": [True] * 6, "who": range(6)})
+    more = {"privacy_unit": "who", "max_rows_per_unit": rows} if rows > 1 else {}
+    watch = Curator(table, schema=schema, budget=PureDP(1.0), **more).watch(("b",), max_alarms=1, threshold=0.5)
+    return watch.ask(CellQueries(domain, np.array([[*values, 0][: domain.cells]]), unit), guess=0.0)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("values", "unit", "count"), [([0, 1], 1, 6.0), ([0, 1], 2, 3.0), ([0, 3], 4, 4.5), ([0, 4], 4, 6.0)]
+)
+def test_a_watched_query_is_counted_in_its_own_unit(monkeypatch, values, unit, count, rows):
+    without_noise(monkeypatch)
+    assert watched(values, unit, rows=rows).count == count
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize(("values", "unit"), [([0, 2], 1), ([0, 5], 4), ([-5, 0], 4)])
+def test_a_watched_query_that_a_row_moves_by_more_than_one_is_refused(values, unit, rows):
+    with pytest.raises(ParameterError, match="at most 1"):
+        watched(values, unit, rows=rows)
+
+
+# A budget of numbers
+
+
+@pytest.mark.parametrize("inside", ["itself", "an account of it"])
+def test_a_gaussian_account_answers_so_many_numbers_exactly(monkeypatch, inside):
+    schema = Schema({"n": Integer(0, 9)})
+    queries = one_ways(domain_of(schema))
+    monkeypatch.setattr(curator_module, "COORDINATES", 2 * queries.k)
+    curator = Curator(pd.DataFrame({"n": range(10)}), schema=schema, budget=GaussianDP(1.0))
+    asked = {"itself": curator, "an account of it": curator.open_account(GaussianDP(0.5))}[inside]
+    for _ in range(2):
+        asked.measure(queries, spend=GaussianDP(0.1))
+    with pytest.raises(PrivacyError, match=f"at most {2 * queries.k} numbers"):
+        asked.measure(Subset(queries, np.array([0])), spend=GaussianDP(0.1))
+
+
+def test_another_currency_answers_as_many_numbers_as_it_can_pay(monkeypatch):
+    schema = Schema({"n": Integer(0, 9)})
+    monkeypatch.setattr(curator_module, "COORDINATES", 1)
+    curator = Curator(pd.DataFrame({"n": range(10)}), schema=schema, budget=PureDP(1.0))
+    assert len(curator.measure(one_ways(domain_of(schema))).values) == one_ways(domain_of(schema)).k
+
+
+# What is read and what is held
+
+
+def test_every_look_at_the_rows_is_counted():
+    schema = Schema({"n": Integer(0, 9)})
+    room = Room(FrameSource(pd.DataFrame({"n": range(10)})), schema, Adjacency())
+    queries = one_ways(domain_of(schema))
+    for looks in (1, 2):
+        room.exact(queries)
+        assert room.reads == looks
+    room.key_counts(("n",))
+    list(room.raw_blocks(("n",)))
+    assert room.reads == 4
+
+
+def test_stores_of_buckets_and_of_codes_share_the_memory_of_one(monkeypatch):
+    made = []
+    monkeypatch.setattr(room_module, "Store", lambda **options: made.append(options.get("memory")) or Store(**options))
+    schema = Schema({"n": Integer(0, 9)})
+    table = pd.DataFrame({"n": range(10), "who": range(10)})
+    Room(FrameSource(table), schema, Adjacency(unit="who", rows=2)).exact(one_ways(domain_of(schema)))
+    limits = [limit for limit in made if limit is not None]
+    assert sorted(set(limits)) == [MEMORY_BYTES // 64, MEMORY_BYTES // 4]
+    assert limits.count(MEMORY_BYTES // 64) == 64
+    assert made.count(None) == 1
+
+
+# The sampler
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_a_scale_is_taken_down_to_the_smallest(dimension):
+    coins = [0, 1, 0]  # no doubling, to the right, accepted
+    assert linf_knorm.draw(dimension, scale=SMALLEST_SCALE, bits=lambda _: coins.pop(0)) == [0] * dimension
+    assert Fraction(1, 1024) == SMALLEST_SCALE
+    with pytest.raises(ParameterError, match="scale"):
+        linf_knorm.draw(dimension, scale=SMALLEST_SCALE - Fraction(1, 10**9), bits=lambda _: 0)
+
+
+@given(
+    dimension=st.integers(1, 5),
+    at=st.integers(0, 20),
+    mode=st.integers(0, 20),
+    scale=st.fractions(1, 9, max_denominator=8),
+)
+def test_a_chance_is_compared_with_one_by_its_sign(dimension, at, mode, scale):
+    assume(at != mode)
+    chance = linf_knorm._Chance.of(dimension, scale, at=at, mode=mode, doublings=0)
+    log = dimension * math.log((2 * at + 1) / (2 * mode + 1)) - float((at - mode) / scale)
+    assert chance.compared_with_one() == math.copysign(1, log)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "scale"), [(1, Fraction(1, 2)), (1, Fraction(7)), (3, Fraction(10, 3)), (40, Fraction(9, 4))]
+)
+def test_the_mode_is_where_the_weights_are_largest_and_a_step_halves_them(dimension, scale):
+    envelope = linf_knorm._envelope(dimension, scale)
+    k = np.arange(0, 40 * dimension + 200)
+    weights = dimension * np.log(2 * k + 1) - k / float(scale)
+    assert envelope.mode == np.argmax(weights)
+    half = weights[envelope.mode] - np.log(2)
+    assert weights[envelope.mode + envelope.step] <= half
+    assert envelope.step > envelope.mode or weights[envelope.mode - envelope.step] <= half
+    assert envelope.step <= 2.5 * np.sqrt(dimension) * float(scale) + 2
+
+
+@pytest.mark.parametrize(("words", "kept"), [([5, 6, 3], 3), ([4], 4), ([7, 0], 0)])
+def test_what_is_beyond_a_bound_is_drawn_again(words, kept):
+    waiting = list(words)
+    assert linf_knorm._below(5, lambda length: [waiting.pop(0), length != 3][length != 3]) == kept
+    assert not waiting
+
+
+# Discovery
+
+
+EDGES = st.integers(0, 4 * EXPONENTS)
+
+
+@given(EDGES, EDGES)
+def test_the_range_of_mirrored_bins_is_the_mirrored_range(one, two):
+    first, last = min(one, two), max(one, two)
+    lower, upper = _range(first, last)
+    mirrored = _range(4 * EXPONENTS - last, 4 * EXPONENTS - first)
+    zeros = first == last == 2 * EXPONENTS
+    assert lower < upper
+    assert (mirrored == (-upper, -lower)) is not zeros
+
+
+@given(st.integers(-EXPONENTS, EXPONENTS - 3), st.integers(0, 8))
+def test_a_range_over_a_factor_of_four_begins_at_zero(power, more):
+    first = int(_power_bins(np.array([2.0**power]))[0])
+    last = min(first + more, 4 * EXPONENTS)
+    top = 2.0 ** (power + 1 + last - first)
+    assert _range(first, last) == ((0.0, top) if more >= 1 else (2.0**power, top))
+
+
+@pytest.mark.parametrize("value", [2.0**63, 1e300, np.finfo(float).max])
+def test_the_last_bins_hold_all_larger_numbers(value):
+    assert _power_bins(np.array([value, -value, 0.0])).tolist() == [4 * EXPONENTS, 0, 2 * EXPONENTS]
+
+
+def test_a_discovery_asks_for_a_histogram_of_powers_and_one_of_parts(monkeypatch):
+    trace = recorded(monkeypatch, exact=True)
+    curator = Curator(pd.DataFrame({"n": np.arange(100.0)}), schema=Schema({"n": Continuous()}), budget=PureDP(1.0))
+    curator.discover(spend=PureDP(0.8))
+    assert [draw.shape for draw in trace.draws] == [(4 * EXPONENTS + 1,), (PARTS,)]
+    items = curator.receipt().items
+    assert [item.answers for item in items] == [4 * EXPONENTS + 1, PARTS]
+    assert [item.loss for item in items] == [PureDP(0.4)] * 2
+    assert [item.sensitivity for item in items] == [1, 1]
+
+
+def test_a_discovery_of_levels_says_their_noise():
+    frame = pd.DataFrame({"c": ["a"] * 300, "who": range(300)})
+    loss = ApproxDP(1.0, 1e-6)
+    curator = Curator(frame[["c"]], budget=loss, neighbors="replace_one")
+    curator.discover(spend=loss)
+    (item,) = curator.receipt().items
+    assert item.sensitivity == 2.0
+    assert item.stddev == pytest.approx(np.sqrt(2) * 2, rel=0.02)
+
+
+MOMENTS = {
+    "before 1970": ["1423-05-06", "1444-01-01"],
+    "the first years": ["0001-01-01", "0003-01-01"],
+    "the last years": ["9990-01-01", "9999-12-31"],
+    "around 1970": ["1969-12-01", "1970-02-01"],
+}
+
+
+@pytest.mark.parametrize("resolution", ["D", "s", "us"])
+@pytest.mark.parametrize("moments", MOMENTS.values(), ids=MOMENTS)
+def test_moments_of_all_years_lie_within_what_is_found(monkeypatch, moments, resolution):
+    without_noise(monkeypatch)
+    values = np.repeat(np.array(moments, "datetime64[us]"), 5000)
+    schema = Schema({"t": Datetime(resolution=resolution)})
+    found = (
+        Curator(pd.DataFrame({"t": values}), schema=schema, budget=PureDP(4.0)).discover(spend=PureDP(4.0)).schema["t"]
+    )
+    assert np.datetime64(found.lower) <= values.min()
+    assert values.max() - np.timedelta64(1, resolution) <= np.datetime64(found.upper)
+    assert CALENDAR[0] <= np.datetime64(found.lower, "us").astype(int)
+    assert np.datetime64(found.upper, "us").astype(int) <= CALENDAR[1]
+
+
+def test_lengths_are_found_in_their_own_resolution(monkeypatch):
+    without_noise(monkeypatch)
+    values = np.repeat(np.array([-7_200, -3_600], "timedelta64[s]"), 5000)
+    schema = Schema({"t": Duration(resolution="h")})
+    found = (
+        Curator(pd.DataFrame({"t": values}), schema=schema, budget=PureDP(4.0)).discover(spend=PureDP(4.0)).schema["t"]
+    )
+    assert -3 <= found.lower <= -2
+    assert -1 <= found.upper <= 0
+
+
+@given(st.floats(-50, 50), st.floats(-50, 50), st.integers(-9, 9), st.integers(1, 18))
+def test_whole_bounds_are_two_numbers_of_the_reach_around_the_interval(one, two, first, size):
+    low, high = _whole_bounds(min(one, two), max(one, two), first, first + size)
+    assert first <= low < high <= first + size
+    around = [x for x in range(first, first + size + 1) if min(one, two) - 1 < x < max(one, two) + 1]
+    assert low <= min(around, default=low)
+    assert high >= max(around, default=high)
+    assert low >= min(np.floor(min(one, two)), first + size - 1) or low == first
+    assert high <= max(np.ceil(max(one, two)), low + 1)

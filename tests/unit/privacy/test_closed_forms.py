@@ -1,0 +1,400 @@
+"""Every closed form against the same formula with 50 digits: never on the wrong side, and near on the right one."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+from mpmath import mpf
+
+from synthdp.errors import ParameterError
+from synthdp.measurements import NoiseLaw
+from synthdp.privacy import accounting, accuracy, noise
+from synthdp.privacy.accounting import NoiseEvent
+from synthdp.privacy.calibration import COORDINATES, LARGEST_EPSILON, LATTICE, LEAST_DELTA, calibrate, gaussian_account
+from synthdp.privacy.discovery import _clear
+from synthdp.privacy.key_histogram import HistogramPlan
+from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
+from synthdp.privacy.sparse_vector import _pure_part, plan_watch
+from synthdp.queries.protocol import Norms
+
+NEAR = 3e-11
+rhos = st.floats(min_value=1e-4, max_value=10)
+mus = st.floats(min_value=1e-2, max_value=8)
+epsilons = st.floats(min_value=0.0, max_value=20)
+
+
+@pytest.fixture(autouse=True)
+def _fifty_digits():
+    with mpmath.workdps(50):
+        yield
+
+
+def never_less(claimed, exact, *, near=NEAR, floor=0.0):
+    assert exact <= claimed <= exact * (1 + near) + floor
+
+
+def gap(sigma):
+    tau = mpmath.sqrt(mpf(sigma) ** 2 - mpf(1) / 12)
+    smooth = (mpmath.sqrt(24) / tau**4 + mpmath.sqrt(30) / tau**5) / 720
+    return (smooth + mpf("2.001") * mpmath.exp(-2 * mpmath.pi**2 * mpf(sigma) ** 2)) / 2
+
+
+def gaussian_delta(mu, epsilon):
+    mu, epsilon = mpf(mu), mpf(epsilon)
+    return mpmath.ncdf(-epsilon / mu + mu / 2) - mpmath.exp(epsilon) * mpmath.ncdf(-epsilon / mu - mu / 2)
+
+
+def concentrated_delta(rho, epsilon):
+    """The minimum over orders, by bisection of the derivative."""
+    rho, epsilon = mpf(rho), mpf(epsilon)
+    low, high = mpf(10) ** -60, (epsilon + 2) / rho + 2
+    for _ in range(400):
+        x = mpmath.sqrt(low * high)
+        low, high = (low, x) if (2 * x + 1) * rho - epsilon - mpmath.log1p(1 / x) >= 0 else (x, high)
+    return mpmath.exp(x * ((1 + x) * rho - epsilon) - mpmath.log(x) - (1 + x) * mpmath.log1p(1 / x))
+
+
+# The lattice of the Gaussian
+
+
+@pytest.mark.parametrize("sigma", [1.0, 1.25, 2.0, 7.0, 300.0])
+def test_the_distance_of_the_rounded_normal_law_is_its_formula_rounded_up(sigma):
+    never_less(accounting.rounded_gaussian_gap(sigma), gap(sigma))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
+@pytest.mark.parametrize(("coordinates", "sigma"), [(1, 1.0), (3, 2.5), (1000, 40.0)])
+def test_what_the_lattice_takes_of_delta_is_its_formula_rounded_up(epsilon, coordinates, sigma):
+    exact = (1 + mpmath.exp(mpf(epsilon))) * coordinates * mpf(accounting.rounded_gaussian_gap(sigma))
+    claimed = accounting.gaussian_filter_delta(epsilon, coordinates=coordinates, min_lattice_sigma=sigma)
+    never_less(claimed, exact)
+
+
+@pytest.mark.parametrize(("coordinates", "sigma", "delta"), [(3, 5.0, 1e-3), (50, 20.0, 1e-4), (1, 1.5, 0.1)])
+def test_the_budget_of_a_coarse_lattice_is_the_largest_that_its_theorem_allows(coordinates, sigma, delta):
+    mu = accounting.gaussian_filter_budget(0.8, delta, coordinates=coordinates, min_lattice_sigma=sigma)
+    true_mu = mpf(mu) / mpmath.sqrt(1 - 1 / (12 * mpf(sigma) ** 2))
+    left = delta - (1 + mpmath.exp(mpf("0.8"))) * coordinates * gap(sigma)
+    assert gaussian_delta(true_mu, 0.8) <= left
+    assert gaussian_delta(true_mu * (1 + mpf("1e-7")), 0.8) > left
+
+
+def test_the_size_that_a_lattice_needs_is_nearly_the_least():
+    with pytest.raises(ParameterError, match=r"about (\d+) for epsilon=2\.0, delta=1e-12 and 700 coordin") as error:
+        accounting.gaussian_filter_budget(2.0, 1e-12, coordinates=700, min_lattice_sigma=80.0)
+    needed = float(str(error.value).split("about ")[1].split(" ")[0])
+    assert accounting.gaussian_filter_budget(2.0, 1e-12, coordinates=700, min_lattice_sigma=needed) > 0
+    with pytest.raises(ParameterError, match="at least about"):
+        accounting.gaussian_filter_budget(2.0, 1e-12, coordinates=700, min_lattice_sigma=needed / 1.25)
+
+
+@pytest.mark.parametrize("coordinates", [1, 400])
+def test_a_lattice_that_takes_all_of_delta_leaves_no_budget(coordinates):
+    all_of_it = accounting.gaussian_filter_delta(1.0, coordinates=coordinates, min_lattice_sigma=9.0)
+    with pytest.raises(ParameterError, match="larger resolution"):
+        accounting.gaussian_filter_budget(1.0, all_of_it, coordinates=coordinates, min_lattice_sigma=9.0)
+
+
+def test_the_lattice_of_an_account_is_fine_enough_for_its_largest_promise():
+    """LATTICE, COORDINATES, LARGEST_EPSILON and LEAST_DELTA are chosen together."""
+    assert (LATTICE, COORDINATES, LARGEST_EPSILON, LEAST_DELTA) == (2**20, 10**7, 20.0, 1e-11)
+    taken = accounting.gaussian_filter_delta(LARGEST_EPSILON, coordinates=COORDINATES, min_lattice_sigma=LATTICE)
+    assert taken < 2 * LEAST_DELTA
+    assert isinstance(gaussian_account(ApproxDP(LARGEST_EPSILON, 2.01 * taken)), GaussianDP)
+    assert isinstance(gaussian_account(ApproxDP(LARGEST_EPSILON, 1.99 * taken)), ZCDP)
+    assert isinstance(
+        gaussian_account(ApproxDP(LARGEST_EPSILON, 1.99 * taken), coordinates=COORDINATES // 2), GaussianDP
+    )
+
+
+# Conversions
+
+
+@given(rho=rhos, epsilon=epsilons)
+@settings(deadline=None, max_examples=60)
+def test_the_delta_of_zcdp_is_its_minimum_rounded_up(rho, epsilon):
+    with mpmath.workdps(50):
+        never_less(
+            accounting.zcdp_to_delta(rho, epsilon), min(concentrated_delta(rho, epsilon), 1), near=1e-10, floor=1e-300
+        )
+
+
+@given(mu=mus, epsilon=epsilons)
+@settings(deadline=None, max_examples=60)
+def test_the_delta_of_gaussian_dp_is_its_formula_rounded_up(mu, epsilon):
+    with mpmath.workdps(50):
+        claimed, exact = accounting.gdp_to_delta(mu, epsilon), gaussian_delta(mu, epsilon)
+        slack = NEAR * mpmath.ncdf(-mpf(epsilon) / mu + mpf(mu) / 2)
+    assert exact <= claimed <= exact + slack + 1e-300 or exact > 1 - 1e-10
+
+
+@given(loss_range=st.floats(min_value=1e-3, max_value=60))
+@settings(deadline=None, max_examples=60)
+def test_the_gaussian_of_a_bounded_range_is_its_formula_rounded_up(loss_range):
+    with mpmath.workdps(50):
+        vertex = 1 / (1 + mpmath.exp(mpf(loss_range) / 2))
+        exact = 2 * mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * vertex)
+        never_less(accounting.gdp_from_bounded_range(loss_range), exact, floor=2e-14)
+
+
+@given(rho=rhos, epsilon=st.floats(0.05, 20))
+@settings(deadline=None, max_examples=30)
+def test_zcdp_converts_back_to_no_less(rho, epsilon):
+    delta = accounting.zcdp_to_delta(rho, epsilon)
+    assume(delta < 0.5)
+    assert accounting.zcdp_from_approx(epsilon, delta) >= rho * (1 - 1e-12)
+    assert accounting.zcdp_to_epsilon(rho, delta) <= epsilon * (1 + 1e-12)
+
+
+@given(mu=mus, epsilon=st.floats(0.05, 20))
+@settings(deadline=None, max_examples=30)
+def test_gaussian_dp_converts_back_to_no_less(mu, epsilon):
+    delta = accounting.gdp_to_delta(mu, epsilon)
+    assume(delta < 0.5)
+    assert accounting.gdp_from_approx(epsilon, delta) >= mu * (1 - 1e-9)
+    assert accounting.gdp_to_epsilon(mu, delta) <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 2.5])
+def test_the_pure_part_of_a_loss_is_the_largest(epsilon):
+    assert _pure_part(PureDP(epsilon)) == epsilon
+    assert _pure_part(ZCDP(epsilon**2 / 2)) == epsilon
+    assert epsilon <= _pure_part(GaussianDP(accounting.gdp_from_pure(epsilon))) <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.3, 0.9])
+def test_at_no_epsilon_a_gaussian_may_be_as_far_off_as_delta(delta):
+    found = 2 * mpmath.ncdf(mpf(accounting.gdp_from_approx(0.0, delta)) / 2) - 1
+    assert delta - NEAR <= found <= delta
+
+
+@pytest.mark.parametrize("delta", [1e-30, 1e-14])
+def test_a_delta_below_all_rounding_is_paid_all_the_same(delta):
+    assert gaussian_delta(accounting.gdp_from_approx(0.0, delta), 0) <= delta
+    assert accounting.gdp_from_approx(0.0, delta) >= delta
+
+
+def test_a_large_delta_needs_no_epsilon():
+    assert accounting.gdp_to_epsilon(0.1, 0.5) == 0.0
+    assert accounting.zcdp_to_epsilon(0.001, 0.5) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [300.0, 600.0, 699.0])
+def test_an_epsilon_up_to_700_is_found(epsilon):
+    delta = accounting.gdp_to_delta(30.0, epsilon)
+    assert accounting.gdp_to_epsilon(30.0, delta) == pytest.approx(epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda at: accounting.zcdp_to_delta(1.0, at),
+        lambda at: accounting.gdp_to_delta(30.0, at),
+        lambda at: accounting.gdp_from_approx(at, 1e-6),
+        lambda at: accounting.gdp_from_bounded_range(2 * at),
+        accounting.gdp_from_pure,
+        lambda at: accounting.gaussian_filter_delta(at, coordinates=1, min_lattice_sigma=9.0),
+    ],
+)
+def test_an_epsilon_is_taken_up_to_700_and_no_further(call):
+    assert math.isfinite(call(700.0))
+    with pytest.raises(ParameterError, match=r"epsilon \(700\.5\) must be at least 0 and at most 700"):
+        call(700.5)
+
+
+# Privacy loss distributions
+
+
+def laplace(scale, sensitivity=1, **more):
+    return NoiseEvent(kind="laplace", scale=scale, sensitivity=sensitivity, **more)
+
+
+def gaussian(scale, sensitivity=1, **more):
+    return NoiseEvent(kind="gaussian", scale=scale, sensitivity=sensitivity, **more)
+
+
+@pytest.mark.parametrize(
+    ("event", "tabulated"),
+    [
+        (laplace(1e6, 7), True),
+        (gaussian(2000.0), True),
+        (gaussian(2000.5), False),
+        (gaussian(60.0, 2), False),
+        (gaussian(60.0, 9, coordinates=9, unit_shifts=True), True),
+        (gaussian(2000.5, 9, coordinates=9, unit_shifts=True), False),
+    ],
+)
+def test_the_exact_law_is_tabulated_for_single_steps_of_a_small_scale(event, tabulated):
+    assert event.tabulated is tabulated
+
+
+def test_an_event_is_one_vector_of_one_coordinate_unless_said_otherwise():
+    event = laplace(1.0)
+    assert (event.count, event.coordinates, event.unit_shifts) == (1, 1, False)
+    assert gaussian(0.5).scale == 0.5
+    assert gaussian(1.0, 4).scale == 1.0
+
+
+@pytest.mark.parametrize("changed", [{"sensitivity": 1.5}, {"count": 0}, {"coordinates": 2.5}, {"count": -1}])
+def test_an_event_counts_in_whole_numbers(changed):
+    with pytest.raises(ParameterError, match="integer of at least 1"):
+        NoiseEvent(**{"kind": "laplace", "scale": 1.0, "sensitivity": 1, **changed})
+
+
+@pytest.mark.parametrize(("sensitivity", "count"), [(1, 1), (3, 1), (2, 5)])
+def test_laplace_vectors_cost_their_sum_where_delta_is_small(sensitivity, count):
+    found = accounting.pld_epsilon([laplace(8.0, sensitivity, count=count)], 1e-10)
+    assert found == pytest.approx(sensitivity * count / 8, rel=0.02)
+    assert found <= sensitivity * count / 8 * (1 + 1e-3)
+
+
+def test_several_vectors_of_normal_noise_add_up_in_squares():
+    events = [gaussian(3000.0, 40_000, count=2), gaussian(5000.0, 90_000), gaussian(4000.0, 10_000, count=3)]
+    squares = 2 * 40_000 / 3000**2 + 90_000 / 5000**2 + 3 * 10_000 / 4000**2
+    exact = accounting.gdp_to_epsilon(math.sqrt(squares), 1e-5)
+    assert exact <= accounting.pld_epsilon(events, 1e-5) <= exact * 1.002
+
+
+def test_a_table_and_a_normal_law_compose():
+    found = accounting.pld_epsilon([gaussian(40.0, count=30), gaussian(5000.0, 250_000, count=3)], 1e-5)
+    exact = accounting.gdp_to_epsilon(math.sqrt(30 / 40**2 + 3 * 250_000 / 5000**2), 1e-5)
+    assert found == pytest.approx(exact, rel=3e-3)
+
+
+def test_the_distance_of_every_coordinate_is_paid_from_delta():
+    event = gaussian(30.0, 4, count=5, coordinates=7)
+    lattice = 5 * 7 * accounting.rounded_gaussian_gap(30.0)
+    found = accounting.pld_epsilon([event], 1e-6)
+    paid = accounting.gdp_to_epsilon(math.sqrt(5 * 4 / (900 - 1 / 12)), 1e-6 - (1 + math.exp(found)) * lattice)
+    assert found == pytest.approx(paid, rel=1e-4)
+    assert found > accounting.gdp_to_epsilon(math.sqrt(5 * 4 / (900 - 1 / 12)), 1e-6)
+
+
+def test_the_least_delta_of_a_table_is_taken():
+    assert accounting.pld_epsilon([laplace(4.0)], accounting.SMALLEST_PLD_DELTA) == pytest.approx(0.25, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "rel"),
+    [({"count": 4}, 2e-3), ({"count": 3, "coordinates": 5, "unit_shifts": True, "sensitivity": 5}, 3e-3)],
+)
+def test_the_scale_of_several_vectors_is_the_least(settings_, rel):
+    sigma = accounting.pld_gaussian_scale(0.5, 1e-6, **settings_)
+    squares = settings_["count"] * settings_.get("sensitivity", 1)
+    assert sigma == pytest.approx(math.sqrt(squares) / accounting.gdp_from_approx(0.5, 1e-6), rel=rel)
+    event = NoiseEvent(**{"kind": "gaussian", "scale": sigma, "sensitivity": 1, **settings_})
+    assert accounting.pld_epsilon([event], 1e-6) <= 0.5
+
+
+# Accuracy
+
+
+def test_the_bounds_of_the_papers_in_numbers():
+    shared = {"sensitivity": 3.0, "epsilon": 0.7, "beta": 0.02}
+    k, beta = 37, mpf("0.02")
+    tail = mpmath.log(1 / beta)
+    assert accuracy.linf_knorm_bound(k, **shared) == pytest.approx(
+        float(3 / mpf("0.7") * (k + mpmath.sqrt(2 * k * tail) + tail))
+    )
+    sigma = 3 * mpmath.sqrt(k) * mpmath.sqrt(2 * mpmath.log(mpf("1.25") / mpf("1e-5"))) / mpf("0.7")
+    assert accuracy.gaussian_bound(k, **shared, delta=1e-5) == pytest.approx(
+        float(sigma * mpmath.sqrt(2 * mpmath.log(2 * k / beta)))
+    )
+    assert accuracy.laplace_bound(k, **shared) == pytest.approx(float(3 * k / mpf("0.7") * mpmath.log(k / beta)))
+    assert accuracy.laplace_bound(k, **shared, delta=1e-5) == pytest.approx(
+        float(3 * mpmath.sqrt(8 * k * mpmath.log(mpf(10) ** 5)) / mpf("0.7") * mpmath.log(k / beta))
+    )
+
+
+def test_the_classical_bound_holds_up_to_an_epsilon_of_one():
+    assert accuracy.gaussian_bound(3, sensitivity=1.0, epsilon=1.0, delta=1e-6, beta=0.1) > 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"k": 1.5}, {"k": 0}, {"k": -1}, {"beta": 0.0}, {"beta": 1.0}, {"epsilon": math.inf}, {"sensitivity": math.nan}],
+)
+@pytest.mark.parametrize(
+    "rule", [accuracy.laplace, accuracy.laplace_bound, accuracy.linf_knorm, accuracy.linf_knorm_bound]
+)
+def test_an_accuracy_outside_its_range_is_refused(rule, changed):
+    with pytest.raises(ParameterError):
+        rule(**{"k": 3, "sensitivity": 1.0, "epsilon": 1.0, "beta": 0.1, **changed})
+
+
+# The noise of a loss
+
+
+norms_of_vectors = st.builds(
+    lambda linf, times, spread: Norms(linf * times, linf * linf * max(1, times // spread), linf),
+    st.integers(1, 50), st.integers(1, 200), st.integers(1, 5),
+)  # fmt: skip
+
+
+@given(norms=norms_of_vectors, k=st.integers(1, 300), epsilon=st.floats(0.05, 5))
+@settings(deadline=None, max_examples=60)
+def test_pure_noise_is_the_lesser_of_two_laws(norms, k, epsilon):
+    best = calibrate(norms, PureDP(epsilon), k=k)
+    spread = {law: calibrate(norms, PureDP(epsilon), k=k, law=law).noise for law in (NoiseLaw.LAPLACE, NoiseLaw.LINF)}
+    assert spread[NoiseLaw.LAPLACE].scale == noise.laplace_scale(norms.l1, epsilon=epsilon)
+    assert spread[NoiseLaw.LINF].scale == noise.linf_knorm_scale(norms.linf, epsilon=epsilon)
+    continuous = {
+        NoiseLaw.LAPLACE: math.sqrt(2) * norms.l1,
+        NoiseLaw.LINF: math.sqrt((k + 1) * (k + 2) / 3) * norms.linf,
+    }
+    assert continuous[best.noise.law] <= min(continuous.values()) * (1 + 1e-12)
+    assert best.noise == spread[best.noise.law]
+    assert best.sensitivity == {NoiseLaw.LAPLACE: norms.l1, NoiseLaw.LINF: norms.linf}[best.noise.law]
+    assert best.resolution == 1
+
+
+@given(norms=norms_of_vectors, mu=st.floats(1e-6, 50))
+@settings(deadline=None, max_examples=60)
+def test_gaussian_noise_is_on_the_coarsest_lattice_that_is_fine_enough(norms, mu):
+    plan = calibrate(norms, GaussianDP(mu), k=3)
+    with mpmath.workdps(50):
+        spent = plan.resolution * mpmath.sqrt(norms.l2_squared) / mpf(plan.noise.scale)
+        assert spent <= mu
+    assert plan.noise.scale >= LATTICE
+    assert plan.resolution == 1 or plan.resolution * norms.l2 / mu < 2 * LATTICE * (1 + 1e-9)
+    assert spent >= mu * (1 - 1e-9) or (plan.resolution == 1 and plan.noise.scale == LATTICE)
+    assert (plan.noise.law, plan.noise.k, plan.sensitivity) == (NoiseLaw.GAUSSIAN, 3, norms.l2)
+
+
+@pytest.mark.parametrize("law", [None, NoiseLaw.GAUSSIAN])
+def test_an_approximate_loss_buys_gaussian_noise_and_one_without_delta_buys_pure_noise(law):
+    loss = ApproxDP(1.0, 1e-6)
+    plan = calibrate(Norms(3, 3, 1), loss, k=30, law=law)
+    assert plan == calibrate(Norms(3, 3, 1), gaussian_account(loss, coordinates=30), k=30)
+    assert plan.noise.law is NoiseLaw.GAUSSIAN
+    assert calibrate(Norms(3, 3, 1), ApproxDP(1.0, 0.0), k=30) == calibrate(Norms(3, 3, 1), PureDP(1.0), k=30)
+
+
+def test_concentrated_noise_is_the_least_of_its_law():
+    plan = calibrate(Norms(9, 5, 1), ZCDP(0.3), k=4)
+    assert plan.noise.scale == noise.gaussian_scale(5, rho=0.3)
+    assert (plan.resolution, plan.sensitivity, plan.noise.k) == (1, Norms(9, 5, 1).l2, 4)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.005, 0.02, 0.3, 1.0, 17.0])
+def test_the_spread_of_a_count_is_that_of_the_discrete_law(scale):
+    q = mpmath.exp(-1 / mpf(scale))
+    exact = float(mpmath.sqrt(2 * q) / (1 - q))
+    assert HistogramPlan(scale=scale, threshold=5, sensitivity=1).stddev == pytest.approx(exact, rel=1e-9, abs=1e-20)
+
+
+@pytest.mark.parametrize("bins", [32, 257])
+def test_laplace_noise_alone_is_clear_in_any_bin_once_in_a_hundred_times(bins):
+    clear = _clear(3.0, bins)
+    assert bins * 0.5 * math.exp(-clear / (3.0 / math.sqrt(2))) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("max_alarms", [1, 4, 50])
+@pytest.mark.parametrize("loss", [PureDP(1.0), ZCDP(0.1), GaussianDP(0.5)])
+def test_the_two_noises_of_a_watch_have_the_least_variance_together(loss, max_alarms):
+    plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=0.5)
+    together = 1 if plan.redrawn else max_alarms
+    assert plan.query_scale / plan.level_scale == pytest.approx((2 * together) ** (1 / 3), rel=1e-9)
