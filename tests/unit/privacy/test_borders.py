@@ -154,6 +154,22 @@ def test_every_look_at_the_rows_is_counted():
     assert room.reads == 4
 
 
+def test_the_codes_of_the_last_four_domains_are_kept_and_older_ones_closed():
+    schema = Schema({"n": Integer(0, 99)})
+    room = Room(FrameSource(pd.DataFrame({"n": range(100)})), schema, Adjacency())
+    domains = [domain_of(schema, bins=bins) for bins in (2, 3, 4, 5, 6)]
+    totals = [room.exact(one_ways(domain)).tolist() for domain in domains[:4]]
+    first = room._codes[-1][1]
+    assert [domain for domain, _ in room._codes] == domains[3::-1]
+    room.exact(one_ways(domains[4]))
+    assert [domain for domain, _ in room._codes] == domains[:0:-1]
+    assert list(first.blocks()) == []
+    kept = list(room._codes)
+    assert [room.exact(one_ways(domain)).tolist() for domain in domains[1:4]] == totals[1:]
+    assert room._codes == kept
+    assert room.exact(one_ways(domains[0])).tolist() == totals[0]
+
+
 def test_stores_of_buckets_and_of_codes_share_the_memory_of_one(monkeypatch):
     made = []
     monkeypatch.setattr(room_module, "Store", lambda **options: made.append(options.get("memory")) or Store(**options))

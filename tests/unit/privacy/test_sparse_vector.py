@@ -239,6 +239,14 @@ def test_the_total_of_cells_is_that_of_the_query(monkeypatch):
     assert watch_.ask(Subset(one_ways(domain), np.array([1])), guess=5.5) is None
 
 
+@pytest.mark.parametrize(("threshold", "rows"), [(5.0, 5.0), (0.5, 0.5), (2.0001, 2.0)])
+def test_a_threshold_is_a_whole_number_of_1024ths_of_a_row(threshold, rows):
+    _, opened_watch = watch(threshold=threshold)
+    assert opened_watch.threshold == round(threshold * 1024)
+    assert opened_watch.threshold_rows == rows
+    assert opened_watch.silence_bound(beta=0.1) == opened_watch.plan.silence_bound(rows, beta=0.1)
+
+
 @pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf, 1e300])
 def test_a_threshold_that_is_no_number_of_rows_is_refused_and_nothing_is_spent(threshold):
     curator = Curator(TABLE, budget=PureDP(1.0))
