@@ -215,7 +215,7 @@ def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
     """
     _check_scale(scale)
     _check_vector(values)
-    if values.size == 0:
+    if not values.size:
         return values.copy()
     drawn = linf_knorm_law.draw(values.size, scale=Fraction(float(scale)), bits=secrets.randbits)
     clipped = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE).tolist()
@@ -432,7 +432,7 @@ def _noised(measurement: Any, values: IntArray, *, unit: float) -> IntArray:
 
 def _chosen(measurement: Any, scores: IntArray) -> int:
     _check_vector(scores)
-    if scores.size == 0:
+    if not scores.size:
         raise ParameterError("scores must hold at least one candidate")
     _finite(measurement.map(1))
     clipped = np.clip(scores, -LARGEST_VALUE, LARGEST_VALUE)

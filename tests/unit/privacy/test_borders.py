@@ -16,14 +16,16 @@ from hypothesis import assume, given, strategies as st
 from no_noise import recorded, without_noise
 
 import synthdp.privacy
-from synthdp import ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
+from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
 from synthdp.domain.discretize import domain_of
-from synthdp.errors import ParameterError, PrivacyError
+from synthdp.errors import BudgetExceededError, ParameterError, PrivacyError
+from synthdp.measurements import NoiseLaw
 from synthdp.privacy import curator as curator_module, linf_knorm, noise, room as room_module
 from synthdp.privacy.adjacency import Adjacency, Neighbors
 from synthdp.privacy.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
 from synthdp.privacy.linf_knorm import SMALLEST_SCALE
 from synthdp.privacy.room import Room
+from synthdp.privacy.sparse_vector import plan_watch
 from synthdp.privacy.store import MEMORY_BYTES, Store
 from synthdp.queries.cell_queries import CellQueries
 from synthdp.queries.marginals import one_ways
@@ -177,6 +179,7 @@ def test_stores_of_buckets_and_of_codes_share_the_memory_of_one(monkeypatch):
     table = pd.DataFrame({"n": range(10), "who": range(10)})
     Room(FrameSource(table), schema, Adjacency(unit="who", rows=2)).exact(one_ways(domain_of(schema)))
     limits = [limit for limit in made if limit is not None]
+    assert MEMORY_BYTES == 64 * 1024**2  # as docs/how-to/sizing.md says
     assert sorted(set(limits)) == [MEMORY_BYTES // 64, MEMORY_BYTES // 4]
     assert limits.count(MEMORY_BYTES // 64) == 64
     assert made.count(None) == 1
@@ -321,3 +324,103 @@ def test_whole_bounds_are_two_numbers_of_the_reach_around_the_interval(one, two,
     assert high >= max(around, default=high)
     assert low >= min(np.floor(min(one, two)), first + size - 1) or low == first
     assert high <= max(np.ceil(max(one, two)), low + 1)
+
+
+# What a receipt says of each question
+
+
+def halves(schema: Schema) -> CellQueries:
+    """Three queries over a Boolean and what is neither, in quarters of a row."""
+    return CellQueries(domain_of(schema), np.array([[0, 3, 0, 0], [1, 2, 0, 0], [4, 0, 0, 0]]), 4)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 0.0), ApproxDP(1.0, 1e-6), ZCDP(0.5), GaussianDP(1.0)])
+def test_a_measured_step_says_noise_and_sensitivity_in_rows(budget, neighbors):
+    schema = Schema({"b": Boolean(nullable=True)})
+    curator = Curator(pd.DataFrame({"b": [True]}), schema=schema, budget=budget, neighbors=neighbors)
+    queries = halves(schema)
+    measured = curator.measure(queries, spend=budget.fraction(0.5), step="here")
+    (item,) = curator.receipt().items
+    norms = curator.adjacency.sensitivity(queries)
+    norm = {NoiseLaw.LAPLACE: norms.l1, NoiseLaw.LINF: norms.linf, NoiseLaw.GAUSSIAN: norms.l2}[measured.noise.law]
+    assert (item.step, item.mechanism, item.answers) == ("here", str(measured.noise.law), 3)
+    assert item.sensitivity == pytest.approx(norm / 4)
+    assert item.stddev == pytest.approx(measured.stddev)
+    assert item.stddev == pytest.approx(measured.noise.stddev / measured.resolution / 4)
+    assert item.loss == budget.fraction(0.5)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5)])
+def test_a_selection_says_noise_and_sensitivity_in_rows(budget, neighbors):
+    schema = Schema({"b": Boolean(nullable=True)})
+    curator = Curator(pd.DataFrame({"b": [True]}), schema=schema, budget=budget, neighbors=neighbors)
+    spend = {ZCDP: ZCDP(0.125)}.get(type(budget), PureDP(0.5))
+    curator.select(halves(schema), spend=spend)
+    (item,) = curator.receipt().items
+    linf = curator.adjacency.sensitivity(halves(schema)).linf
+    scale = 2 * linf / {ZCDP: 1.0}.get(type(budget), 0.5) / 4  # of e^(score / scale): rho = (2 linf / scale)^2 / 8
+    spread = {ZCDP: np.pi / np.sqrt(6)}.get(type(budget), 1.0)
+    assert (item.step, item.answers) == ("selection", 1)
+    assert item.mechanism == {ZCDP: "exponential mechanism"}.get(type(budget), "noisy max")
+    assert item.sensitivity == linf / 4
+    assert item.stddev == pytest.approx(scale * spread)
+
+
+def test_a_histogram_of_keys_and_a_watch_say_their_noise():
+    table = pd.DataFrame({"p": ["a"] * 5, "who": range(5)})
+    curator = Curator(table, budget=ApproxDP(2.0, 1e-6), privacy_unit="who", max_rows_per_unit=3)
+    counts = curator.histogram(("p",), spend=ApproxDP(1.0, 1e-7))
+    watch = curator.watch(("p",), max_alarms=4, spend=PureDP(0.5), alarm_share=0.75, queries=100)
+    first, second = curator.receipt().items
+    assert (first.step, first.answers, first.sensitivity) == ("frequent records", 1, 3.0)
+    assert first.stddev == counts.plan.stddev
+    assert first.stddev == pytest.approx(np.sqrt(2) * 3, rel=0.01)
+    assert (second.step, second.answers, second.sensitivity) == ("watch", 4, 3.0)
+    assert second.mechanism == "sparse vector with geometric noise; discrete Laplace"
+    assert second.stddev == watch.plan.answer_stddev
+    assert second.stddev == pytest.approx(np.sqrt(2) * 3 * 4 / (0.25 * 0.5), rel=1e-3)
+    assert watch.plan == plan_watch(ApproxDP(0.5, 0.0), max_alarms=4, alarm_share=0.75, rows=3)
+    assert watch.threshold == round(watch.plan.threshold_for(100) * 1024)
+
+
+def test_the_default_of_a_watch_is_a_share_of_four_fifths_and_ten_thousand_queries():
+    curator = Curator(pd.DataFrame({"p": ["a"]}), budget=PureDP(1.0))
+    watch = curator.watch(("p",), max_alarms=2)
+    assert watch.plan == plan_watch(PureDP(1.0), max_alarms=2, alarm_share=0.8)
+    assert watch.threshold == round(watch.plan.threshold_for(10_000) * 1024)
+    assert watch.plan.threshold_for(1) == watch.plan.query_scale / 1024
+
+
+# The ledger
+
+
+@pytest.mark.parametrize(("cap", "left"), [(ApproxDP(0.7, 1e-6), "0.2 of 0.7"), (ApproxDP(0.3, 1e-6), "0 of 0.3")])
+def test_a_ledger_says_what_is_left_and_never_less_than_nothing(tmp_path, cap, left):
+    book = Ledger(tmp_path / "l.sqlite")
+    book.reserve("t", PureDP(0.5), what="x")
+    book.set_cap("t", cap)
+    with pytest.raises(
+        BudgetExceededError, match=rf"spend ε = 0\.4 on data set 't', but only ε = {left} is left in ledger"
+    ):
+        book.reserve("t", PureDP(0.4), what="y")
+
+
+def test_a_ledger_counts_delta_too(tmp_path):
+    book = Ledger(tmp_path / "l.sqlite")
+    book.set_cap("t", ApproxDP(1.0, 1e-6))
+    book.reserve("t", ApproxDP(0.1, 7e-7), what="x")
+    with pytest.raises(BudgetExceededError, match=r"spend δ = 5e-07 on data set 't', but only δ = 3e-07 of 1e-06"):
+        book.reserve("t", ApproxDP(0.1, 5e-7), what="y")
+    book.reserve("t", ApproxDP(0.9, 3e-7), what="z")
+
+
+@pytest.mark.parametrize(
+    ("cap", "spend", "name"), [(ZCDP(0.1), ZCDP(0.2), "ρ"), (GaussianDP(0.1), GaussianDP(0.2), "μ²")]
+)
+def test_a_ledger_names_what_it_counts(tmp_path, cap, spend, name):
+    book = Ledger(tmp_path / "l.sqlite")
+    book.set_cap("t", cap)
+    with pytest.raises(BudgetExceededError, match=f"spend {name} = "):
+        book.reserve("t", spend, what="x")

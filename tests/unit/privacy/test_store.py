@@ -191,11 +191,13 @@ def test_a_store_that_is_closed_while_it_is_read_says_so():
         next(store.blocks())
 
 
-def test_memory_is_used_up_to_its_limit_and_not_beyond():
-    store = Store(memory=10)
+@pytest.mark.parametrize(("limit", "size", "spilled"), [(10, 5, 5), (12, 6, 6), (11, 4, 4), (3, 4, 12), (12, 4, 0)])
+def test_memory_is_used_up_to_its_limit_and_not_beyond(limit, size, spilled):
+    store = Store(memory=limit)
     for _ in range(3):
-        store.add([np.arange(5, dtype=np.uint8)])
-    assert store.spilled == 5
+        store.add([np.arange(size, dtype=np.uint8)])
+    assert store.spilled == spilled
+    assert [block[0].tolist() for block in store.blocks()] == [list(range(size))] * 3
     store.close()
 
 
