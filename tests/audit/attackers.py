@@ -12,14 +12,17 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from mechanism_cases import BITS, CASES, KEYS, WORKLOAD, Case, World
 
-from synthdp import ApproxDP, Curator, SyntheticRelease, load
+from synthdp import ApproxDP, Curator, Integer, Schema, SyntheticRelease, load
 from synthdp.audit import _sums, matched_score
+from synthdp.domain.discretize import domain_of
+from synthdp.queries.products import ClippedProducts
 from synthdp.queries.record_keys import key_of
 from synthdp.queries.sparse import KeyList
 from synthdp.queries.subset import Subset
@@ -34,6 +37,13 @@ PLAIN = World(
     BITS.schema, pd.DataFrame(False, range(40), [*BITS.schema]), {"another row": dict.fromkeys(BITS.schema, True)}
 )
 """Tables in which almost all rows are equal: guesses about them are wrong, so that a session answers with noise."""
+
+NUMBERS = World(
+    Schema({name: Integer(0, 9) for name in "xy"}),
+    pd.DataFrame({"x": np.arange(40) % 10, "y": 9 - np.arange(40) % 10}),
+    {"another row": {"x": 9, "y": 9}},
+)
+"""Numbers of which one is large where the other is small, and a row in which both are."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +132,16 @@ def _keyed(case: Case, *, session: bool = False) -> Attacker:
     return Attacker(SAME if session else SORTED, look)
 
 
+def _multiplied(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
+    """Products of the columns' scores, of which the rows' are clipped: one moves the answer by all that a row may."""
+    domain = domain_of(NUMBERS.schema, bins=10)
+    scores = tuple(8 * np.arange(size) - 36 for size in domain.shape)
+    queries = ClippedProducts(domain, scores, resolution=8, norm=400)
+    curator = Curator(table, schema=NUMBERS.schema, budget=claimed, neighbors=relation)
+    release = SimpleNamespace(measurements=(curator.measure(queries),))
+    return matched_score(release, NUMBERS.schema, known=known.table, new=known.new, old=known.old)
+
+
 def _saved(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
     """The estimator, its folder, and what is read from it."""
     model = SyntheticRelease(
@@ -154,6 +174,7 @@ ATTACKERS: dict[str, Attacker] = {
     **{name: _asked(CASES[name]) for name in ASKED},
     **{name: _keyed(CASES[name]) for name in KEYED},
     **{name: _keyed(CASES[name], session=True) for name in SESSIONS},
+    "second moments": Attacker(NUMBERS, _multiplied, gaussian=True),
     "SyntheticRelease, its folder": Attacker(BITS, _saved, gaussian=True),
     "SyntheticRelease, its sample": Attacker(BITS, _sampled),
 }
