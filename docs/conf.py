@@ -8,6 +8,7 @@ from typing import Any
 import click
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from sphinx import addnodes
 
 import synthdp
 from synthdp.cli import main
@@ -37,10 +38,18 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
 autodoc_typehints = "none"
+autodoc_mock_imports = ["pyspark"]  # 450 MB for one entry
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "exclude-members": "set_fit_request, set_score_request"}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+
+LONG_NAME = 40
+RAISED = re.compile(
+    r"(?<=\S)\^(?:\{([^{}]+)\}|\(((?:[^()]|\([^()]*\))*)\)|([−-]?(?:[\d.]*\d|\w|‖[^‖]+‖))(?!\w))"
+    r"|((?<![A-Za-z0-9_])[A-Za-z]\u0302?|[α-ωΑ-Ω∑∏∫ℓ])_(?:\{([^{}]+)\}|([A-Za-z0-9]{1,2}|[α-ω∞ℤ])(?![A-Za-z0-9_]))"
+)
+"""x^2, x^{ab} and x^(ab) above the line; x_i and x_{ij} below it."""
 
 
 class Commands(Directive):
@@ -78,8 +87,40 @@ def join_sentences(_app: Any, what: str, _name: str, _object: Any, _options: Any
         lines[0] = f"{line.removeprefix(':type: ')}: {lines[0]}"
 
 
+def plain_defaults(
+    _app: Any, _what: str, _name: str, _object: Any, _options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Show a default that has no short text as three dots."""
+    return signature and re.sub(r"=<[^<>]*>", "=...", signature), returned
+
+
+def mark_long_code(_app: Any, doctree: nodes.document) -> None:
+    """Let long names in tables be broken: the style sheet keeps short ones on one line."""
+    for literal in doctree.findall(nodes.literal):
+        if max(map(len, literal.astext().split()), default=0) > LONG_NAME:
+            literal["classes"].append("long")
+
+
+def set_formulas(_app: Any, doctree: nodes.document) -> None:
+    """Set powers and indices of formulas, which the pages hold as plain text, above and below the line."""
+    for text in list(doctree.findall(nodes.Text)):
+        if isinstance(text.parent, (nodes.FixedTextElement, nodes.literal, addnodes.desc_signature, nodes.raw)):
+            continue
+        parts, end = [], 0
+        for found in RAISED.finditer(text):
+            above, base, below = found[1] or found[2] or found[3], found[4], found[5] or found[6]
+            parts.append(nodes.Text(text[end : found.start()] + (base or "")))
+            parts.append(nodes.superscript(text=above) if above else nodes.subscript(text=below))
+            end = found.end()
+        if parts:
+            text.parent.replace(text, [*parts, nodes.Text(text[end:])])
+
+
 def setup(app: Any) -> None:
     """Add what the pages need beyond the extensions."""
     app.add_directive("synthdp-commands", Commands)
+    app.connect("autodoc-process-signature", plain_defaults)
+    app.connect("doctree-read", mark_long_code)
+    app.connect("doctree-read", set_formulas)
     app.connect("autodoc-process-docstring", escape_bars, priority=100)
     app.connect("autodoc-process-docstring", join_sentences, priority=900)

@@ -86,8 +86,10 @@ if TYPE_CHECKING:
     from synthdp.schema.schema import Schema as Schema
     from synthdp.storage import load as load, save as save
     from synthdp.tables.csv import CsvSource as CsvSource, write_csv as write_csv
+    from synthdp.tables.duckdb import DuckDBSource as DuckDBSource
     from synthdp.tables.format import TableFormat as TableFormat
     from synthdp.tables.keys import overlap as overlap
+    from synthdp.tables.parquet import ParquetSource as ParquetSource
 
 __version__ = "0.1.0"
 
@@ -104,6 +106,7 @@ _HOME = {
     "DecisionList": "synthdp.queries.decision_lists",
     "DecisionListRelease": "synthdp.mechanisms.decision_list_release",
     "DomainDiscretizer": "synthdp.estimators",
+    "DuckDBSource": "synthdp.tables.duckdb",
     "Duration": "synthdp.schema.columns",
     "Forbidden": "synthdp.schema.constraints",
     "FourierMarginals": "synthdp.mechanisms.fourier_marginals",
@@ -124,6 +127,7 @@ _HOME = {
     "NetMechanism": "synthdp.mechanisms.net",
     "Ordinal": "synthdp.schema.columns",
     "ParityRelease": "synthdp.mechanisms.parity_release",
+    "ParquetSource": "synthdp.tables.parquet",
     "Plan": "synthdp.rehearsal.plan",
     "PrivateBoosting": "synthdp.mechanisms.private_boosting",
     "PrivateMultiplicativeWeights": "synthdp.mechanisms.private_multiplicative_weights",
@@ -166,6 +170,9 @@ _HOME = {
     "symmetric": "synthdp.queries.conjunctions",
     "write_csv": "synthdp.tables.csv",
 }
+
+_EXTRAS = {"DuckDBSource": "duckdb,arrow", "ParquetSource": "arrow"}
+"""Names that need more than the plain installation; `from synthdp import *` leaves them out."""
 
 __all__ = [
     "MWEM",
@@ -248,7 +255,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'synthdp' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    try:
+        value = getattr(import_module(_HOME[name]), name)
+    except ModuleNotFoundError as error:
+        if name not in _EXTRAS:
+            raise
+        raise ImportError(f"{name} needs {error.name}: pip install 'synthdp[{_EXTRAS[name]}]'") from None
     globals()[name] = value
     return value
 

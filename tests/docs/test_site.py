@@ -1,5 +1,6 @@
 """The site builds offline without a warning, its links lead somewhere, and every public name has an entry."""
 
+import inspect
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -74,7 +75,9 @@ def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page]) -> None:
 def test_every_public_name_has_an_entry_with_a_description(site: Path) -> None:
     inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
     entries = {name for kind in ("py:class", "py:function") for name in inventory.data.get(kind, {})}
-    assert {f"synthdp.{name}" for name in synthdp.__all__} - {"synthdp.__version__"} <= entries
+    public = {*synthdp.__all__, *synthdp._HOME} - {"__version__"}
+    assert sorted(public - {name.removeprefix("synthdp.") for name in entries}) == []
+    assert [name for name in sorted(public) if not inspect.getdoc(getattr(synthdp, name))] == []
 
 
 def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:

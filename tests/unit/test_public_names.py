@@ -1,0 +1,44 @@
+"""The names of `synthdp`: each is there, and one that needs an extra says which."""
+
+from typing import Any
+
+import pytest
+
+import synthdp
+
+
+def test_a_star_import_gives_what_the_plain_installation_has() -> None:
+    assert set(synthdp.__all__) == {"__version__"} | (set(synthdp._HOME) - set(synthdp._EXTRAS))
+
+
+@pytest.mark.parametrize("name", sorted(synthdp._HOME))
+def test_every_name_is_found_and_is_called_so(name: str) -> None:
+    assert getattr(synthdp, name).__name__ == name
+    assert name in dir(synthdp)
+
+
+@pytest.mark.parametrize(
+    ("name", "needed", "extra"), [("ParquetSource", "pyarrow", "arrow"), ("DuckDBSource", "duckdb", "duckdb,arrow")]
+)
+def test_a_name_whose_library_is_missing_says_what_to_install(
+    name: str, needed: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(vars(synthdp), name, raising=False)
+    monkeypatch.setattr(synthdp, "import_module", missing(needed))
+    with pytest.raises(ImportError) as told:
+        getattr(synthdp, name)
+    assert str(told.value) == f"{name} needs {needed}: pip install 'synthdp[{extra}]'"
+
+
+def test_a_fault_of_the_installation_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(vars(synthdp), "Schema", raising=False)
+    monkeypatch.setattr(synthdp, "import_module", missing("numpy"))
+    with pytest.raises(ModuleNotFoundError, match="numpy"):
+        synthdp.Schema  # noqa: B018
+
+
+def missing(library: str) -> Any:
+    def refuse(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named '{library}'", name=library)
+
+    return refuse
