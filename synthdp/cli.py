@@ -370,17 +370,17 @@ def _condition(text: str, schema: Any) -> tuple[str, Any]:
 def _comparison(real: Any, synthetic: Any) -> str:
     lines = [
         "NON-PRIVATE comparison with the real rows (not for publication)",
-        f"{'':<16}{'real':>12}{'synthetic':>12}",
+        f"{'':<20}{'real':>12}{'synthetic':>12}",
     ]
     lines += [
-        f"mean {name:<11.11}{real[name].mean():>12.2f}{synthetic[name].mean():>12.2f}"
+        f"mean {name:<15}{real[name].mean():>12.2f}{synthetic[name].mean():>12.2f}"
         for name in ("age", "hours-per-week", "capital-gain", "education-num")
     ]
     for column, level in (("income", ">50K"), ("sex", "Female"), ("marital-status", "Married-civ-spouse")):
         shares = [(table[column] == level).mean() for table in (real, synthetic)]
-        lines.append(f"{level:<16.16}{shares[0]:>12.1%}{shares[1]:>12.1%}")
+        lines.append(f"{level:<20}{shares[0]:>12.1%}{shares[1]:>12.1%}")
     shares = [(t.loc[t["sex"] == "Female", "income"] == ">50K").mean() for t in (real, synthetic)]
-    lines.append(f"{'>50K of Female':<16}{shares[0]:>12.1%}{shares[1]:>12.1%}")
+    lines.append(f"{'>50K of Female':<20}{shares[0]:>12.1%}{shares[1]:>12.1%}")
     return "\n".join(lines)
 
 

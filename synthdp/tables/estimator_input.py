@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any
 
 import narwhals as nw
@@ -83,6 +84,8 @@ def check_dimensions(X: Any) -> None:
         dimensions = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
     except ValueError:
         raise DataError("X must be a table: its rows have different lengths") from None
+    if isinstance(X, (str, PathLike)):
+        raise DataError("X must be a table, not a path: give CsvSource(path), ParquetSource(path) or a dataframe")
     if dimensions != 2:
         raise DataError(
             f"X must be a table with rows and columns, not of {dimensions} dimensions. Reshape your data, for example with "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import narwhals as nw
@@ -81,7 +82,8 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
     try:
         frame = nw.from_native(table)  # type: ignore[call-overload]
     except TypeError:
-        raise DataError(f"the table must be a dataframe, not {type(table).__name__}") from None
+        hint = ": give CsvSource(path) or ParquetSource(path)" if isinstance(table, (str, PathLike)) else ""
+        raise DataError(f"the table must be a dataframe, not {type(table).__name__}{hint}") from None
     if isinstance(frame, nw.LazyFrame):
         frame = _collected(frame)
     if not isinstance(frame, nw.DataFrame):

@@ -242,13 +242,19 @@ def test_a_schema_that_contradicts_itself_is_refused_before_there_is_a_table(col
 
 @pytest.mark.parametrize(
     "thing",
-    [CANARY, 5, None, {"x0": [1]}, [CANARY, CANARY], np.array([CANARY]), pd.Series([CANARY]), [[[CANARY]]]],
+    [5, None, {"x0": [1]}, [CANARY, CANARY], np.array([CANARY]), pd.Series([CANARY]), [[[CANARY]]]],
     ids=lambda thing: type(thing).__name__,
 )
 def test_what_is_no_table_is_refused(thing: Any, tmp_path: Path) -> None:
     said = refused(thing, tmp_path, DataError)
     assert "X must be a table with rows and columns" in said
     assert "Reshape your data" in said
+
+
+@pytest.mark.parametrize("path", [CANARY, Path(CANARY)], ids=["text", "path"])
+def test_a_path_is_refused_and_told_what_to_give(path: Any, tmp_path: Path) -> None:
+    said = refused(path, tmp_path, DataError)
+    assert "give CsvSource(path), ParquetSource(path) or a dataframe" in said
 
 
 def test_rows_of_different_lengths_are_refused(tmp_path: Path) -> None:

@@ -282,6 +282,7 @@ def test_numbers_are_read_without_a_copy():
         ([1], "the table must be a dataframe, not list"),
         (np.zeros((2, 2)), "the table must be a dataframe, not ndarray"),
         (None, "the table must be a dataframe, not NoneType"),
+        ("a.csv", "the table must be a dataframe, not str: give CsvSource(path) or ParquetSource(path)"),
         (pd.Series([1]), "the table must be a dataframe, not Series"),
         (
             pd.DataFrame([[1]]),
