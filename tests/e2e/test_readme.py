@@ -20,13 +20,14 @@ def block(marker: str, language: str) -> str:
     return found.group(1)
 
 
-def shape(receipt: str) -> tuple[list[str], set[bool]]:
-    """The receipt's fixed lines, and whether each step's line reads as it should; the steps depend on noisy answers."""
+def shape(receipt: str) -> tuple[list[str], set[str], set[bool]]:
+    """The receipt's fixed lines, the kinds of its steps, and whether each step's line reads as it should."""
     lines = receipt.strip().splitlines()
     start = lines.index("  spent on") + 1
     steps = [line for line in lines[start:] if line.startswith("    ") and line[4] != " "]
     step = re.compile(r"    \S.*  μ = \S+ +\d+ answers?, discrete Gaussian noise, stddev \S+( to \S+)?")
-    return [line for line in lines if line not in steps], {step.fullmatch(line) is not None for line in steps}
+    kinds = {re.sub(r"  .*| \d+", "", line.strip()) for line in steps}  # how many of a kind depends on noisy answers
+    return [line for line in lines if line not in steps], kinds, {step.fullmatch(line) is not None for line in steps}
 
 
 def test_the_quickstart_prints_a_receipt_like_the_one_shown(capsys: pytest.CaptureFixture[str]) -> None:
