@@ -424,3 +424,10 @@ def test_a_ledger_names_what_it_counts(tmp_path, cap, spend, name):
     book.set_cap("t", cap)
     with pytest.raises(BudgetExceededError, match=f"spend {name} = "):
         book.reserve("t", spend, what="x")
+
+
+@pytest.mark.parametrize("value", [2**53, 2**53 + 1, 2**62, -(2**53), -(2**53) - 1, -(2**63), 3])
+def test_k_norm_noise_is_added_to_the_nearest_number_that_a_float_holds(monkeypatch, value):
+    monkeypatch.setattr(linf_knorm, "draw", lambda dimension, *, scale, bits: [0] * dimension)
+    clipped = max(-(2**53), min(value, 2**53))
+    assert noise.linf_knorm(np.array([value, 0], np.int64), scale=1.0).tolist() == [clipped, 0]
