@@ -431,3 +431,16 @@ def test_k_norm_noise_is_added_to_the_nearest_number_that_a_float_holds(monkeypa
     monkeypatch.setattr(linf_knorm, "draw", lambda dimension, *, scale, bits: [0] * dimension)
     clipped = max(-(2**53), min(value, 2**53))
     assert noise.linf_knorm(np.array([value, 0], np.int64), scale=1.0).tolist() == [clipped, 0]
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.0, 1.5, math.nan])
+@pytest.mark.parametrize("loss", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.1)])
+def test_both_parts_of_a_watch_are_paid(loss, share):
+    with pytest.raises(ParameterError, match=r"^alarm_share \(.*\) must be above 0 and below 1$"):
+        plan_watch(loss, max_alarms=1, alarm_share=share)
+
+
+@pytest.mark.parametrize("alarms", [0, -1, 1.0, True, "1", None])
+def test_alarms_are_a_whole_number_of_at_least_one(alarms):
+    with pytest.raises(ParameterError, match=r"^max_alarms \(.*\) must be a whole number of at least 1$"):
+        plan_watch(PureDP(1.0), max_alarms=alarms, alarm_share=0.5)
