@@ -264,3 +264,17 @@ def test_a_total_far_below_zero_is_clipped_before_it_is_multiplied(monkeypatch):
         monkeypatch.setattr(SparseVector, "_total", lambda self, query, total=total: total)
         alarm = opened_watch.ask(support(1), guess=0.0)
         assert alarm.count == math.copysign(most, total) / UNIT
+
+
+@pytest.mark.parametrize("loss", [PureDP(1.0), ZCDP(0.1)])
+@pytest.mark.parametrize("level", [0, 700, 5000])
+@pytest.mark.parametrize("more", [0, 1, 699, 3000])
+@pytest.mark.parametrize("guess", [20.0, 17.5, 16.0, 15.0, 30.0])
+def test_an_alarm_is_deviation_plus_noise_against_threshold_plus_noise(monkeypatch, loss, level, more, guess):
+    without_noise(monkeypatch)
+    _, opened_watch = watch(loss, threshold=4.0)
+    plan = opened_watch.plan
+    drawn = {plan.level_scale: level, plan.query_scale: more}
+    monkeypatch.setattr(noise, "geometric", lambda *, scale: drawn[scale])
+    alarm = opened_watch.ask(support(20), guess=guess)
+    assert (alarm is not None) is (abs(20 - guess) * UNIT + more >= 4 * UNIT + level)
