@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from markdown_pages import numberless
 
 import synthdp as sd
 from synthdp.cli import main
@@ -68,8 +69,8 @@ def test_the_tutorial_shows_the_output_that_its_commands_have(told: list[str]) -
     shown = re.findall(r"<!-- output -->\s*```text\n(.*?)\n```", text, re.DOTALL)
     assert len(shown) == 3
     for output, printed in zip(shown, told, strict=True):
-        first = [re.sub(r"[\d.,e+-]+", "#", line).split() for line in (output.splitlines()[0], printed.splitlines()[0])]
-        assert first[0] == first[1]
+        lines = [{line for line in numberless(text) if "hardest" not in line} for text in (output, printed)]
+        assert lines[0] == lines[1]
 
 
 def test_answers_on_the_command_line_are_those_of_the_library(folder: Path, told: list[str]) -> None:
