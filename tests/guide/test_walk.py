@@ -13,6 +13,7 @@ import pytest
 from markdown_pages import blocks_of, commands_of
 
 import synthdp
+from synthdp.cli import main
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "contributing"
@@ -99,6 +100,15 @@ def test_a_reader_who_follows_the_guide_arrives(page: str, contributor: Contribu
     assert "poe -q fix" in contributor.run
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_a_reader_is_told_which_file_a_block_belongs_to(page: Path) -> None:
+    """The comment above a block is not seen on the site: the sentence above it names the file, too."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    notes = [(i, re.match(r"<!-- (?:file|insert): (\S+)", line)) for i, line in enumerate(lines)]
+    silent = [m[1] for i, m in notes if m is not None and f"`{m[1]}`" not in " ".join(lines[max(0, i - 3) : i])]
+    assert silent == []
+
+
 @pytest.mark.parametrize("page", sorted(GUIDE.glob("*.md")), ids=lambda page: page.stem)
 def test_only_pages_that_are_walked_have_code_to_run(page: Path) -> None:
     has_code = any(block.language in ("python", "console") for block in blocks_of(page))
@@ -109,6 +119,17 @@ def test_every_task_of_the_guide_is_a_task() -> None:
     tasks = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["poe"]["tasks"]
     named = set(re.findall(r"`poe (?:-q )?(\w+)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
     assert named == set(tasks)
+
+
+FOR_PEOPLE = [*sorted(GUIDE.glob("*.md")), *sorted((ROOT / ".github").rglob("*.*")), ROOT / "CONTRIBUTING.md"]
+
+
+@pytest.mark.parametrize("page", FOR_PEOPLE, ids=lambda page: page.stem)
+def test_every_command_that_people_are_told_to_run_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    tasks = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["poe"]["tasks"]
+    assert set(re.findall(r"(?:`|^\$ )poe (?:-q )?(\w+)", text, re.MULTILINE)) <= set(tasks)
+    assert set(re.findall(r"(?:`|^\$ )synthdp ([\w-]+)", text, re.MULTILINE)) <= set(main.commands)
 
 
 @pytest.mark.parametrize("example", ["beta_prior.py", "least_squares.py"])
