@@ -42,8 +42,9 @@ def lecture(epsilon: float, k: int, *, delta: float) -> float:
     Roth, lecture 5; Dwork, Roth 2014, Corollary 3.21, there for a total ε ≤ 1.  It follows from `drv` exactly where
     `drv` is no larger.
     """
+    proved = drv(epsilon, k, delta=delta)
     short = epsilon * math.sqrt(8 * k * _log_inverse(delta))
-    return short if drv(epsilon, k, delta=delta) <= short else math.inf
+    return short if proved <= short else math.inf
 
 
 def drv(epsilon: float, k: int, *, delta: float) -> float:

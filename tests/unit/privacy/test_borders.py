@@ -20,7 +20,8 @@ from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import BudgetExceededError, ParameterError, PrivacyError
 from synthdp.measurements import NoiseLaw
-from synthdp.privacy import curator as curator_module, linf_knorm, noise, room as room_module
+from synthdp.privacy import accuracy, composition, curator as curator_module, linf_knorm, noise, room as room_module
+from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.adjacency import Adjacency, Neighbors
 from synthdp.privacy.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
 from synthdp.privacy.linf_knorm import SMALLEST_SCALE
@@ -444,3 +445,49 @@ def test_both_parts_of_a_watch_are_paid(loss, share):
 def test_alarms_are_a_whole_number_of_at_least_one(alarms):
     with pytest.raises(ParameterError, match=r"^max_alarms \(.*\) must be a whole number of at least 1$"):
         plan_watch(PureDP(1.0), max_alarms=alarms, alarm_share=0.5)
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int64, np.float64])
+def test_whole_numbers_of_any_type_are_taken(kind):
+    cost = noise.laplace_threshold_cost(2, 1000, 500, scale=9.0, threshold=900)
+    assert noise.laplace_threshold_cost(kind(2), kind(1000), kind(500), scale=9.0, threshold=kind(900)) == cost
+    assert noise.laplace_epsilon(kind(700), scale=2.0) == 350.0
+    assert noise.gaussian_scale(kind(700), rho=1.0) == noise.gaussian_scale(700, rho=1.0)
+    assert noise.laplace_threshold({"a": kind(10**6)}, scale=1.0, threshold=kind(1000)).keys() == {"a"}
+    assert NoiseEvent(kind="laplace", scale=1.0, sensitivity=kind(700), count=kind(300)).tabulated
+    assert composition.basic(0.5, kind(300)) == 150.0
+    assert accuracy.linf_knorm(kind(300), sensitivity=1.0, epsilon=1.0, beta=0.1) > 300
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, 0.0, math.inf, math.nan])
+@pytest.mark.parametrize("rule", composition.RULES)
+def test_every_rule_of_composition_needs_a_positive_epsilon(rule, epsilon):
+    with pytest.raises(ParameterError, match=r"^epsilon \(.*\) must be positive and finite$"):
+        composition.RULES[rule](epsilon, 3, delta=1e-6)
+    with pytest.raises(ParameterError, match=r"^epsilon \(.*\) must be positive and finite$"):
+        composition.split(epsilon, 3, delta=1e-6, rule=rule)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5])
+@pytest.mark.parametrize("rule", composition.RULES)
+def test_every_rule_of_composition_needs_a_number_of_queries(rule, k):
+    with pytest.raises(ParameterError, match=r"^k \(.*\) must be an integer of at least 1$"):
+        composition.RULES[rule](0.5, k, delta=1e-6)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-9, math.nan])
+@pytest.mark.parametrize("rule", [rule for rule in composition.RULES if rule != "basic"])
+def test_every_rule_but_basic_composition_needs_a_delta(rule, delta):
+    with pytest.raises(ParameterError, match=r"^delta \(.*\) must be "):
+        composition.RULES[rule](0.5, 3, delta=delta)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in composition.RULES if rule != "pld"])  # which takes seconds
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_a_part_of_a_budget_is_the_largest_whose_parts_fit(rule, epsilon):
+    each = composition.split(epsilon, 20, delta=1e-6, rule=rule)
+    assert composition.RULES[rule](each, 20, delta=1e-6) <= epsilon
+    assert composition.RULES[rule](each * 1.001, 20, delta=1e-6) > epsilon
