@@ -47,7 +47,7 @@ napoleon_use_rtype = False
 LONG_NAME = 40
 RAISED = re.compile(
     r"(?<=\S)\^(?:\{([^{}]+)\}|\(((?:[^()]|\([^()]*\))*)\)|([−-]?(?:[\d.]*\d|\w|‖[^‖]+‖))(?!\w))"
-    r"|((?<![A-Za-z0-9_])[A-Za-z]\u0302?|[α-ωΑ-Ω∑∏∫ℓ])_(?:\{([^{}]+)\}|([A-Za-z0-9]{1,2}|[α-ω∞ℤ])(?![A-Za-z0-9_]))"
+    r"|((?<![A-Za-z0-9_])(?:[A-Za-z]\u0302?|max|min|sup|sum)|[α-ωΑ-Ω∑∏∫ℓ])_(?:\{([^{}]+)\}|([A-Za-z0-9]{1,2}|[α-ω∞ℤ])(?![A-Za-z0-9_]))"
 )
 """x^2, x^{ab} and x^(ab) above the line; x_i and x_{ij} below it."""
 
@@ -61,7 +61,7 @@ class Commands(Directive):
 
     @staticmethod
     def _section(name: str, command: click.Command) -> nodes.Node:
-        with click.Context(command, info_name=name, max_content_width=100, terminal_width=100) as context:
+        with click.Context(command, info_name=name, **main.context_settings, terminal_width=100) as context:
             text = command.get_help(context)
         title, block = nodes.title(text=name), nodes.literal_block(text, text, language="text")
         return nodes.section("", title, block, ids=[name.replace(" ", "-")])

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from markdown_pages import RUN, Reader, blocks_of, check_output, commands_of, is_slow, needs
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +33,14 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
 
 def test_there_are_pages_of_every_kind() -> None:
     assert {"tutorial", "how-to", "explanation"} <= {page.parent.name for page in PAGES}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_an_underscore_is_an_index_not_an_emphasis(page: Path) -> None:
+    r"""Two indices in a line may be read as emphasis: they are written \_ there."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
+    inner = [(token.map, child) for token in tokens for child in token.children or []]
+    assert [lines for lines, child in inner if child.type == "em_open" and child.markup == "_"] == []
 
 
 def test_no_page_hides_our_own_commands_in_a_block_that_is_not_run() -> None:
