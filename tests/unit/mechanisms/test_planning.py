@@ -69,3 +69,27 @@ def test_weight_decides_between_equal_candidates():
     candidates = [candidate((0, 1), 4000.0), candidate((1, 2), 4000.0, weight=3.0)]
     plan = Planner(max_batch=1).plan(candidates, PURSES["gaussian"], share=0.2, base=[], shape=SHAPE)
     assert list(plan.shares) == [(1, 2)]
+
+
+def test_what_joins_columns_comes_before_what_they_have_by_way_of_others():
+    """In a chain the pair of the ends may look better than a link that has more cells."""
+    chain = [candidate((0, 1), 6000.0), candidate((1, 2), 5000.0), candidate((0, 2), 5500.0), candidate((2, 3), 2000.0)]
+    shares = {
+        size: set(Planner(max_batch=size).plan(chain, PURSES["gaussian"], share=0.5, base=[], shape=SHAPE).shares)
+        for size in (2, 3, 4)
+    }
+    assert shares[2] == {(0, 1), (0, 2)}
+    assert shares[3] == {(0, 1), (0, 2), (2, 3)}
+    assert shares[4] == {(0, 1), (0, 2), (2, 3), (1, 2)}
+
+
+def test_what_the_base_joins_counts_as_joined():
+    some = [candidate((0, 1), 6000.0), candidate((2, 3), 2000.0)]
+    plan = Planner(max_batch=1).plan(some, PURSES["gaussian"], share=0.5, base=[(0, 1, 2)], shape=SHAPE)
+    assert set(plan.shares) == {(2, 3)}
+
+
+def test_a_column_that_is_not_worth_its_noise_keeps_nothing_from_the_others():
+    some = [candidate((0, 1), 6000.0), candidate((1, 2), 5000.0), candidate((0, 2), 4000.0), candidate((2, 3), -10.0)]
+    plan = Planner().plan(some, PURSES["gaussian"], share=0.5, base=[], shape=SHAPE)
+    assert set(plan.shares) == {(0, 1), (1, 2), (0, 2)}
