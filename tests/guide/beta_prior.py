@@ -64,6 +64,7 @@ class BetaShares:
         """
         if not all(isinstance(column, Boolean) and not column.nullable for column in curator.schema.values()):
             raise ParameterError("all columns must be Booleans that are never missing")
+        del random_state  # nothing but noise is drawn
         loss = curator.cost(self.spend)
         domain = domain_of(curator.schema)
         measured = curator.open_account(loss).measure(one_ways(domain), step="one-way marginals")

@@ -137,6 +137,14 @@ def test_a_worked_example_is_short(example: str) -> None:
     assert len((ROOT / "tests" / "guide" / example).read_text(encoding="utf-8").splitlines()) < 100
 
 
+@pytest.mark.parametrize("example", ["beta_prior.py", "least_squares.py"])
+def test_a_worked_example_keeps_the_rules_of_the_package_that_it_may_move_to(example: str) -> None:
+    text = (ROOT / "tests" / "guide" / example).read_text(encoding="utf-8")
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--stdin-filename", f"synthdp/fit/{example}", "-"]
+    done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_package_and_its_project_file_have_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == synthdp.__version__
