@@ -1,7 +1,10 @@
-"""Names for every array that crosses a module border, and the one rule about them: they are read-only."""
+"""Names for every array that crosses a module border; the one rule about them: they are read-only."""
 
 from __future__ import annotations
 
+import tokenize
+import zipfile
+import zlib
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,6 +35,12 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
+
+NO_ARRAYS = (
+    *(ValueError, OSError, EOFError, KeyError, MemoryError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
+"""What NumPy and the readers beneath it raise for files that hold no arrays."""
 
 A = TypeVar("A", bound=AnyArray)
 

@@ -13,9 +13,7 @@ import json
 import os
 import shutil
 import tempfile
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -24,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray
+from synthdp.arrays import NO_ARRAYS, AnyArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.graphical import Graphical
 from synthdp.distribution.junction_tree import JunctionTree
@@ -52,11 +50,6 @@ VERSION = 1
 DOCUMENT, ARRAYS = "release.json", "arrays.npz"
 MOST_DOCUMENT_BYTES = 64 * 2**20
 MOST_ARRAY_BYTES = 4 * 2**30
-BROKEN_FILE = (
-    *(ValueError, OSError, EOFError, KeyError, MemoryError, NotImplementedError),
-    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
-)
-"""What NumPy and the readers beneath it raise for files that are no arrays."""
 
 
 def save(release: Release[Any], path: str | PathLike[str]) -> None:
@@ -353,7 +346,7 @@ def _unpack(packed: bytes) -> dict[str, AnyArray]:
             return {name: arrays[name] for name in arrays.files}
     except FormatError:
         raise
-    except BROKEN_FILE:
+    except NO_ARRAYS:
         raise FormatError(f"{ARRAYS} is not a valid array file") from None
 
 

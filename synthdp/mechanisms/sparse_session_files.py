@@ -6,6 +6,7 @@ JSON file first, so that no two sessions go on from one state, which would spend
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.arrays import NO_ARRAYS
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import FormatError, PrivacyError, SynthDPError
 from synthdp.mechanisms.sparse_model import Measured
@@ -108,11 +110,11 @@ def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession
         document = json.loads((folder / SESSION).read_text("utf-8"))
         if document["format"] != FORMAT or document["version"] != VERSION:
             raise FormatError(f"'{folder}' is not a session of version {VERSION}")
-        with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO((folder / ARRAYS).read_bytes()), allow_pickle=False) as arrays:
             session = _session(document, {name: arrays[name] for name in arrays.files}, curator)
     except SynthDPError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
+    except (*NO_ARRAYS, TypeError):
         raise FormatError(f"'{folder}' is not a saved session") from None
     try:
         (folder / SESSION).rename(folder / CONTINUED)

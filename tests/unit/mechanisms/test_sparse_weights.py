@@ -31,6 +31,16 @@ def opened(loss=LOSSES[1], neighbors="replace_one", table=TABLE, **settings):
     return curator, SparseWeights(**{"sparsity": 400, "max_updates": 5, "slots": 10_000, **settings}).open(curator)
 
 
+def test_damaged_arrays_of_a_session_are_refused(tmp_path):
+    curator, session = opened()
+    session.save(tmp_path / "s")
+    whole = (tmp_path / "s" / "session.npz").read_bytes()
+    for place in range(0, len(whole), 31):
+        (tmp_path / "s" / "session.npz").write_bytes(whole[:place])
+        with pytest.raises(FormatError):
+            resume_session(tmp_path / "s", curator)
+
+
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_cost_is_fixed_when_a_session_opens_and_is_what_the_ledger_lost(loss, neighbors, tmp_path):
