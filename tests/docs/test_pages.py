@@ -1,6 +1,7 @@
 """Every code block of every page runs, and prints what the page shows."""
 
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -41,6 +42,15 @@ def test_an_underscore_is_an_index_not_an_emphasis(page: Path) -> None:
     tokens = MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
     inner = [(token.map, child) for token in tokens for child in token.children or []]
     assert [lines for lines, child in inner if child.type == "em_open" and child.markup == "_"] == []
+
+
+@pytest.mark.parametrize(
+    "page", sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]), ids=lambda page: page.stem
+)
+def test_every_file_of_the_repository_that_a_page_names_exists(page: Path) -> None:
+    written = {block.note.removeprefix("file: ") for block in blocks_of(page)}
+    named = re.findall(r"`(?:python )?((?:tests|benchmarks|synthdp|examples|docs)/[\w./-]+)", page.read_text("utf-8"))
+    assert [name for name in named if name not in written and not (ROOT / name).exists()] == []
 
 
 def test_no_page_hides_our_own_commands_in_a_block_that_is_not_run() -> None:
