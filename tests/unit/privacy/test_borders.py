@@ -18,12 +18,24 @@ from no_noise import recorded, without_noise
 import synthdp.privacy
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
 from synthdp.domain.discretize import domain_of
+from synthdp.domain.encoder import Labels
 from synthdp.errors import BudgetExceededError, ParameterError, PrivacyError
-from synthdp.measurements import NoiseLaw
-from synthdp.privacy import accuracy, composition, curator as curator_module, linf_knorm, noise, room as room_module
+from synthdp.measurements import Noise, NoiseLaw
+from synthdp.privacy import (
+    accounting,
+    accuracy,
+    composition,
+    curator as curator_module,
+    linf_knorm,
+    noise,
+    room as room_module,
+)
 from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.adjacency import Adjacency, Neighbors
+from synthdp.privacy.calibration import Calibration
+from synthdp.privacy.contribution import _hash, _mix, kept_rows
 from synthdp.privacy.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
+from synthdp.privacy.key_answers import KeyAnswers
 from synthdp.privacy.linf_knorm import SMALLEST_SCALE
 from synthdp.privacy.room import Room
 from synthdp.privacy.sparse_vector import plan_watch
@@ -491,3 +503,41 @@ def test_a_part_of_a_budget_is_the_largest_whose_parts_fit(rule, epsilon):
     each = composition.split(epsilon, 20, delta=1e-6, rule=rule)
     assert composition.RULES[rule](each, 20, delta=1e-6) <= epsilon
     assert composition.RULES[rule](each * 1.001, 20, delta=1e-6) > epsilon
+
+
+@pytest.mark.parametrize(("resolution", "unit"), [(1, 1), (8, 1), (1, 4), (16, 4)])
+def test_answers_about_keys_are_in_rows(resolution, unit):
+    plan = Calibration(Noise(law=NoiseLaw.GAUSSIAN, scale=48.0, k=3), resolution, 1.0)
+    answers = KeyAnswers(values=np.array([-96, 0, 160]), unit=unit, plan=plan)
+    assert answers.answers.tolist() == [value / resolution / unit for value in (-96, 0, 160)]
+    assert answers.stddev == 48.0 / resolution / unit
+
+
+def test_a_delta_that_the_lattice_nearly_uses_up_buys_no_epsilon():
+    event = NoiseEvent(kind="gaussian", scale=40.0, sensitivity=4)
+    used = 2 * accounting.rounded_gaussian_gap(40.0)
+    assert accounting.pld_epsilon([event], used + 1e-13) == math.inf
+    assert accounting.pld_epsilon([event], used + 0.9e-11) == math.inf
+    assert accounting.pld_epsilon([event], 2 * used) < 1.0
+
+
+rows_of_units = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)), min_size=1, max_size=12)
+
+
+@given(rows_of_units, st.integers(1, 3))
+def test_the_rows_of_a_unit_that_are_kept_have_its_smallest_hashes(rows, most):
+    """The public rule, row by row: a hash of the unit, the row, and how often the same row came before."""
+    owner, x, y = np.array(rows, np.int64).reshape(-1, 3).T
+    units = {"x": x.astype(np.uint8), "y": y.astype(np.uint8)}
+    kept = kept_rows([(units, Labels(["ann", "bob", "cy"], owner))], rows=most)
+    zero = np.zeros(1, np.uint64)
+    expected = []
+    for number, name in enumerate(["ann", "bob", "cy"]):
+        mine = [(a, b) for who, a, b in rows if who == number]
+        hashed = []
+        for i, (a, b) in enumerate(mine):
+            row = _mix(zero, np.array([a]), np.array([b]))
+            repeat = np.array([mine[:i].count((a, b))])
+            hashed.append((int(_mix(np.array([_hash(f"str:{name}")], np.uint64), row, repeat)[0]), a, b))
+        expected += [(a, b) for _, a, b in sorted(hashed)[:most]]
+    assert sorted(zip(kept["x"].tolist(), kept["y"].tolist(), strict=True)) == sorted(expected)

@@ -6,7 +6,7 @@ import math
 
 import mpmath
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 from mpmath import mpf
 
 from synthdp.errors import ParameterError
@@ -335,6 +335,9 @@ norms_of_vectors = st.builds(
 
 
 @given(norms=norms_of_vectors, k=st.integers(1, 300), epsilon=st.floats(0.05, 5))
+@example(norms=Norms(24, 120, 5), k=10, epsilon=1.0)
+@example(norms=Norms(47, 470, 10), k=10, epsilon=1.0)
+@example(norms=Norms(468, 46_800, 100), k=10, epsilon=1.0)
 @settings(deadline=None, max_examples=60)
 def test_pure_noise_is_the_lesser_of_two_laws(norms, k, epsilon):
     best = calibrate(norms, PureDP(epsilon), k=k)
