@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from no_noise import without_noise
+from no_noise import Draw, recorded, without_noise
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
 from synthdp.domain.discretize import domain_of
@@ -278,3 +278,15 @@ def test_an_alarm_is_deviation_plus_noise_against_threshold_plus_noise(monkeypat
     monkeypatch.setattr(noise, "geometric", lambda *, scale: drawn[scale])
     alarm = opened_watch.ask(support(20), guess=guess)
     assert (alarm is not None) is (abs(20 - guess) * UNIT + more >= 4 * UNIT + level)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_an_alarm_is_noised_by_the_law_and_at_the_scale_that_were_paid_for(monkeypatch, loss):
+    _, opened_watch = watch(loss, threshold=1e-3)
+    trace = recorded(monkeypatch, exact=True)
+    alarm = opened_watch.ask(support(20), guess=1e6)
+    answer = opened_watch.plan.answer
+    drawn = {NoiseLaw.LAPLACE: "discrete_laplace", NoiseLaw.GAUSSIAN: "discrete_gaussian"}[answer.noise.law]
+    assert trace.draws[-1] == Draw(drawn, (1,), (("scale", answer.noise.scale),))
+    assert [draw.operation for draw in trace.draws] == ["geometric", "geometric", drawn]
+    assert (alarm.count, alarm.law, alarm.stddev) == (20, answer.noise.law, opened_watch.plan.answer_stddev)
