@@ -13,6 +13,7 @@ import json
 import platform
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -85,8 +86,10 @@ def jobs(runs: int, deep: int) -> Iterator[tuple[str, str, Callable[[], dict[str
             yield name, relation, lambda name=name, relation=relation: attacked(name, relation, runs)
     half, quarter = "**broken**: half of the noise", "**broken**: a quarter of the noise"
     yield f"one count, {half}", "add_remove", lambda: counted("add_remove", deep // 4, share=0.5)
-    for name in ("LaplaceAnswers", "GaussianAnswers", "SyntheticRelease, its folder"):
-        yield f"{name}, {quarter}", "add_remove", lambda name=name: attacked(name, "add_remove", runs, share=0.25)
+    # Where Clopper and Pearson's bound is all there is, 400 runs show 4.4 at most.
+    for name, times in (("LaplaceAnswers", 4), ("GaussianAnswers", 1), ("SyntheticRelease, its folder", 1)):
+        job = partial(attacked, name, "add_remove", times * runs, share=0.25)
+        yield f"{name}, {quarter}", "add_remove", job
 
 
 def holds(one: dict[str, Any]) -> bool:
