@@ -28,7 +28,7 @@ WAVES = 6
 """Cosines in a random function of an ordered column."""
 
 WITHIN = 0.5
-"""Chosen, like the next two, so that intervals of Adult hold the truth as often as they say (docs/explanation/answers.md).
+"""Chosen, like `TRIPLES`, so that intervals of Adult hold the truth as often as they say (docs/explanation/answers.md).
 
 Strength of what a pair's measured cells do not show, as a part of the strength of the pair's whole relation."""
 
@@ -41,8 +41,8 @@ RELATIONS = 200
 TOGETHER = 16
 """Most columns whose relations in threes are put in at once."""
 
-STRONGEST = 1.0
-"""Largest standard deviation of the relative change of a row's weight by all relations together."""
+STRONGEST = 3.0
+"""Largest standard deviation of the relative change of a row's weight by all relations together; chosen on hmeq."""
 
 
 @dataclass(frozen=True, eq=False)

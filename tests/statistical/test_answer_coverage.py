@@ -16,7 +16,8 @@ REPETITIONS = 2
 
 
 @pytest.fixture
-def program() -> ModuleType:
+def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARK.parent))
     spec = importlib.util.spec_from_file_location("coverage_benchmark", BENCHMARK)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
