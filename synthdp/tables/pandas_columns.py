@@ -140,7 +140,7 @@ def dtype_named(name: str) -> Any:
         return pd.api.types.pandas_dtype(_TEXT if name == "str" else name)
     except ImportError:
         raise FormatError("the type needs pyarrow: pip install 'synthdp[arrow]'") from None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, SyntaxError):
         raise FormatError("this pandas has no such type") from None
 
 

@@ -15,7 +15,11 @@ KEPT = [(path.parent.name, path) for path in sorted(fuzz.CORPUS.glob("*/*"))]
 REGRESSIONS = {
     "release_arrays": [fuzz.SEEDS["release_arrays"][0][:60] + b"\xff" * 40 + fuzz.SEEDS["release_arrays"][0][100:]],
     "schema_json": [b"[" * 50_000, b'{"a": ' * 20_000],
-    "release_json": [fuzz.SEEDS["release_json"][0].replace(b'"n",\n    "int64"', b'"nobody",\n    "int64"')],
+    "release_json": [
+        fuzz.SEEDS["release_json"][0].replace(b'"n",\n    "int64"', b'"nobody",\n    "int64"'),
+        fuzz.SEEDS["release_json"][0].replace(b'"n",\n    "int64"', b'"n",\n    "18)"'),
+        fuzz.SEEDS["release_json"][0].replace(b'"n",\n    "int64"', b'"n",\n    ",t64"'),
+    ],
 }
 """Inputs that are made here, being long or of this run's seeds; the others are files of the corpus."""
 
