@@ -267,8 +267,9 @@ FOUND = """
 Found by it and fixed on 2026-11-21: a saved release of a few kilobytes was read with room for 4 GB, the most that one may
 hold, which a process with little memory does not have (`tests/unit/test_storage.py`); the header of a saved array that
 does not end was a traceback (`tests/fuzz/corpus/release_arrays`); names of types such as "18)" in a release were one too: a
-run of `release_json` with seed 42, after those of the table, met them twice in 100 000 (`tests/fuzz/test_fuzz.py`).  The commands `audit`, `demo` and `doctor`, which work for
-long where nothing is wrong, are tried with a wrong option only.
+run of `release_json` with seed 42, after those of the table, met them twice in 100 000 (`tests/fuzz/test_fuzz.py`).
+
+The commands `audit`, `demo` and `doctor`, which work for long where nothing is wrong, are tried with a wrong option only.
 
 `python tests/fuzz/guided.py TARGET` follows the branches that inputs take, with atheris.
 """
