@@ -223,9 +223,11 @@ def _draw_seconds(methods: dict[str, Runs], title: str, path: Path) -> None:
         )
         points.append((found["three_way"], found["cpu_seconds"], method))
     placed: list[tuple[float, float]] = []
-    for error, seconds, method in sorted(points):  # a name beside each point, to the left where another is near
+    last = max((seconds for _, seconds, _ in points), default=1.0)
+    # A name stands beside its point: to the left where another point, or the edge, is near.
+    for error, seconds, method in sorted(points):
         near = [1 for e, t in placed if error < 1.09 * e and max(seconds / t, t / seconds) < 5]
-        place, side = ((-10, -3), "right") if len(near) % 2 else ((10, -3), "left")
+        place, side = ((-10, -3), "right") if len(near) % 2 or seconds > last / 3 else ((10, -3), "left")
         axes.annotate(method, (seconds, error), xytext=place, ha=side, textcoords="offset points", fontsize=7.5)
         placed.append((error, seconds))
     times = [seconds for _, seconds, _ in points]
