@@ -11,7 +11,7 @@ from docutils.parsers.rst import Directive
 from sphinx import addnodes
 
 import synthdp
-from synthdp.cli import main
+from synthdp.cli.main import main
 
 project = "synthdp"
 author = "the synthdp maintainers"

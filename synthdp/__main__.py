@@ -1,6 +1,6 @@
 """`python -m synthdp`: the command line, where its script is not on the path."""
 
-from synthdp.cli import main
+from synthdp.cli.main import main
 
 if __name__ == "__main__":
     main(prog_name="synthdp")

@@ -16,24 +16,24 @@ import pandas as pd
 from scipy.special import betaincinv, ndtri
 
 from synthdp.arrays import FloatArray
+from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.domain.universe import visible_domain
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
 from synthdp.mechanisms.l1_fit import L1Fit
-from synthdp.mechanisms.mwem import MWEM
-from synthdp.mechanisms.protocol import Release
+from synthdp.mechanisms.universe.mwem import MWEM
 from synthdp.privacy.accounting import gdp_to_epsilon
-from synthdp.privacy.adjacency import Neighbors, neighbors_named
-from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import ApproxDP
+from synthdp.privacy.neighbors import Neighbors, neighbors_named
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import LinearQueries
+from synthdp.release import Release
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
-from synthdp.tables.frames import FrameSource
+from synthdp.tables.sources.dataframe import FrameSource
 
 PILOT = 0.25
 """Share of the runs that only choose the event; the bound is from the others, so that the event is fixed beforehand."""

@@ -24,8 +24,8 @@ import numpy as np
 
 from synthdp.arrays import NO_ARRAYS, AnyArray
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.graphical import Graphical
 from synthdp.distribution.junction_tree import JunctionTree
+from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.product import Product
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
@@ -33,16 +33,16 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
 from synthdp.measurements import Measurements, Noise, NoiseLaw
-from synthdp.mechanisms.protocol import Release
 from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
-from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import Statistic
+from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.smooth.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.queries.total import Total
-from synthdp.queries.trigonometric import Cosine, Factor, Indicator, TensorBasis
-from synthdp.sampling import SyntheticModel
+from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from synthdp.cli import main
+from synthdp.cli.main import main
 
 RUN = {"python", "console"}
 SHOWN = {"sh", "text", "json", "toml", "diff", "{toctree}", "{include}", "{literalinclude}", "{eval-rst}"}

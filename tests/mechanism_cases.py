@@ -39,11 +39,11 @@ from synthdp import (
 )
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import visible_domain
-from synthdp.mechanisms.monomial_release import MonomialRelease
-from synthdp.queries.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema
+from synthdp.mechanisms.fourier.monomial_release import MonomialRelease
+from synthdp.queries.fourier.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.record_keys import key_of
-from synthdp.queries.sparse import KeyList
+from synthdp.queries.sparse.record_keys import key_of
+from synthdp.queries.sparse.supports import KeyList
 
 BUDGET = ApproxDP(1.0, 1e-6)
 CANARY = "canary-4711"

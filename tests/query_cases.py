@@ -14,21 +14,28 @@ import numpy as np
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
-from synthdp.queries.binarized import binarize
-from synthdp.queries.cell_queries import CellQueries
-from synthdp.queries.characters import CellParities, closure
-from synthdp.queries.chebyshev import AverageMoment, ChebyshevTensor
-from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.explicit import CellQueries
+from synthdp.queries.fourier.binarized import binarize
+from synthdp.queries.fourier.characters import CellParities, closure
+from synthdp.queries.fourier.monomials import Monomials
+from synthdp.queries.fourier.parities import Parities
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
-from synthdp.queries.monomials import Monomials
-from synthdp.queries.parities import Parities
 from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.query_distances import QueryDistances
+from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.scores.query_distances import QueryDistances
+from synthdp.queries.smooth.chebyshev import AverageMoment, ChebyshevTensor
+from synthdp.queries.smooth.trigonometric import (
+    Cosine,
+    Indicator,
+    TensorBasis,
+    low_order_terms,
+    mixed_terms,
+    tensor_terms,
+)
 from synthdp.queries.stack import Stack
 from synthdp.queries.subset import Subset
 from synthdp.queries.total import Total
-from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis, low_order_terms, mixed_terms, tensor_terms
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal
 from synthdp.schema.schema import Schema
 

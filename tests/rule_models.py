@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.graphical import Graphical
 from synthdp.distribution.junction_tree import junction_tree
+from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.structural import structural_zeros
-from synthdp.sampling import SyntheticModel
+from synthdp.mechanisms.adaptive.structural_zeros import structural_zeros
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 

@@ -19,8 +19,8 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from synthdp.fit.l1_highs import L1Highs
-from synthdp.fit.problem import FitProblem
+from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.problem import FitProblem
 
 
 class Shape(NamedTuple):

@@ -12,14 +12,14 @@ import time
 import numpy as np
 import pandas as pd
 
+from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import visible_domain
-from synthdp.mechanisms.net import NetMechanism
-from synthdp.privacy.curator import Curator
+from synthdp.mechanisms.universe.net import NetMechanism
 from synthdp.privacy.loss import PureDP
-from synthdp.queries.cell_queries import CellQueries
+from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.net_scores import multiset_count
+from synthdp.queries.scores.net_scores import multiset_count
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
 

@@ -77,9 +77,9 @@ def timed(work: Callable[[], object]) -> tuple[float, float, object]:
 
 
 def measure(folder: Path, _: int) -> dict[str, object]:
-    from synthdp.privacy.adjacency import Adjacency
-    from synthdp.privacy.room import Room
-    from synthdp.tables.parquet import ParquetSource
+    from synthdp.curator.private_table import Room
+    from synthdp.privacy.neighbors import Adjacency
+    from synthdp.tables.sources.parquet import ParquetSource
 
     schema, marginals = pairs()
 
@@ -107,7 +107,7 @@ def measure(folder: Path, _: int) -> dict[str, object]:
 def grouping_sets(folder: Path, _: int) -> dict[str, object]:
     import duckdb
 
-    from synthdp.tables.duckdb import DuckDBSource
+    from synthdp.tables.sources.duckdb import DuckDBSource
 
     schema, marginals = pairs()
     source = DuckDBSource(duckdb.read_parquet(f"{folder}/*.parquet"), push_down=True)
@@ -118,7 +118,7 @@ def grouping_sets(folder: Path, _: int) -> dict[str, object]:
 def group_by(folder: Path, _: int) -> dict[str, object]:
     import duckdb
 
-    from synthdp.tables.duckdb import DuckDBSource
+    from synthdp.tables.sources.duckdb import DuckDBSource
 
     schema, marginals = pairs()
     connection = duckdb.connect()
@@ -143,7 +143,7 @@ def group_by(folder: Path, _: int) -> dict[str, object]:
 
 def release(folder: Path, rows: int) -> dict[str, object]:
     from synthdp import AdaptiveMarginals, ApproxDP, Curator
-    from synthdp.tables.parquet import ParquetSource
+    from synthdp.tables.sources.parquet import ParquetSource
 
     schema, _ = pairs()
 

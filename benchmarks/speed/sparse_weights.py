@@ -14,9 +14,9 @@ import time
 import numpy as np
 import pandas as pd
 
-from synthdp.mechanisms.sparse_projection import SparseProjection
-from synthdp.mechanisms.sparse_weights import SparseWeights
-from synthdp.privacy.curator import Curator
+from synthdp.curator.curator import Curator
+from synthdp.mechanisms.sparse.projection import SparseProjection
+from synthdp.mechanisms.sparse.weights import SparseWeights
 from synthdp.privacy.loss import ApproxDP
 from synthdp.tables.keys import overlap
 

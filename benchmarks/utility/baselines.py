@@ -22,23 +22,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from synthdp.curator.curator import Curator
 from synthdp.data import adult
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe, visible_domain
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
-from synthdp.mechanisms.fourier_marginals import FourierMarginals, fourier_bound
-from synthdp.mechanisms.median_mechanism import MedianMechanism, median_bound
-from synthdp.mechanisms.mwem import MWEM, mwem_bound
-from synthdp.mechanisms.net import NetMechanism, net_bound
-from synthdp.mechanisms.online import OnlineSession
-from synthdp.mechanisms.private_boosting import PrivateBoosting, boosting_bound
-from synthdp.mechanisms.private_multiplicative_weights import PrivateMultiplicativeWeights, pmw_bound
+from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals, fourier_bound
+from synthdp.mechanisms.universe.median_mechanism import MedianMechanism, median_bound
+from synthdp.mechanisms.universe.mwem import MWEM, mwem_bound
+from synthdp.mechanisms.universe.net import NetMechanism, net_bound
+from synthdp.mechanisms.universe.online import OnlineSession
+from synthdp.mechanisms.universe.private_boosting import PrivateBoosting, boosting_bound
+from synthdp.mechanisms.universe.private_multiplicative_weights import PrivateMultiplicativeWeights, pmw_bound
 from synthdp.privacy import accuracy
-from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
-from synthdp.queries.cell_queries import CellQueries
+from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.schema.columns import Boolean

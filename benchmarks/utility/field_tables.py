@@ -21,9 +21,9 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, encode
 from synthdp.randomness import Generator, generator
 from synthdp.schema.columns import Categorical, Column, Continuous, Integer
-from synthdp.tables.csv import CsvSource
 from synthdp.tables.format import TableFormat
-from synthdp.tables.frames import FrameSource
+from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.sources.dataframe import FrameSource
 
 BINS = 32
 

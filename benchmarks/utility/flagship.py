@@ -23,13 +23,13 @@ from metrics import evaluate, marginal_error
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Schema
 from synthdp.data import adult, adult_schema
-from synthdp.distribution.clique_tables import project_to_simplex
+from synthdp.distribution.contingency import project_to_simplex
 from synthdp.distribution.product import Product
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.one_ways import OneWayTree
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.queries.marginals import one_ways
-from synthdp.sampling import SyntheticModel
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column, Continuous, Integer
 from synthdp.tables.format import TableFormat
 

@@ -1,6 +1,6 @@
 """How good a synthetic table is: the same measures for every method, on real rows (not private; for benchmarks only).
 
-The measures are `synthdp.nonprivate_measures`'s.
+The measures are `synthdp.nonprivate.measures`'s.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 
 from synthdp import Schema
-from synthdp.nonprivate_measures import (
+from synthdp.nonprivate.measures import (
     SHARP,
     SMOOTH,
     binned,

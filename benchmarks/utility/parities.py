@@ -25,9 +25,9 @@ from scipy.special import ndtri
 from synthdp import ApproxDP, Curator, Schema
 from synthdp.data import adult, adult_schema
 from synthdp.domain.encoder import encode
-from synthdp.mechanisms.decision_list_plan import plan_at
-from synthdp.mechanisms.parity_release import MAX_PARITIES, ParityRelease
-from synthdp.mechanisms.polynomials import (
+from synthdp.mechanisms.fourier.decision_list_plan import plan_at
+from synthdp.mechanisms.fourier.parity_release import MAX_PARITIES, ParityRelease
+from synthdp.mechanisms.fourier.polynomials import (
     chebyshev_conjunction,
     chebyshev_degree,
     least_worst_use,
@@ -35,12 +35,12 @@ from synthdp.mechanisms.polynomials import (
     optimal_coefficients,
 )
 from synthdp.privacy.accounting import gdp_from_approx
-from synthdp.privacy.adjacency import Adjacency, Neighbors
-from synthdp.queries.binarized import Binarized, binarize
-from synthdp.queries.conjunctions import SymmetricQuery
-from synthdp.queries.krawtchouk import level_sizes, odd_overlaps
-from synthdp.queries.subset_counts import odd_counts
-from synthdp.tables.frames import FrameSource
+from synthdp.privacy.neighbors import Adjacency, Neighbors
+from synthdp.queries.fourier.binarized import Binarized, binarize
+from synthdp.queries.fourier.conjunctions import SymmetricQuery
+from synthdp.queries.fourier.krawtchouk import level_sizes, odd_overlaps
+from synthdp.queries.fourier.subset_counts import odd_counts
+from synthdp.tables.sources.dataframe import FrameSource
 
 LOSS = ApproxDP(1.0, 1e-6)
 SIGMA = 1 / gdp_from_approx(LOSS.epsilon, LOSS.delta)

@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from synthdp.mechanisms.smooth_answers import chebyshev_coefficients, chebyshev_nodes
-from synthdp.mechanisms.smooth_summary import SmoothSummary
-from synthdp.mechanisms.smooth_theory import coefficient_stddev, improved_degrees, paper_degrees
-from synthdp.privacy.curator import Curator
+from synthdp.curator.curator import Curator
+from synthdp.mechanisms.smooth.answers import chebyshev_coefficients, chebyshev_nodes
+from synthdp.mechanisms.smooth.summary import SmoothSummary
+from synthdp.mechanisms.smooth.theory import coefficient_stddev, improved_degrees, paper_degrees
 from synthdp.privacy.loss import ApproxDP, PureDP
-from synthdp.queries.chebyshev import chebyshev_table
+from synthdp.queries.smooth.chebyshev import chebyshev_table
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 

@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linprog
 
-from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis
-from synthdp.privacy.curator import Curator
+from synthdp.curator.curator import Curator
+from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
 from synthdp.privacy.loss import PureDP
-from synthdp.queries.gaussian_kernels import GaussianKernels
+from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 

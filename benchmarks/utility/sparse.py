@@ -16,19 +16,19 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from synthdp.mechanisms.sparse_mwem import SparseMWEM
-from synthdp.mechanisms.sparse_projection import SparseProjection
-from synthdp.mechanisms.sparse_weights import SparseWeights
-from synthdp.mechanisms.stability_histogram import StabilityHistogram
+from synthdp.curator.curator import Curator
+from synthdp.mechanisms.sparse.mwem import SparseMWEM
+from synthdp.mechanisms.sparse.projection import SparseProjection
+from synthdp.mechanisms.sparse.stability_histogram import StabilityHistogram
+from synthdp.mechanisms.sparse.weights import SparseWeights
 from synthdp.privacy.accounting import gdp_from_approx
-from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import ApproxDP
-from synthdp.queries.key_counts import SparseCounts
-from synthdp.queries.sparse import UNIT, SparseQuery, sparse_conjunction
+from synthdp.queries.sparse.key_counts import SparseCounts
+from synthdp.queries.sparse.supports import UNIT, SparseQuery, sparse_conjunction
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
-from synthdp.tables.frames import FrameSource
 from synthdp.tables.keys import count_keys, overlap
+from synthdp.tables.sources.dataframe import FrameSource
 
 LOSS = ApproxDP(1.0, 1e-6)
 

@@ -15,19 +15,19 @@ import numpy as np
 from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers, show_errors, show_values, with_intervals
 from synthdp.answers.bootstrap import Bootstrap, draw_leaves
 from synthdp.answers.direct import Direct
+from synthdp.answers.expressions import Comparison, Node, columns_of, comparisons_of, truth, units_where
 from synthdp.answers.grouping import Grouping, groups_of, leaf_means, numbers_of
 from synthdp.answers.points import averages, points_in, unit_points, values_at
 from synthdp.answers.quantiles import quantile_intervals
+from synthdp.answers.questions import Count, Marginal, Mean, Quantile, Question, Smooth
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.queries.expressions import Comparison, Node, columns_of, comparisons_of, truth, units_where
-from synthdp.queries.questions import Count, Marginal, Mean, Quantile, Question, Smooth
 from synthdp.randomness import Generator, generator
-from synthdp.sampling import SyntheticModel
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Boolean, Column, Continuous, Identifier, Integer, Ordinal
 
 MOST_CELLS = 1_000_000

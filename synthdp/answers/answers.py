@@ -13,7 +13,7 @@ from synthdp.answers.grouping import show_number
 from synthdp.arrays import FloatArray
 from synthdp.domain.grid import labels_of
 from synthdp.schema.columns import Column, Datetime, Duration, Ordinal
-from synthdp.tables.dataframe import dataframe
+from synthdp.tables.results import dataframe
 
 MEASURED, MODEL = "measured", "model"
 

@@ -18,16 +18,16 @@ from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping
 from synthdp.answers.misfit import Misfit
 from synthdp.arrays import BoolArray, Codes, FloatArray, IntArray
-from synthdp.distribution.clique_tables import Clique, NoisyTable, cell_index, contingency
+from synthdp.distribution.contingency import Clique, NoisyTable, cell_index, contingency
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.graphical import Graphical
+from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.consistency import make_consistent, pooled_total
-from synthdp.fit.max_entropy import MaxEntropy
-from synthdp.fit.proportional_step import rake
+from synthdp.fit.graphical.consistency import make_consistent, pooled_total
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.proportional_step import rake
 from synthdp.randomness import Generator, generator
-from synthdp.sampling import SyntheticModel
+from synthdp.sampling.synthetic_model import SyntheticModel
 
 REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""

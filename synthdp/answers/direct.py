@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import FloatArray
-from synthdp.distribution.clique_tables import Clique, NoisyTable, table_shape, table_size
+from synthdp.distribution.contingency import Clique, NoisyTable, table_shape, table_size
 from synthdp.domain.axis import Axis
-from synthdp.fit.consistency import Effects, pooled_effects
+from synthdp.fit.graphical.consistency import Effects, pooled_effects
 from synthdp.measurements import Measurements
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.total import Total
-from synthdp.sampling import SyntheticModel
+from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3
 """Stands for no noise in a number of rows that is public, where a positive stddev is needed."""

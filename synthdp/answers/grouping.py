@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from synthdp.answers.expressions import unit_values
+from synthdp.answers.questions import Bins
 from synthdp.arrays import AnyArray, FloatArray, IntArray, frozen
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import grid_of, has_labels, labels_of
 from synthdp.domain.refinement import Refinement
-from synthdp.queries.expressions import unit_values
-from synthdp.queries.questions import Bins
 from synthdp.schema.columns import Boolean, Column, Continuous, Datetime, Duration, Integer
 
 MISSING = None

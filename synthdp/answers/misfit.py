@@ -14,12 +14,12 @@ import numpy as np
 
 from synthdp.answers.direct import Direct
 from synthdp.arrays import Codes, FloatArray, IntArray
-from synthdp.distribution.clique_tables import Clique
+from synthdp.distribution.contingency import Clique
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
-from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.randomness import Generator
-from synthdp.sampling import SyntheticModel
+from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
 """Random functions of a column; a relation is a sum of so many products."""

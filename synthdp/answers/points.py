@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.answers.expressions import unit_values
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
-from synthdp.queries.expressions import unit_values
-from synthdp.queries.gaussian_kernels import GaussianKernels
+from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Column, Datetime, Duration
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from synthdp.answers.answers import NORMAL
 from synthdp.answers.direct import Leaves
+from synthdp.answers.expressions import unit_values
 from synthdp.answers.grouping import leaf_means
 from synthdp.arrays import BoolArray, FloatArray
 from synthdp.domain.axis import Axis
-from synthdp.queries.expressions import unit_values
 
 
 def quantile_intervals(leaves: Leaves, axis: Axis, shares: FloatArray, inside: BoolArray) -> tuple[FloatArray, ...]:

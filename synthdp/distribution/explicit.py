@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, FloatArray, Table, Weights, frozen
-from synthdp.distribution.clique_tables import (
+from synthdp.distribution.contingency import (
     Clique,
     Shape,
     cell_index,

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from synthdp.arrays import FloatArray
-from synthdp.distribution.clique_tables import (
+from synthdp.distribution.contingency import (
     Clique,
     Shape,
     check_clique,

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from synthdp.arrays import BoolArray, Codes, FloatArray, Table
-from synthdp.distribution.clique_tables import Clique, Shape
+from synthdp.distribution.contingency import Clique, Shape
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 

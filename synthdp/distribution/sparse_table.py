@@ -12,7 +12,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.errors import MechanismFailure, ParameterError
-from synthdp.queries.sparse import Support
+from synthdp.queries.sparse.supports import Support
 
 STEPS = 200
 """Halvings that end the search for an exponential tilt; doubles need fewer."""

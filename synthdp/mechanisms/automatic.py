@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
-from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
-from synthdp.mechanisms.one_ways import OneWayTree
-from synthdp.mechanisms.protocol import Release
-from synthdp.mechanisms.purse import Purse
-from synthdp.mechanisms.smooth_synthesis import SmoothSynthesis
+from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.budget import Purse
+from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
 from synthdp.mechanisms.workload import Workload
-from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.calibration import gaussian_account
-from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import ProgressCallback, silent
 from synthdp.queries.total import Total
 from synthdp.randomness import RandomState
-from synthdp.sampling import SyntheticModel
+from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Continuous, Integer
 from synthdp.schema.schema import Schema
 

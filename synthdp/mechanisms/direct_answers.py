@@ -9,16 +9,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from synthdp.arrays import Answers, FloatArray, IntArray
+from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.protocol import Release
-from synthdp.privacy.adjacency import Adjacency
-from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.stack import Stack
 from synthdp.randomness import RandomState
+from synthdp.release import Release
 
 AIMS = ("mean", "max")
 

@@ -18,32 +18,32 @@ import numpy as np
 import scipy.sparse as sparse
 
 from synthdp.arrays import BoolArray, Codes, FloatArray
-from synthdp.distribution.clique_tables import Clique
+from synthdp.curator.curator import Curator
+from synthdp.distribution.contingency import Clique
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.graphical import Graphical
 from synthdp.distribution.junction_tree import junction_tree
+from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
-from synthdp.fit.problem import FitProblem
-from synthdp.fit.registry import solver_named
+from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.registry import solver_named
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.coarsening import coarsen
-from synthdp.mechanisms.one_ways import OneWay, OneWayTree
-from synthdp.mechanisms.protocol import Release
-from synthdp.mechanisms.purse import Purse
-from synthdp.mechanisms.structural import pinned_leaves, structural_zeros
+from synthdp.mechanisms.adaptive.coarsening import coarsen
+from synthdp.mechanisms.adaptive.one_ways import OneWay, OneWayTree
+from synthdp.mechanisms.adaptive.structural_zeros import pinned_leaves, structural_zeros
+from synthdp.mechanisms.budget import Purse
 from synthdp.mechanisms.workload import Workload, workload_of
-from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.smooth.trigonometric import TensorBasis, mixed_terms
 from synthdp.queries.total import Total
-from synthdp.queries.trigonometric import TensorBasis, mixed_terms
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.sampling import SyntheticModel
+from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
 TOTAL_SHARE = 0.01

@@ -1,107 +1,15 @@
-"""What every mechanism is, and what it leaves behind: a release that can be sampled, asked, saved and shown."""
+"""What every mechanism is: settings with a cost, and one method that asks the curator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from html import escape
-from os import PathLike
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from synthdp.answers.answer import answer
-from synthdp.errors import ParameterError
-from synthdp.measurements import Measurements
-from synthdp.privacy.curator import Curator
-from synthdp.privacy.loss import PrivacyLoss, Spend
-from synthdp.privacy.receipt import Receipt
+from synthdp.curator.curator import Curator
+from synthdp.privacy.loss import Spend
 from synthdp.randomness import RandomState
-from synthdp.sampling import SyntheticModel
+from synthdp.release import Release
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Release(Generic[OutputT_co]):
-    """What left the room, and what was made of it: safe to publish as a whole.
-
-    Costs nothing to use: everything here is post-processing of noisy answers.
-
-    Parameters
-    ----------
-    mechanism
-        Name of the mechanism.
-    output
-        What it made: a model to sample, a summary to ask.
-    loss
-        What it cost, fixed before any row was read.
-    receipt
-        The account, step by step.
-    measurements
-        The noisy answers it was made of.
-    """
-
-    mechanism: str
-    output: OutputT_co
-    loss: PrivacyLoss
-    receipt: Receipt
-    measurements: tuple[Measurements, ...] = field(default=(), repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.mechanism}: {self.output!r}\n{self.receipt}"
-
-    def _repr_html_(self) -> str:
-        """Return the release for a notebook: what it is, and its receipt, folded."""
-        head = f"<b>{escape(self.mechanism)}</b> <code>{escape(repr(self.output))}</code>"
-        return f"<div>{head}{self.receipt._repr_html_()}</div>"
-
-    def sample(self, rows: int | None = None, **options: Any) -> Any:
-        """Draw synthetic rows from the output, as often as wanted.
-
-        Costs nothing: post-processing.
-
-        Raises
-        ------
-        ParameterError
-            If the output is no table.
-        """
-        return self._method("sample")(rows, **options)
-
-    def sample_to(self, path: str | PathLike[str], **options: Any) -> None:
-        """Draw synthetic rows into a file, in bounded memory; see `SyntheticModel.sample_to`.
-
-        Costs nothing: post-processing.
-
-        Raises
-        ------
-        ParameterError
-            If the output is no table.
-        """
-        self._method("sample_to")(path, **options)
-
-    def answer(self, query: Any, **options: Any) -> Any:
-        """Answer a query from the output: a summary by its own rules, a synthetic model as `synthdp.answers` does.
-
-        Costs nothing: post-processing.
-
-        Parameters
-        ----------
-        query
-            For a synthetic model, what `marginal`, `count`, `mean`, `quantile` or `smooth` make; the answer is then a
-            DataFrame with standard errors and 95 % intervals.
-
-        Raises
-        ------
-        ParameterError
-            If the output answers no such queries.
-        """
-        if isinstance(self.output, SyntheticModel):
-            return answer(self.output, self.measurements, query)
-        return self._method("answer")(query, **options)
-
-    def _method(self, name: str) -> Any:
-        method = getattr(self.output, name, None)
-        if method is None:
-            raise ParameterError(f"a release by {self.mechanism} has no {name}()")
-        return method
 
 
 class Mechanism(Protocol[OutputT_co]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from synthdp.distribution.clique_tables import Clique
+from synthdp.distribution.contingency import Clique
 from synthdp.errors import ParameterError
 
 TARGET_WEIGHT = 3.0

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from scipy.special import erfcx, ndtr, ndtri
 
 from synthdp.errors import ParameterError
-from synthdp.privacy.boundary import last_holding
+from synthdp.privacy.bisection import last_holding
 
 SMALLEST_PLD_DELTA = 1e-10
 """Below it the rounding of the fast Fourier transform inside dp-accounting is not small against δ."""

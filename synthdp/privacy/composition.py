@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from synthdp.errors import ParameterError
 from synthdp.privacy import accounting
-from synthdp.privacy.boundary import last_holding
+from synthdp.privacy.bisection import last_holding
 
 LATTICE = 1024
 """Lattice steps to one unit of sensitivity in `pld`; the discrete Laplace law is then the continuous one to 1e-6."""

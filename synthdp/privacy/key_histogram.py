@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from synthdp.errors import ParameterError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise
-from synthdp.privacy.adjacency import Adjacency
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss
+from synthdp.privacy.neighbors import Adjacency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

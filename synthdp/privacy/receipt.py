@@ -8,8 +8,8 @@ from html import escape
 from itertools import chain, repeat
 from typing import Any
 
-from synthdp.privacy.adjacency import Adjacency, Neighbors
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, combined, from_document, to_document
+from synthdp.privacy.neighbors import Adjacency, Neighbors
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
 

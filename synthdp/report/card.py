@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.protocol import Release
-from synthdp.privacy.adjacency import Neighbors
 from synthdp.privacy.loss import ApproxDP, PureDP
+from synthdp.privacy.neighbors import Neighbors
 from synthdp.privacy.receipt import Receipt
+from synthdp.release import Release
 
 STANDARD = "NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees (2025)"
 

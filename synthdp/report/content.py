@@ -15,13 +15,13 @@ import numpy as np
 from synthdp.answers.answer import Asker
 from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import Direct
+from synthdp.answers.questions import marginal, quantile
 from synthdp.arrays import Codes, FloatArray
-from synthdp.distribution.clique_tables import Clique, contingency, table_size
+from synthdp.distribution.contingency import Clique, contingency, table_size
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.measurements import Measurements
-from synthdp.queries.questions import marginal, quantile
 from synthdp.randomness import Generator, generator
-from synthdp.sampling import SyntheticModel
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Identifier, Integer
 
 BINS = 32

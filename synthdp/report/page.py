@@ -8,12 +8,12 @@ from importlib import resources
 from typing import Any
 
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.protocol import Release
 from synthdp.privacy.loss import combined
+from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.content import ColumnView, ErrorView, associations, column_views, expected_errors
 from synthdp.report.svg import bars, heat_map, histogram, scale_legend
-from synthdp.sampling import SyntheticModel
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.constraints import Constraint, Forbidden, Implies, LessEqual
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -22,9 +22,9 @@ from sklearn.utils.validation import (
 )
 
 from synthdp.errors import DataError
-from synthdp.tables.frames import frame_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources import is_spark
+from synthdp.tables.sources.dataframe import frame_of
+from synthdp.tables.sources.resolve import is_spark
 
 DEFAULT_LABEL = "target"
 

@@ -16,9 +16,9 @@ from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError, FormatError
 from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer, is_complete
 from synthdp.schema.schema import Schema
-from synthdp.tables.frames import FrameSource
-from synthdp.tables.library import library_named
+from synthdp.tables.columns.library import library_named
 from synthdp.tables.source import Source
+from synthdp.tables.sources.dataframe import FrameSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from synthdp.errors import SchemaError
 from synthdp.schema.schema import Schema
-from synthdp.tables.frames import FrameSource
 from synthdp.tables.source import Source
+from synthdp.tables.sources.dataframe import FrameSource
 
 
 def without_nulls(schema: Schema) -> Schema:

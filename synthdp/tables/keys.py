@@ -9,9 +9,9 @@ import numpy as np
 
 from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
 from synthdp.errors import DataError, ParameterError
-from synthdp.queries.record_keys import BETWEEN, MISSING, key_of, part_of
-from synthdp.queries.sparse import KeyList
-from synthdp.tables.frames import FrameSource
+from synthdp.queries.sparse.record_keys import BETWEEN, MISSING, key_of, part_of
+from synthdp.queries.sparse.supports import KeyList
+from synthdp.tables.sources.dataframe import FrameSource
 
 
 def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:

@@ -23,8 +23,8 @@ from synthdp import ApproxDP, Curator, Integer, Schema, SyntheticRelease, load
 from synthdp.audit import _sums, matched_score
 from synthdp.domain.discretize import domain_of
 from synthdp.queries.products import ClippedProducts
-from synthdp.queries.record_keys import key_of
-from synthdp.queries.sparse import KeyList
+from synthdp.queries.sparse.record_keys import key_of
+from synthdp.queries.sparse.supports import KeyList
 from synthdp.queries.subset import Subset
 
 Row = Mapping[str, Any]

@@ -141,7 +141,7 @@ Also, each in its own test:
 |---|---|---|---|
 | between reserve and commit (the ledger alone) | killed | recorded | `tests/privacy/test_room.py` |
 | while reading | the source raises | recorded, no release | `tests/privacy/test_room.py` |
-| while reading | the disk for encoded rows is full | one sentence | `tests/unit/privacy/test_store.py` |
+| while reading | the disk for encoded rows is full | one sentence | `tests/unit/curator/test_spill.py` |
 
 What is not covered:
 

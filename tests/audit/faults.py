@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 from synthdp import Categorical, Integer, Ledger, Schema, SyntheticRelease
+from synthdp.curator.curator import Curator
+from synthdp.curator.private_table import Room
 from synthdp.errors import SynthDPError
 from synthdp.privacy import noise
-from synthdp.privacy.curator import Curator
-from synthdp.privacy.room import Room
 
 SCHEMA = Schema({"age": Integer(0, 9), "city": Categorical(["a", "b"])})
 

@@ -69,7 +69,7 @@ MUTATIONS = (
     Mutation(
         "half the scale of a selection",
         "R7",
-        "privacy/curator.py",
+        "curator/curator.py",
         "epsilon=_pure_epsilon(loss), monotonic=False)",
         "epsilon=_pure_epsilon(loss), monotonic=True)",
         ("tests/privacy/test_net_law.py::test_the_mechanism_hands_over_these_scores_with_this_scale",),
@@ -77,23 +77,23 @@ MUTATIONS = (
     Mutation(
         "half the noise of the sparse vector",
         "R7",
-        "privacy/sparse_vector.py",
+        "curator/sparse_vector.py",
         "noise.laplace_scale(2 * together * norms.l1, epsilon=epsilon - level)",
         "noise.laplace_scale(together * norms.l1, epsilon=epsilon - level)",
-        ("tests/unit/privacy/test_sparse_vector.py::test_the_parts_of_a_plan_cost_no_more_than_the_whole",),
+        ("tests/unit/curator/test_sparse_vector.py::test_the_parts_of_a_plan_cost_no_more_than_the_whole",),
     ),
     Mutation(
         "the sparse vector raises alarms for ever",
         "R8",
-        "privacy/sparse_vector.py",
+        "curator/sparse_vector.py",
         "        self.alarms += 1\n",
         "",
-        ("tests/unit/privacy/test_sparse_vector.py::test_no_more_alarms_are_raised_than_were_paid_for",),
+        ("tests/unit/curator/test_sparse_vector.py::test_no_more_alarms_are_raised_than_were_paid_for",),
     ),
     Mutation(
         "max_rows_per_unit forgotten in the sensitivity",
         "R11",
-        "privacy/adjacency.py",
+        "privacy/neighbors.py",
         "else bounds.swap\n        return one.times(self.rows)",
         "else bounds.swap\n        return one",
         ("tests/privacy/test_attacks.py::test_the_noise_grows_with_the_rows_of_a_unit",),
@@ -101,23 +101,23 @@ MUTATIONS = (
     Mutation(
         "a unit's rows are not limited",
         "R11",
-        "privacy/contribution.py",
+        "curator/contribution.py",
         "kept[order] = _place_in_run(np.diff(owner[order]) != 0) < rows",
         "kept[order] = _place_in_run(np.diff(owner[order]) != 0) >= 0",
-        ("tests/unit/privacy/test_contribution.py::test_removing_a_unit_changes_at_most_so_many_rows",),
+        ("tests/unit/curator/test_contribution.py::test_removing_a_unit_changes_at_most_so_many_rows",),
     ),
     Mutation(
         "the rows of a unit are counted anew in every block",
         "R11",
-        "privacy/contribution.py",
+        "curator/contribution.py",
         "        seen[identity] = seen.get(identity, 0) + int(count)\n",
         "        seen[identity] = 0\n",
-        ("tests/unit/privacy/test_contribution.py::test_the_first_rows_of_a_unit_depend_on_no_other_unit",),
+        ("tests/unit/curator/test_contribution.py::test_the_first_rows_of_a_unit_depend_on_no_other_unit",),
     ),
     Mutation(
         "replacing a row is charged like adding one",
         "R12",
-        "privacy/adjacency.py",
+        "privacy/neighbors.py",
         "one = bounds.one if self.neighbors is Neighbors.ADD_REMOVE else bounds.swap",
         "one = bounds.one",
         ("tests/privacy/test_room.py::test_replacing_a_row_costs_twice_the_noise_of_adding_one",),
@@ -133,10 +133,10 @@ MUTATIONS = (
     Mutation(
         "levels are read from the data",
         "R1",
-        "privacy/discovery.py",
+        "curator/discovery.py",
         "return noise.laplace_threshold(counts, scale=plan.scale, threshold=plan.threshold)",
         "return dict(counts)",
-        ("tests/unit/privacy/test_discovery.py::test_a_value_of_one_row_is_never_a_level",),
+        ("tests/unit/curator/test_discovery.py::test_a_value_of_one_row_is_never_a_level",),
     ),
     Mutation(
         "the threshold of a stability histogram is too low",
@@ -159,7 +159,7 @@ MUTATIONS = (
     Mutation(
         "the exact number of rows is used",
         "R3",
-        "mechanisms/smooth_domain.py",
+        "mechanisms/smooth/domain.py",
         "    if account.adjacency.rows_are_public:\n",
         "    if True:\n        return RowCount(float(max(1, account._room.rows())), 0.0, ())\n    if False:\n",
         ("tests/privacy/test_mechanism_traces.py::test_neighbours_give_the_same_trace_and_the_same_release",),
@@ -167,7 +167,7 @@ MUTATIONS = (
     Mutation(
         "the number of rows is given to whoever asks",
         "R3",
-        "privacy/curator.py",
+        "curator/curator.py",
         "        if not self.adjacency.rows_are_public:\n            raise PrivacyError(",
         "        if False:\n            raise PrivacyError(",
         ("tests/privacy/test_room.py::test_the_number_of_rows_is_private_under_add_remove_only",),
@@ -188,7 +188,7 @@ MUTATIONS = (
     Mutation(
         "noise is drawn twice and the nearer kept",
         "R8",
-        "privacy/curator.py",
+        "curator/curator.py",
         "            return noise.discrete_laplace(values, scale=scale)\n",
         "            drawn = [noise.discrete_laplace(values, scale=scale) for _ in range(2)]\n"
         "            return min(drawn, key=lambda one: int(np.abs(one - values).sum()))\n",
@@ -205,7 +205,7 @@ MUTATIONS = (
     Mutation(
         "a product that wraps is noised",
         "R5",
-        "privacy/curator.py",
+        "curator/curator.py",
         "np.clip(exact, -most, most) * resolution",
         "exact * resolution",
         ("tests/privacy/test_attacks.py::test_sums_too_large_for_the_lattice_are_clipped_and_never_wrap",),
@@ -213,7 +213,7 @@ MUTATIONS = (
     Mutation(
         "equal moments of several zones are one level",
         "R5",
-        "tables/values.py",
+        "tables/columns/parse.py",
         'return type(value), value, shown(value) if isinstance(value, (dt.datetime, dt.time)) else ""',
         'return type(value), value, ""',
         ("tests/privacy/test_one_row_moves_one_row.py::test_one_row_changes_one_record_key_by_one",),
@@ -221,7 +221,7 @@ MUTATIONS = (
     Mutation(
         "the ledger is not charged",
         "R13",
-        "privacy/curator.py",
+        "curator/curator.py",
         "            entry = self._charge(item.loss, what=item.step)\n",
         "            self._account.charge(item.loss)\n            entry = None\n",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
@@ -229,7 +229,7 @@ MUTATIONS = (
     Mutation(
         "the ledger is charged after reading",
         "R13",
-        "privacy/curator.py",
+        "curator/curator.py",
         "            entry = self._charge(item.loss, what=item.step)\n"
         "            self._room.items.append(item)\n            result = answer()\n",
         "            result = answer()\n            entry = self._charge(item.loss, what=item.step)\n"
@@ -239,7 +239,7 @@ MUTATIONS = (
     Mutation(
         "an account is opened for nothing",
         "R13",
-        "privacy/curator.py",
+        "curator/curator.py",
         '        entry = self._charge(loss, what="account")\n',
         "        entry = None\n",
         ("tests/contracts/test_mechanisms.py::test_the_cost_is_known_first_and_is_what_curator_and_ledger_lost",),
@@ -247,7 +247,7 @@ MUTATIONS = (
     Mutation(
         "a budget that is used up goes on",
         "R19",
-        "privacy/account.py",
+        "privacy/budget.py",
         "if sum(part[i] for part in self.spent) + cost[i] > whole[i] * (1 + ROUNDING):",
         "if False:",
         ("tests/privacy/test_room.py::test_a_spend_takes_exactly_what_it_says_and_no_more_is_given",),
@@ -255,7 +255,7 @@ MUTATIONS = (
     Mutation(
         "a cap is not looked at",
         "R13",
-        "privacy/ledger.py",
+        "curator/ledger.py",
         "            if spent + asked[i] > whole * (1 + ROUNDING):",
         "            if spent > whole * (1 + ROUNDING):",
         ("tests/privacy/test_room.py::test_eight_processes_race_for_a_cap_of_three",),
@@ -263,7 +263,7 @@ MUTATIONS = (
     Mutation(
         "a spend counts only when it is committed",
         "R13",
-        "privacy/ledger.py",
+        "curator/ledger.py",
         '"SELECT loss FROM spends WHERE dataset = ?"',
         "\"SELECT loss FROM spends WHERE state = 'committed' AND dataset = ?\"",
         ("tests/privacy/test_room.py::test_a_process_killed_between_reserve_and_commit_has_spent",),
@@ -279,7 +279,7 @@ MUTATIONS = (
     Mutation(
         "a closed curator reads on",
         "R20",
-        "privacy/room.py",
+        "curator/private_table.py",
         "        self.source, self._keys = None, {}\n",
         "",
         ("tests/privacy/test_room.py::test_a_closed_curator_reads_no_more",),
@@ -287,7 +287,7 @@ MUTATIONS = (
     Mutation(
         "a curator can be pickled",
         "R15",
-        "privacy/curator.py",
+        "curator/curator.py",
         '        raise PrivacyError("a curator holds private rows and cannot be pickled or copied")',
         '        return "Curator"',
         ("tests/privacy/test_room.py::test_a_curator_can_be_neither_pickled_nor_copied",),
@@ -295,7 +295,7 @@ MUTATIONS = (
     Mutation(
         "the estimator keeps its table",
         "R15",
-        "release.py",
+        "estimators/synthetic_release.py",
         "        self.schema_ = release.output.schema\n",
         "        self.schema_ = release.output.schema\n        self._table = X\n",
         ("tests/privacy/test_attacks.py::test_the_pickle_of_an_estimator_does_not_grow_with_its_table",),
@@ -303,15 +303,15 @@ MUTATIONS = (
     Mutation(
         "record keys count all rows of a unit",
         "R11",
-        "privacy/room.py",
+        "curator/private_table.py",
         "                    raw = {name: rows_of(raw[name], kept) for name in columns}\n",
         "                    raw = {name: raw[name] for name in columns}\n",
-        ("tests/unit/privacy/test_store.py::test_record_keys_count_at_most_so_many_rows_of_a_unit",),
+        ("tests/unit/curator/test_spill.py::test_record_keys_count_at_most_so_many_rows_of_a_unit",),
     ),
     Mutation(
         "a selection is charged after it was made",
         "R13",
-        "privacy/curator.py",
+        "curator/curator.py",
         "        return int(self._spend(item, lambda: choose(self._room.exact(scores), scale=scale)))\n",
         "        found = int(choose(self._room.exact(scores), scale=scale))\n"
         "        return self._spend(item, lambda: found)\n",
@@ -320,10 +320,10 @@ MUTATIONS = (
     Mutation(
         "a comparison with the real table is not stamped",
         "R14",
-        "evaluate.py",
+        "nonprivate/evaluate.py",
         '        lines = [self.warning, ""]\n',
         '        lines = [""]\n',
-        ("tests/unit/test_evaluate.py::test_everything_it_gives_is_stamped",),
+        ("tests/unit/nonprivate/test_evaluate.py::test_everything_it_gives_is_stamped",),
     ),
     Mutation(
         "the arrays of a release may hold pickles",
@@ -344,7 +344,7 @@ MUTATIONS = (
     Mutation(
         "what was declared is not said",
         "R21",
-        "release.py",
+        "estimators/synthetic_release.py",
         "    if given:\n",
         "    if False:\n",
         ("tests/audit/test_requirements.py::test_what_was_declared_stands_in_the_receipt",),
@@ -352,7 +352,7 @@ MUTATIONS = (
     Mutation(
         "a large epsilon is not warned of",
         "R23",
-        "release.py",
+        "estimators/synthetic_release.py",
         "        if self.epsilon > LARGE_EPSILON:\n",
         "        if False:\n",
         ("tests/e2e/test_doors.py::test_a_huge_epsilon_warns_and_goes_on",),
@@ -360,25 +360,25 @@ MUTATIONS = (
     Mutation(
         "formulas in a CSV file are not escaped",
         "R25",
-        "tables/csv.py",
+        "tables/sources/csv.py",
         "and _FORMULA.match(cell) else cell",
         "and not cell else cell",
-        ("tests/unit/tables/test_csv.py::test_no_text_starts_as_a_formula_once_escaped",),
+        ("tests/unit/tables/sources/test_csv.py::test_no_text_starts_as_a_formula_once_escaped",),
     ),
     Mutation(
         "threads that share a curator spend at the same time",
         "R13",
-        "privacy/curator.py",
+        "curator/curator.py",
         "        with self._lock:\n            if isinstance(self.budget, GaussianDP):",
         "        if True:\n            if isinstance(self.budget, GaussianDP):",
         (
-            "tests/unit/privacy/test_curator_threads.py::test_threads_that_measure_at_once_are_answered_until_the_budget_is_spent",
+            "tests/unit/curator/test_threads.py::test_threads_that_measure_at_once_are_answered_until_the_budget_is_spent",
         ),
     ),
     Mutation(
         "an error names the table's own columns",
         "R9",
-        "privacy/room.py",
+        "curator/private_table.py",
         "the schema has: {', '.join(schema)}",
         "the table has: {', '.join(source.names)}",
         ("tests/privacy/test_attacks.py::test_a_file_without_a_header_is_refused_without_a_value",),

@@ -29,7 +29,7 @@ from synthdp.audit import (
     neighbouring_tables,
     score_bound,
 )
-from synthdp.cli_audit import audit as command
+from synthdp.cli.audit import audit as command
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy import noise

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from synthdp import ApproxDP, Ledger, SyntheticRelease, load
+from synthdp.curator import ledger as ledger_module
 from synthdp.errors import BudgetExceededError, DataError, LedgerError
-from synthdp.privacy import ledger as ledger_module
 
 CHILD = Path(__file__).with_name("faults.py")
 LOSS = ApproxDP(1.0, 1e-9)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from synthdp.fit.problem import FitProblem
+from synthdp.fit.explicit.problem import FitProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from query_cases import STATISTICS, cells_of
 
-from synthdp.privacy.adjacency import Adjacency
+from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import LinearQueries, Norms, Statistic, check_overflow, real_answers
 
 FAMILIES = {name: make() for name, make in STATISTICS.items()}

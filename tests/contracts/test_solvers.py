@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 from contracts.fit_problems import KNOWN_PROBLEMS, KnownProblem
 
-from synthdp.fit.column_generation import ColumnGeneration, GridProblem
-from synthdp.fit.l1_highs import L1Highs
-from synthdp.fit.multiplicative_weights import MultiplicativeWeights
-from synthdp.fit.pricing import Enumeration
-from synthdp.fit.problem import FitProblem, ProblemSize
-from synthdp.fit.product_basis import ProductBasis
-from synthdp.fit.protocol import FitResult, FitStatus, Solver
-from synthdp.fit.registry import Auto
+from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
+from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
+from synthdp.fit.explicit.pricing import Enumeration
+from synthdp.fit.explicit.problem import FitProblem, ProblemSize
+from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.fit.explicit.registry import Auto
+from synthdp.fit.explicit.solver import FitResult, FitStatus, Solver
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ from synthdp.schema.columns import (
 )
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
-from synthdp.tables.frames import FrameSource
+from synthdp.tables.sources.dataframe import FrameSource
 
 PARIS = "Europe/Paris"
 

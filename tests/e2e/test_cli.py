@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from synthdp import ApproxDP, Categorical, Continuous, Integer, Ledger, Schema
-from synthdp.cli import main
+from synthdp.cli.main import main
 from synthdp.data import adult, adult_schema
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def synthdp(*arguments: str | Path, cwd: Path) -> Result:
 
 def synthdp_process(*arguments: str | Path, cwd: Path) -> Result:
     """Run the command line as a process of its own."""
-    command = [sys.executable, "-m", "synthdp.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "synthdp.cli.main", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=environment)
     return Result(done.returncode, done.stdout, done.stderr)

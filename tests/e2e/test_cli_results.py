@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from markdown_pages import numberless
 
 import synthdp as sd
-from synthdp.cli import main
+from synthdp.cli.main import main
 from synthdp.data import adult, adult_schema
 
 ROOT = Path(__file__).parents[2]

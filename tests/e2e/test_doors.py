@@ -25,8 +25,8 @@ from synthdp.errors import (
     SolverUnavailableError,
     SynthDPError,
 )
-from synthdp.tables.csv import CsvSource
-from synthdp.tables.parquet import ParquetSource
+from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.sources.parquet import ParquetSource
 
 CANARY = "canary-4711"
 COLUMNS = {"x0": sd.Integer(0, 99), "x1": sd.Categorical(["a", "b"], nullable=True), "x2": sd.Continuous(0, 1)}

@@ -24,15 +24,15 @@ from click.testing import CliRunner
 from no_noise import without_noise
 
 from synthdp import ApproxDP, Boolean, Categorical, Curator, Integer, Ledger, Schema, SyntheticRelease
-from synthdp.cli import main
+from synthdp.cli.main import main
+from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import BudgetExceededError, DataError, FormatError, LedgerError, SynthDPError
-from synthdp.privacy import room as room_module, store as store_module
 from synthdp.queries.marginals import one_ways
-from synthdp.tables import files
-from synthdp.tables.csv import CsvSource
-from synthdp.tables.duckdb import DuckDBSource
-from synthdp.tables.parquet import ParquetSource
+from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.sources.duckdb import DuckDBSource
+from synthdp.tables.sources.parquet import ParquetSource
+from synthdp.tables.sources import files
 
 CANARY = "canary-4711"
 SCHEMA = Schema({"age": Integer(0, 99), "city": Categorical(["a", "b"], nullable=True), "rich": Boolean()})

@@ -16,12 +16,12 @@ COUNT = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[2]), int(sys.argv[2])))
 from synthdp.domain.discretize import domain_of
-from synthdp.privacy.adjacency import Adjacency
-from synthdp.privacy.room import Room
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.curator.private_table import Room
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.tables.parquet import ParquetSource
+from synthdp.tables.sources.parquet import ParquetSource
 source = ParquetSource(sys.argv[1])
 schema = Schema({name: Continuous(0, 1) for name in source.names})
 domain = domain_of(schema, bins=10)

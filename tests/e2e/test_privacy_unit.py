@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from no_noise import without_noise
 
 from synthdp import ApproxDP, Categorical, Curator, Identifier, Integer, Ledger, Schema, SyntheticRelease
-from synthdp.cli import main
+from synthdp.cli.main import main
 from synthdp.errors import ParameterError, SchemaError
-from synthdp.tables.csv import CsvSource
-from synthdp.tables.duckdb import DuckDBSource
-from synthdp.tables.parquet import ParquetSource
+from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.sources.duckdb import DuckDBSource
+from synthdp.tables.sources.parquet import ParquetSource
 
 CANARY = "canary-4711"
 SCHEMA = Schema({"age": Integer(0, 90), "city": Categorical(["a", "b"])})
@@ -75,8 +75,8 @@ def test_removing_ten_thousand_rows_of_one_person_moves_exact_sums_by_at_most_k_
     door: str, mechanism: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_noise(monkeypatch)
-    monkeypatch.setattr("synthdp.tables.csv.BLOCK_ROWS", 1500)
-    monkeypatch.setattr("synthdp.tables.parquet.BLOCK_ROWS", 1500)
+    monkeypatch.setattr("synthdp.tables.sources.csv.BLOCK_ROWS", 1500)
+    monkeypatch.setattr("synthdp.tables.sources.parquet.BLOCK_ROWS", 1500)
     sums = []
     for table in (visits(), with_a_regular(visits())):
         release = SyntheticRelease(

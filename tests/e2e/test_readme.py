@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from synthdp.cli import main
+from synthdp.cli.main import main
 from synthdp.data import adult
 
 ROOT = Path(__file__).parents[2]

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from synthdp import Categorical, Integer, Schema
-from synthdp.cli import main
+from synthdp.cli.main import main
 from synthdp.data import adult, adult_schema
 from synthdp.errors import SchemaError
-from synthdp.tables.csv import write_csv
+from synthdp.tables.sources.csv import write_csv
 
 ROWS = "age,city,joined\n" + "".join(f"{20 + i % 50},{'ab'[i % 2]},2021-03-{i % 28 + 1:02}\n" for i in range(100))
 BOOK = "name,type,min,max,levels\nage,integer,0,120,\ncity,category,,,a|b\n"

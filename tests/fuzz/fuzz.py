@@ -30,10 +30,10 @@ import pandas as pd
 from click.testing import CliRunner
 
 from synthdp import Boolean, Categorical, Continuous, Datetime, Integer, L1Fit, Schema, SyntheticRelease, load
-from synthdp.cli import main as command
+from synthdp.answers.expressions import parse
+from synthdp.cli.main import main as command
 from synthdp.errors import SynthDPError
-from synthdp.queries.expressions import parse
-from synthdp.tables.csv import CsvSource
+from synthdp.tables.sources.csv import CsvSource
 
 SECONDS = 10
 MEMORY_BYTES = 4 * 2**30

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.curator.curator import Curator
 from synthdp.distribution.product import Product
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.protocol import Release
-from synthdp.privacy.curator import Curator
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.marginals import one_ways
 from synthdp.randomness import RandomState
-from synthdp.sampling import SyntheticModel
+from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Boolean
 from synthdp.tables.format import TableFormat
 

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 
 from synthdp.errors import ParameterError, SolverFailedError
-from synthdp.fit.problem import FitProblem, ProblemSize
-from synthdp.fit.protocol import Cost, FitResult, FitStatus
+from synthdp.fit.explicit.problem import FitProblem, ProblemSize
+from synthdp.fit.explicit.solver import Cost, FitResult, FitStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from contracts.fit_problems import KNOWN_PROBLEMS, KnownProblem
 from guide.least_squares import LeastSquares
 
 from synthdp.errors import ParameterError
-from synthdp.fit.problem import FitProblem, ProblemSize
-from synthdp.fit.protocol import FitStatus
+from synthdp.fit.explicit.problem import FitProblem, ProblemSize
+from synthdp.fit.explicit.solver import FitStatus
 
 over_problems = pytest.mark.parametrize("known", KNOWN_PROBLEMS, ids=lambda known: known.name)
 

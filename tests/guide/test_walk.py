@@ -13,7 +13,7 @@ import pytest
 from markdown_pages import blocks_of, commands_of
 
 import synthdp
-from synthdp.cli import main
+from synthdp.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "contributing"

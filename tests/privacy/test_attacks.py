@@ -34,14 +34,14 @@ from synthdp import (
     SyntheticRelease,
     nonprivate_evaluate,
 )
+from synthdp.curator import curator as curator_module
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import visible_domain
 from synthdp.errors import DataError, SynthDPError
 from synthdp.measurements import NoiseLaw
-from synthdp.privacy import curator as curator_module
 from synthdp.queries.marginals import one_ways
 from synthdp.storage import save
-from synthdp.tables.csv import CsvSource
+from synthdp.tables.sources.csv import CsvSource
 
 CANARY = "canary-4711"
 NUMBER = 7182818284.59
@@ -235,7 +235,7 @@ def test_two_poisoned_rows_give_the_same_words(poison, caplog):
 
 
 def test_a_failure_after_reading_says_nothing_of_the_rows_and_counts_as_spent(tmp_path, monkeypatch):
-    from synthdp.fit.max_entropy import MaxEntropy
+    from synthdp.fit.graphical.max_entropy import MaxEntropy
 
     def fails(*_: object, **__: object) -> None:
         raise MemoryError("the fit ran out of memory")

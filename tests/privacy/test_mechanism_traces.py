@@ -26,7 +26,7 @@ from synthdp import (
     SmoothSummary,
     StabilityHistogram,
 )
-from synthdp.tables import csv, duckdb, parquet
+from synthdp.tables.sources import csv, duckdb, parquet
 
 RELATIONS = ["add_remove", "replace_one"]
 NEIGHBOURS = [
@@ -74,14 +74,14 @@ def as_frame(table: pd.DataFrame, path: Path) -> object:
 
 
 def as_csv(table: pd.DataFrame, path: Path) -> object:
-    from synthdp.tables.csv import CsvSource
+    from synthdp.tables.sources.csv import CsvSource
 
     table.to_csv(path.with_suffix(".csv"), index=False)
     return CsvSource(path.with_suffix(".csv"))
 
 
 def as_parquet(table: pd.DataFrame, path: Path) -> object:
-    from synthdp.tables.parquet import ParquetSource
+    from synthdp.tables.sources.parquet import ParquetSource
 
     as_frame(table, path).to_parquet(path.with_suffix(".parquet"), index=False)
     return ParquetSource(path.with_suffix(".parquet"))

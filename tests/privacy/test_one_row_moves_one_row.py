@@ -25,10 +25,10 @@ from synthdp import (
     Ordinal,
     Schema,
 )
+from synthdp.curator.private_table import Room
 from synthdp.domain.encoder import encode
-from synthdp.privacy.adjacency import Adjacency
-from synthdp.privacy.room import Room
-from synthdp.tables.frames import FrameSource
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.tables.sources.dataframe import FrameSource
 
 BERLIN, TOKYO = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Tokyo")
 NOON = dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC)

@@ -38,9 +38,9 @@ from synthdp.errors import (
 )
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
-from synthdp.queries.key_counts import KeyTotal
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.sparse import KeyList
+from synthdp.queries.sparse.key_counts import KeyTotal
+from synthdp.queries.sparse.supports import KeyList
 
 SCHEMA = Schema({"age": Integer(0, 9), "city": Categorical(["a", "b"])})
 TABLE = pd.DataFrame({"age": [1, 2, 2, 9, 5], "city": ["a", "b", "b", "a", "a"]})
@@ -56,7 +56,7 @@ class Reads:
     """A source that counts how often it is read."""
 
     def __init__(self, table: pd.DataFrame) -> None:
-        from synthdp.tables.frames import FrameSource
+        from synthdp.tables.sources.dataframe import FrameSource
 
         self.inner, self.count = FrameSource(table), 0
 
@@ -292,7 +292,7 @@ def test_noise_is_drawn_once_for_a_spend(monkeypatch: pytest.MonkeyPatch, curato
 
 
 def test_many_queries_of_bounded_entries_take_the_k_norm_noise() -> None:
-    from synthdp.queries.trigonometric import TensorBasis, tensor_terms
+    from synthdp.queries.smooth.trigonometric import TensorBasis, tensor_terms
 
     schema = Schema({"x": Continuous(-1, 1), "y": Continuous(-1, 1)})
     table = pd.DataFrame({"x": [0.1, 0.2], "y": [0.3, -0.4]})

@@ -12,7 +12,7 @@ import pytest
 
 from synthdp import Categorical, Integer, Schema
 from synthdp.data import adult, adult_schema
-from synthdp.nonprivate_measures import marginal_error
+from synthdp.nonprivate.measures import marginal_error
 
 SEEDS = 3
 RNG = np.random.default_rng(11)

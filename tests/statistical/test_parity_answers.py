@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import chi2
 
 from synthdp import ApproxDP, Boolean, Curator, PureDP, Schema
-from synthdp.mechanisms.decision_list_release import DecisionListRelease
-from synthdp.mechanisms.monomial_release import MonomialRelease
-from synthdp.mechanisms.parity_release import ParityRelease
-from synthdp.queries.conjunctions import conjunction
-from synthdp.queries.decision_lists import decision_list_columns, decision_list_schema
+from synthdp.mechanisms.fourier.decision_list_release import DecisionListRelease
+from synthdp.mechanisms.fourier.monomial_release import MonomialRelease
+from synthdp.mechanisms.fourier.parity_release import ParityRelease
+from synthdp.queries.fourier.conjunctions import conjunction
+from synthdp.queries.fourier.decision_lists import decision_list_columns, decision_list_schema
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from synthdp.mechanisms.smooth_summary import SmoothSummary
-from synthdp.privacy.curator import Curator
+from synthdp.curator.curator import Curator
+from synthdp.mechanisms.smooth.summary import SmoothSummary
 from synthdp.privacy.loss import ZCDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema

@@ -12,7 +12,7 @@ import synthdp as sd
 from synthdp.answers.answer import Asker
 from synthdp.answers.bootstrap import draw
 from synthdp.answers.direct import Direct
-from synthdp.distribution.clique_tables import table_size
+from synthdp.distribution.contingency import table_size
 from synthdp.errors import ParameterError
 from synthdp.randomness import generator
 

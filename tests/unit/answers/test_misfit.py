@@ -9,8 +9,8 @@ import pytest
 import synthdp as sd
 from synthdp.answers.direct import Direct
 from synthdp.answers.misfit import Misfit, leaf_mass
-from synthdp.mechanisms.adaptive_marginals import AdaptiveMarginals
-from synthdp.mechanisms.planning import Planner
+from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.randomness import generator
 
 SCHEMA = sd.Schema({

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from joint_tables import all_rows, graphs
 from scipy.optimize import minimize
 
-from synthdp.distribution.clique_tables import (
+from synthdp.distribution.contingency import (
     NoisyTable,
     cell_index,
     check_shape,

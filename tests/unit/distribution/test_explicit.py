@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 from joint_tables import all_rows
 
-from synthdp.distribution.clique_tables import contingency
+from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.errors import ParameterError
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from joint_tables import graphs
 
-from synthdp.distribution.clique_tables import table_size
+from synthdp.distribution.contingency import table_size
 from synthdp.distribution.junction_tree import JunctionTree, SubTable, TreePlanner, junction_tree, tree_cells
 from synthdp.errors import ParameterError
 

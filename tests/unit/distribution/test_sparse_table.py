@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
-from synthdp.mechanisms.sparse_bounds import projection_update_bound, smallest_slots, update_bound
-from synthdp.queries.sparse import UNIT, Support
+from synthdp.mechanisms.sparse.bounds import projection_update_bound, smallest_slots, update_bound
+from synthdp.queries.sparse.supports import UNIT, Support
 
 VALUES = st.lists(st.integers(1, UNIT), min_size=1, max_size=12)
 

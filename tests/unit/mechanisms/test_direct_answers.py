@@ -11,8 +11,8 @@ from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers, best_shares, parts_of
 from synthdp.privacy import accuracy
-from synthdp.privacy.adjacency import Adjacency
-from synthdp.queries.cell_queries import CellQueries
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.stack import Stack
 

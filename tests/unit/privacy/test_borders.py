@@ -15,41 +15,36 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from no_noise import recorded, without_noise
 
+import synthdp.curator
 import synthdp.privacy
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
+from synthdp.curator import curator as curator_module, private_table as room_module
+from synthdp.curator.contribution import _hash, _mix, kept_rows
+from synthdp.curator.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
+from synthdp.curator.private_table import Room
+from synthdp.curator.sparse_vector import plan_watch
+from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels
 from synthdp.errors import BudgetExceededError, ParameterError, PrivacyError
 from synthdp.measurements import Noise, NoiseLaw
-from synthdp.privacy import (
-    accounting,
-    accuracy,
-    composition,
-    curator as curator_module,
-    linf_knorm,
-    noise,
-    room as room_module,
-)
+from synthdp.privacy import accounting, accuracy, composition, linf_knorm, noise
 from synthdp.privacy.accounting import NoiseEvent
-from synthdp.privacy.adjacency import Adjacency, Neighbors
 from synthdp.privacy.calibration import Calibration
-from synthdp.privacy.contribution import _hash, _mix, kept_rows
-from synthdp.privacy.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
 from synthdp.privacy.key_answers import KeyAnswers
 from synthdp.privacy.linf_knorm import SMALLEST_SCALE
-from synthdp.privacy.room import Room
-from synthdp.privacy.sparse_vector import plan_watch
-from synthdp.privacy.store import MEMORY_BYTES, Store
-from synthdp.queries.cell_queries import CellQueries
+from synthdp.privacy.neighbors import Adjacency, Neighbors
+from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Norms
 from synthdp.queries.subset import Subset
 from synthdp.schema.columns import Continuous, Datetime, Duration, Integer
-from synthdp.tables.frames import FrameSource
+from synthdp.tables.sources.dataframe import FrameSource
 
 MODULES = [
-    importlib.import_module(f"synthdp.privacy.{module.name}")
-    for module in pkgutil.iter_modules(synthdp.privacy.__path__)
+    importlib.import_module(f"{package.__name__}.{module.name}")
+    for package in (synthdp.privacy, synthdp.curator)
+    for module in pkgutil.iter_modules(package.__path__)
 ]
 CLASSES = [
     kind
@@ -62,7 +57,7 @@ BARE = [
     for place in (*MODULES, *CLASSES)
     for found in vars(place).values()
 ]
-FUNCTIONS = {f for f in BARE if inspect.isfunction(f) and f.__module__.startswith("synthdp.privacy")}
+FUNCTIONS = {f for f in BARE if inspect.isfunction(f) and f.__module__.startswith(("synthdp.privacy", "synthdp.curator"))}
 SHORT = {"Account", "Adjacency", "Alarm", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered", "Entry",
          "GaussianDP", "PureDP", "Remaining", "Room", "SparseVector", "ZCDP", "_Piece", "_Remaining"}  # fmt: skip
 """Records that may be made by position; all others name their fields."""

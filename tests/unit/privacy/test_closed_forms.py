@@ -9,15 +9,15 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 from mpmath import mpf
 
+from synthdp.curator.discovery import _clear
+from synthdp.curator.sparse_vector import _pure_part, plan_watch
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, accuracy, noise
 from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.calibration import COORDINATES, LARGEST_EPSILON, LATTICE, LEAST_DELTA, calibrate, gaussian_account
-from synthdp.privacy.discovery import _clear
 from synthdp.privacy.key_histogram import HistogramPlan
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
-from synthdp.privacy.sparse_vector import _pure_part, plan_watch
 from synthdp.queries.protocol import Norms
 
 NEAR = 3e-11

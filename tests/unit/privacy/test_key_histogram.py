@@ -9,8 +9,8 @@ from no_noise import without_noise
 
 from synthdp import ApproxDP, Curator, PureDP
 from synthdp.errors import ParameterError
-from synthdp.privacy.adjacency import Adjacency, Neighbors
 from synthdp.privacy.key_histogram import plan_histogram
+from synthdp.privacy.neighbors import Adjacency, Neighbors
 
 REACH = 400
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.errors import BudgetExceededError, ParameterError
-from synthdp.privacy.account import Account
+from synthdp.privacy.budget import Account
 from synthdp.privacy.loss import (
     Remaining,
     combined,

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
-from synthdp.privacy.adjacency import Adjacency, Neighbors
+from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.privacy.receipt import UNTRACKED, Item, Receipt
 
 HALF, WHOLE = PureDP(0.5), PureDP(1.0)

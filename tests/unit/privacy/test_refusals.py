@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Ledger, PureDP, Schema
+from synthdp.curator import curator as curator_module
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, LedgerError, ParameterError, PrivacyError
 from synthdp.measurements import NoiseLaw
-from synthdp.privacy import curator as curator_module
-from synthdp.privacy.account import Account
-from synthdp.privacy.adjacency import Adjacency, Neighbors, neighbors_named
+from synthdp.privacy.budget import Account
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import Remaining
+from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Norms

@@ -19,19 +19,20 @@ from no_noise import without_noise
 
 import synthdp.privacy
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
+from synthdp.curator import ledger as ledger_module
+from synthdp.curator.contribution import _mix
+from synthdp.curator.discovery import _level_counts, _present
+from synthdp.curator.private_table import _slabs
+from synthdp.curator.sparse_vector import Alarm
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
-from synthdp.privacy import accounting, composition, ledger as ledger_module, linf_knorm, noise
+from synthdp.privacy import accounting, composition, linf_knorm, noise
 from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.calibration import calibrate, gaussian_account
-from synthdp.privacy.contribution import _mix
-from synthdp.privacy.discovery import _level_counts, _present
 from synthdp.privacy.loss import components
-from synthdp.privacy.room import _slabs
-from synthdp.privacy.sparse_vector import Alarm
-from synthdp.queries.cell_queries import CellQueries
+from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Norms
 from synthdp.schema.columns import Integer

@@ -10,12 +10,12 @@ from small_worlds import answers, binary_world, labelled_world, largest_change
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import universe, universe_size, visible_domain
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.queries.boosting_scores import BoostingScores
-from synthdp.queries.cell_queries import CellQueries
-from synthdp.queries.characters import CellParities, closure, masks_below, table_of, widths
+from synthdp.queries.explicit import CellQueries
+from synthdp.queries.fourier.characters import CellParities, closure, masks_below, table_of, widths
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.net_scores import NetScores, multiset_count, multisets
-from synthdp.queries.query_distances import QueryDistances
+from synthdp.queries.scores.boosting_scores import BoostingScores
+from synthdp.queries.scores.net_scores import NetScores, multiset_count, multisets
+from synthdp.queries.scores.query_distances import QueryDistances
 from synthdp.queries.subset import Subset
 
 SCHEMA, DOMAIN = labelled_world(3, 2)
@@ -43,7 +43,7 @@ def test_bounds_of_any_cell_queries_are_the_largest_changes(values):
 
 def test_bounds_by_ranges_are_safe(monkeypatch):
     exact = QUERIES.bounds.swap
-    monkeypatch.setattr("synthdp.queries.cell_queries.EXACT_PAIRS", 2)
+    monkeypatch.setattr("synthdp.queries.explicit.EXACT_PAIRS", 2)
     loose = CellQueries(DOMAIN, VALUES, unit=5).bounds.swap
     assert loose.linf == exact.linf
     assert loose.l1 >= exact.l1
@@ -195,7 +195,7 @@ def test_parity_bounds_without_a_transform_are_safe(monkeypatch):
     domain = binary_world(4)[1]
     masks = closure(domain, all_cliques(domain, 2))
     exact = CellParities(domain, masks).bounds.swap
-    monkeypatch.setattr("synthdp.queries.characters.MAX_TABLE_BITS", 2)
+    monkeypatch.setattr("synthdp.queries.fourier.characters.MAX_TABLE_BITS", 2)
     loose = CellParities(domain, masks).bounds.swap
     assert loose.l1 == 2 * len(masks) >= exact.l1
     codes = universe(domain)[[0, 3, 3, 9]]

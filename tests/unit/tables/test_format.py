@@ -25,9 +25,9 @@ from synthdp.schema.columns import (
     Ordinal,
 )
 from synthdp.schema.schema import Schema
-from synthdp.tables.csv import CsvSource
 from synthdp.tables.format import TableFormat
-from synthdp.tables.frames import FrameSource
+from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.sources.dataframe import FrameSource
 
 LIBRARIES = ["pandas", "polars", "polars lazy", "pyarrow", "duckdb"]
 
@@ -172,7 +172,7 @@ def test_a_library_that_does_not_exist_is_refused():
 def test_a_library_that_is_not_installed_is_named_with_a_hint(monkeypatch, library, package, extra):
     form = TableFormat.default(Schema({"a": Integer(0, 1)}), library=library)
     monkeypatch.setitem(sys.modules, package, None)
-    for module in [name for name in sys.modules if name.startswith("synthdp.tables.") and name.endswith("_columns")]:
+    for module in [name for name in sys.modules if name.startswith("synthdp.tables.columns.")]:
         monkeypatch.delitem(sys.modules, module)
     with pytest.raises(FormatError) as refused:
         built(form, Schema({"a": Integer(0, 1)}), {"a": np.arange(2)})

@@ -1,0 +1,388 @@
+"""The command line: `synthdp --help`.  Exit 0, or 2 with one line on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+import synthdp
+from synthdp.cli.audit import audit
+from synthdp.cli.files import check_ending, receipt_text, whole_file
+from synthdp.cli.plan import plan
+from synthdp.cli.results import answer, nonprivate_evaluate, report
+from synthdp.cli.schema import schema
+from synthdp.errors import DataError, ParameterError, SynthDPError
+from synthdp.progress import Progress, ProgressCallback, silent
+
+EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
+DELTA = click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
+SEED = click.option("--seed", type=int, default=None, help="Seed of the sampling; it never reaches noise.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+
+
+class OneLine(click.Group):
+    """A group whose errors are one line on standard error, with exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; turn what went wrong into one sentence."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            try:
+                return super().invoke(ctx)
+            except SynthDPError as error:
+                click.echo(f"synthdp: {error}", err=True)
+                ctx.exit(2)
+            except click.UsageError as error:
+                if isinstance(error, click.exceptions.NoArgsIsHelpError):
+                    raise
+                command = error.ctx.command_path if error.ctx is not None else "synthdp"
+                click.echo(f"synthdp: {' '.join(error.format_message().split())} See: {command} --help", err=True)
+                ctx.exit(2)
+            except KeyboardInterrupt:
+                click.echo("synthdp: interrupted; what the ledger recorded counts as spent", err=True)
+                ctx.exit(130)
+            except BrokenPipeError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                ctx.exit(0)
+            except OSError as error:
+                click.echo(f"synthdp: '{error.filename}' cannot be used: {error.strerror}", err=True)
+                ctx.exit(2)
+
+
+@click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(synthdp.__version__, prog_name="synthdp")
+def main() -> None:
+    """Turn a private table into a synthetic one that can be shared."""
+
+
+main.add_command(schema)
+main.add_command(audit)
+main.add_command(plan)
+main.add_command(answer)
+main.add_command(report)
+main.add_command(nonprivate_evaluate)
+
+
+@main.command()
+@click.option("--out", "folder", type=click.Path(path_type=Path), default=Path(), help="Where to write the files.")
+@EPSILON
+@SEED
+def demo(folder: Path, epsilon: float, seed: int | None) -> None:
+    """Run the whole job on a bundled real table (Adult census, 32 561 rows) in under a minute.
+
+    Writes synthetic.csv, receipt.txt, report.html and the release itself, and prints a comparison with the real rows.
+
+    \b
+    Example:
+      synthdp demo --out demo
+    """
+    from synthdp.data import adult, adult_schema
+    from synthdp.estimators.synthetic_release import SyntheticRelease
+    from synthdp.tables.sources.csv import write_csv
+
+    real, schema = adult(), adult_schema()
+    paths = [folder / "synthetic.csv", folder / "receipt.txt", folder / "report.html"]
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        files = [stack.enter_context(whole_file(path)) for path in paths]
+        started = time.perf_counter()
+        with _bar() as on_progress:
+            release = SyntheticRelease(schema=schema, epsilon=epsilon, random_state=seed, on_progress=on_progress)
+            synthetic = release.fit_transform(real)
+        seconds = time.perf_counter() - started
+        write_csv(synthetic, files[0])
+        files[1].write_text(f"{release.receipt_}\n", encoding="utf-8")
+        release.report(files[2], title="Adult census, synthetic")
+        release.save(folder / "adult.release")
+    click.echo(f"a report to open: {paths[2].resolve().as_uri()}\n")
+    click.echo(str(release.receipt_))
+    click.echo(
+        f"\n{len(synthetic)} synthetic rows in {seconds:.1f} s: {paths[0]}, {paths[1]}, {folder / 'adult.release'}"
+    )
+    click.echo(f"\n{_comparison(real, synthetic)}")
+
+
+@main.command()
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--schema", "schema_path", type=click.Path(path_type=Path), required=True, help="The schema, JSON.")
+@EPSILON
+@DELTA
+@click.option("--neighbors", default="add_remove", show_default=True, help="add_remove or replace_one.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="The synthetic table; csv or parquet by ending."
+)
+@click.option("--save", "folder", type=click.Path(path_type=Path), help="A folder for the release itself.")
+@click.option("--receipt", type=click.Path(path_type=Path), help="The receipt; text, JSON or HTML by ending.")
+@click.option("--report", "page", type=click.Path(path_type=Path), help="A publishable page about the release, HTML.")
+@click.option("--rows", type=int, help="Rows of the synthetic table; default: the noisy estimate of the real number.")
+@click.option("--target", help="A column whose relations matter most.")
+@click.option("--mechanism", default="auto", show_default=True)
+@click.option("--solver", default="auto", show_default=True, help="auto, lp, mw or maxent.")
+@click.option(
+    "--domain-budget", type=float, default=0.1, show_default=True, help="Share for what the schema leaves open."
+)
+@click.option("--privacy-unit", help="Column that names whom to protect; default: every row.")
+@click.option("--max-rows-per-unit", type=int, default=1, show_default=True)
+@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger to record the spend in.")
+@click.option("--dataset", help="The table's name in the ledger.")
+@click.option("--escape-formulas", is_flag=True, help="Defuse cells that a spreadsheet would run.")
+@SEED
+@AS_JSON
+def release(
+    table: Path,
+    schema_path: Path,
+    epsilon: float,
+    delta: float,
+    neighbors: str,
+    out: Path,
+    folder: Path | None,
+    receipt: Path | None,
+    page: Path | None,
+    rows: int | None,
+    target: str | None,
+    mechanism: str,
+    solver: str,
+    domain_budget: float,
+    privacy_unit: str | None,
+    max_rows_per_unit: int,
+    ledger: Path | None,
+    dataset: str | None,
+    escape_formulas: bool,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Release a synthetic table from a private TABLE (CSV, or Parquet by ending).
+
+    \b
+    Example:
+      synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
+    """
+    from synthdp.estimators.synthetic_release import SyntheticRelease
+    from synthdp.storage import check_place
+    from synthdp.tables.sources.files import source_at
+
+    declared = synthdp.Schema.read(schema_path)
+    check_ending(out)
+    if folder is not None:
+        check_place(folder)
+    with ExitStack() as stack:
+        scratch = stack.enter_context(whole_file(out))
+        note = stack.enter_context(whole_file(receipt)) if receipt is not None else None
+        drawn = stack.enter_context(whole_file(page)) if page is not None else None
+        source = source_at(table)
+        with _bar() as on_progress:
+            made = SyntheticRelease(
+                schema=declared, epsilon=epsilon, delta=delta, neighbors=neighbors, n_rows=rows, target=target,
+                mechanism=mechanism, solver=solver, domain_budget=domain_budget, privacy_unit=privacy_unit,
+                max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset, random_state=seed,
+                on_progress=on_progress,
+            ).fit(source)  # fmt: skip
+        count = made.release_.output.rows if rows is None else rows
+        made.release_.output.sample_to(scratch, rows=count, random_state=seed, escape_formulas=escape_formulas)
+        if note is not None and receipt is not None:
+            note.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
+        if drawn is not None:
+            made.report(drawn)
+        if folder is not None:
+            made.save(folder)
+    if as_json:
+        click.echo(json.dumps({"rows": count, "out": str(out), "receipt": made.receipt_.to_document()}))
+    else:
+        click.echo(str(made.receipt_))
+        click.echo(f"\n{count} synthetic rows: {out}")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--rows", type=int, help="How many; default: the noisy estimate of the real number.")
+@click.option("--given", multiple=True, metavar="COLUMN=VALUE", help="A value that all rows must have; repeatable.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="csv or parquet by ending.")
+@click.option("--escape-formulas", is_flag=True, help="Defuse cells that a spreadsheet would run.")
+@SEED
+@AS_JSON
+def sample(
+    folder: Path,
+    rows: int | None,
+    given: Sequence[str],
+    out: Path,
+    escape_formulas: bool,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Draw more rows from a saved release; this costs no privacy.
+
+    \b
+    Example:
+      synthdp sample table.release --rows 1000 --given "income=>50K" --out more.csv
+    """
+    from synthdp.storage import load
+
+    check_ending(out)
+    loaded = load(folder)
+    conditions = dict(_condition(text, loaded.output.schema) for text in given)
+    with whole_file(out) as scratch:
+        count = loaded.output.rows if rows is None else rows
+        loaded.output.sample_to(
+            scratch, rows=count, random_state=seed, given=conditions or None, escape_formulas=escape_formulas
+        )
+    told = json.dumps({"rows": count, "out": str(out)})
+    click.echo(told if as_json else f"{count} synthetic rows: {out}")
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--dataset", help="Only this data set.")
+@click.option("--cap", type=float, help="Set the most epsilon that may ever be spent on --dataset.")
+@click.option("--cap-delta", type=float, default=0.0, show_default=True, help="The delta that goes with --cap.")
+@AS_JSON
+def ledger(path: Path, dataset: str | None, cap: float | None, cap_delta: float, as_json: bool) -> None:
+    """Show what was spent, by data set; or set a cap.
+
+    \b
+    Examples:
+      synthdp ledger hospital.sqlite
+      synthdp ledger hospital.sqlite --dataset patients --cap 3 --cap-delta 1e-6
+    """
+    from synthdp.privacy.loss import ApproxDP, to_document
+
+    book = synthdp.Ledger(path)
+    if cap is not None:
+        if dataset is None:
+            raise ParameterError("a cap needs --dataset, the name of the data it is for")
+        book.set_cap(dataset, ApproxDP(cap, cap_delta))
+    elif not path.is_file():
+        raise DataError(f"there is no ledger '{path}'")
+    names = [dataset] if dataset is not None else book.datasets()
+    shown = {name: (book.cap(name), book.entries(name)) for name in names}
+    if as_json:
+        document = {
+            name: {
+                "cap": None if limit is None else to_document(limit),
+                "spends": [
+                    {"what": e.what, "state": e.state, "moment": e.moment, "loss": to_document(e.loss)} for e in entries
+                ],
+            }
+            for name, (limit, entries) in shown.items()
+        }
+        click.echo(json.dumps(document, indent=1))
+        return
+    for name, (limit, entries) in shown.items():
+        click.echo(f"{name}: {len(entries)} spends, cap {limit if limit is not None else 'none'}")
+        for e in entries:
+            click.echo(f"  {e.number:>4}  {e.moment}  {e.state:<9}  {e.loss}  {e.what}")
+
+
+@main.command()
+@AS_JSON
+def doctor(as_json: bool) -> None:
+    """Show versions and solvers, and test the noise of this installation.
+
+    \b
+    Example:
+      synthdp doctor --json
+    """
+    from synthdp.fit.explicit.registry import SOLVERS
+    from synthdp.privacy.selftest import noise_selftest
+    from synthdp.privacy.versions import version_of
+
+    packages = ["synthdp", "numpy", "scipy", "pandas", "scikit-learn", "cvxpy", "highspy", "opendp", "dp-accounting"]
+    versions = {name: version_of(name) for name in packages}
+    checks = noise_selftest()
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "python": platform.python_version(),
+                    "versions": versions,
+                    "solvers": list(SOLVERS),
+                    "noise": [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in checks],
+                }
+            )
+        )
+    else:
+        click.echo(f"python {platform.python_version()} on {platform.system()} {platform.machine()}")
+        for name, number in versions.items():
+            click.echo(f"{name} {number}")
+        click.echo(f"solvers: {', '.join(SOLVERS)}")
+        for check in checks:
+            click.echo(f"noise: {'ok  ' if check.passed else 'FAIL'} {check.name}: {check.detail}")
+    if not all(check.passed for check in checks):
+        raise DataError("the noise of this installation does not follow its law: do not release with it")
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    if issubclass(category, UserWarning):
+        click.echo(f"synthdp: warning: {message}", err=True)
+
+
+@contextmanager
+def _bar() -> Any:
+    """Draw progress on a terminal, nothing in a pipe."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield silent
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(progress: Progress) -> None:
+            bar.update(task, description=progress.stage, completed=progress.done, total=progress.total)
+
+        callback: ProgressCallback = show
+        yield callback
+
+
+def _condition(text: str, schema: Any) -> tuple[str, Any]:
+    name, found, value = text.partition("=")
+    if not found:
+        raise ParameterError(f"a condition ({text!r}) must read COLUMN=VALUE")
+    column = schema.get(name)
+    parse: Callable[[str], Any] = str
+    if isinstance(column, (synthdp.Integer, synthdp.Continuous, synthdp.Duration)):
+        parse = float
+    elif isinstance(column, synthdp.Boolean):
+        parse = {"true": True, "false": False}.get
+    elif isinstance(column, (synthdp.Categorical, synthdp.Ordinal)):
+        parse = {str(level): level for level in column.levels or ()}.get
+    try:
+        parsed = parse(value)
+    except ValueError:
+        raise ParameterError(f"{value!r} is not a value of column {name!r}") from None
+    if parsed is None:
+        raise ParameterError(f"column {name!r} cannot hold the value {value!r}")
+    return name, parsed
+
+
+def _comparison(real: Any, synthetic: Any) -> str:
+    lines = [
+        "NON-PRIVATE comparison with the real rows (not for publication)",
+        f"{'':<20}{'real':>12}{'synthetic':>12}",
+    ]
+    lines += [
+        f"mean {name:<15}{real[name].mean():>12.2f}{synthetic[name].mean():>12.2f}"
+        for name in ("age", "hours-per-week", "capital-gain", "education-num")
+    ]
+    for column, level in (("income", ">50K"), ("sex", "Female"), ("marital-status", "Married-civ-spouse")):
+        shares = [(table[column] == level).mean() for table in (real, synthetic)]
+        lines.append(f"{level:<20}{shares[0]:>12.1%}{shares[1]:>12.1%}")
+    shares = [(t.loc[t["sex"] == "Female", "income"] == ">50K").mean() for t in (real, synthetic)]
+    lines.append(f"{'>50K of Female':<20}{shares[0]:>12.1%}{shares[1]:>12.1%}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The command ``synthdp plan``: cost and quality of a release before anything is spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+import synthdp
+
+
+@click.command()
+@click.argument("schema_path", metavar="SCHEMA", type=click.Path(path_type=Path))
+@click.option("--rows", type=int, required=True, help="About how many rows the table has; your assumption.")
+@click.option("--epsilon", type=float, multiple=True, help="The privacy loss; repeat it for the trade-off. Default: 1.")
+@click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
+@click.option("--neighbors", default="add_remove", show_default=True, help="add_remove or replace_one.")
+@click.option("--target", help="A column whose relations matter most.")
+@click.option("--mechanism", default="auto", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def plan(
+    schema_path: Path,
+    rows: int,
+    epsilon: tuple[float, ...],
+    delta: float,
+    neighbors: str,
+    target: str | None,
+    mechanism: str,
+    as_json: bool,
+) -> None:
+    """Say what a release will cost and how good it will be.  Reads the schema only, no row, and spends nothing.
+
+    \b
+    Examples:
+      synthdp plan schema.json --rows 30000 --epsilon 1
+      synthdp plan schema.json --rows 30000 --epsilon 0.1 --epsilon 1 --epsilon 3 --json
+    """
+    from synthdp.estimators.synthetic_release import SyntheticRelease
+    from synthdp.planning.plan import Plan, curve
+
+    planned = SyntheticRelease(
+        schema=synthdp.Schema.read(schema_path), delta=delta, neighbors=neighbors, target=target, mechanism=mechanism
+    ).plan(rows=rows, epsilon=list(epsilon) or [1.0])
+    plans = [planned] if isinstance(planned, Plan) else planned
+    if as_json:
+        click.echo(json.dumps([one.to_document() for one in plans], ensure_ascii=False))
+    else:
+        click.echo(str(plans[0]) if len(plans) == 1 else curve(plans))

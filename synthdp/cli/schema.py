@@ -1,0 +1,121 @@
+"""`synthdp schema`: a schema to edit, drafted from a table or read from what is published about it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synthdp.errors import FormatError, ParameterError
+from synthdp.schema.schema_json import from_document
+
+PATH = click.Path(path_type=Path)
+LOUD = (
+    "synthdp: WARNING: this draft was READ OFF THE TABLE, without noise. It is as private as the table: do not publish it. "
+    'Its bounds and levels are refused until a person has checked each column and set "reviewed" to true.'
+)
+
+
+@click.group()
+def schema() -> None:
+    """Make a schema: what is publicly known about a table."""
+
+
+@schema.command()
+@click.argument("table", type=PATH, required=False)
+@click.option("--from-json-schema", "json_schema", type=PATH, help="Read this public JSON Schema instead of a table.")
+@click.option(
+    "--from-data-dictionary",
+    "dictionary",
+    type=PATH,
+    help="Read this public CSV of name, type, min, max, levels (a|b|c), nullable, description instead of a table.",
+)
+@click.option("--without", multiple=True, metavar="COLUMN", help="A column to leave out; repeatable.")
+@click.option("--out", type=PATH, help="Where to write the schema; default: standard output.")
+def draft(
+    table: Path | None, json_schema: Path | None, dictionary: Path | None, without: Sequence[str], out: Path | None
+) -> None:
+    """Draft a schema to edit.
+
+    From a TABLE (CSV or Parquet), it READS THE ROWS: what it writes is private, and `release` refuses it until a person
+    has replaced bounds and levels by public knowledge and marked each column as reviewed.  From a public document, it
+    reads no row, and the schema can be used at once.
+
+    \b
+    Examples:
+      synthdp schema draft table.csv --out schema.json
+      synthdp schema draft --from-data-dictionary codebook.csv --out schema.json
+    """
+    given = [path for path in (table, json_schema, dictionary) if path is not None]
+    if len(given) != 1:
+        raise ParameterError("give one of: a table, --from-json-schema, --from-data-dictionary")
+    if out is not None and out.exists():
+        raise ParameterError(f"'{out}' exists already, perhaps with somebody's review in it: give another --out")
+    if table is not None:
+        click.echo(LOUD, err=True)
+        document = _of_table(table, without)
+    else:
+        document = _of_publication(json_schema, dictionary)
+        document["columns"] = _without(document["columns"], without)
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FormatError(f"'{out}' cannot be written: {error.strerror}") from None
+    click.echo(f"{len(document['columns'])} columns: {out}", err=True)
+
+
+def _of_table(path: Path, without: Sequence[str]) -> dict[str, Any]:
+    from synthdp.nonprivate.draft_schema import draft_schema
+    from synthdp.tables.sources.files import source_at
+
+    return draft_schema(source_at(path), without=without)
+
+
+def _of_publication(json_schema: Path | None, dictionary: Path | None) -> dict[str, Any]:
+    """Return the document of a public description, checked as a schema."""
+    from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
+    from synthdp.schema.schema import Schema
+
+    if json_schema is not None:
+        source = f"JSON Schema '{json_schema}'"
+        document = from_json_schema(_text(json_schema, source), source=source)
+    else:
+        source = f"data dictionary '{dictionary}'"
+        document = from_data_dictionary(_records(_text(dictionary, source), source), source=source)
+    columns, constraints = from_document(document, source=source)
+    Schema(columns, constraints=constraints)
+    return document
+
+
+def _without(columns: list[dict[str, Any]], without: Sequence[str]) -> list[dict[str, Any]]:
+    names = [column["name"] for column in columns]
+    for name in without:
+        if name not in names:
+            raise ParameterError(f"the document has no column {name!r} to leave out")
+    return [column for column in columns if column["name"] not in without]
+
+
+def _text(path: Path | None, source: str) -> str:
+    if path is None:
+        raise ParameterError("a file is needed")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FormatError(f"{source} is not UTF-8 text") from None
+    except OSError as error:
+        raise FormatError(f"{source} cannot be read: {error.strerror}") from None
+
+
+def _records(text: str, source: str) -> list[list[str]]:
+    try:
+        return [record for record in csv.reader(text.splitlines(keepends=True), strict=True) if record]
+    except csv.Error:
+        raise FormatError(f"{source} breaks the rules of quoting") from None

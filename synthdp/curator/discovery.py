@@ -1,0 +1,294 @@
+"""Bounds and levels that nobody declared, found under noise: the room's only look at values before they are coded."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.curator.private_table import Room
+from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
+from synthdp.errors import SchemaError
+from synthdp.measurements import NoiseLaw
+from synthdp.privacy import noise
+from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.key_histogram import plan_histogram
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
+from synthdp.privacy.receipt import Item
+from synthdp.schema.columns import (
+    RESOLUTIONS,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Duration,
+    Integer,
+    Level,
+)
+from synthdp.schema.schema import Schema
+
+EXPONENTS = 64
+"""Powers of two on each side of zero, for each sign, that the first look at a number tells apart."""
+
+PARTS = 32
+"""Equal parts of the found range that the second look tells apart."""
+
+NOTHING: tuple[Level, ...] = (0,)
+"""The level of a column without a label for others, no value of which was frequent enough to be released."""
+
+MOST_LEVELS = 256
+"""Most levels that a discovered column keeps; the rest are its "other"."""
+
+CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""The years 1 to 9999, in microseconds since 1970: where a Datetime may lie."""
+
+T = TypeVar("T")
+Bounded: TypeAlias = Integer | Continuous | Datetime | Duration
+Spend = Callable[[Item, Callable[[], T]], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What a discovery found.
+
+    Costs nothing: a record of noisy answers.
+
+    Parameters
+    ----------
+    schema
+        The completed schema.
+    columns
+        Names of the columns that were completed.
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+
+    @property
+    def without_levels(self) -> tuple[str, ...]:
+        """Columns no value of which was frequent enough to be released, such as free text and identifiers."""
+        found = ((name, self.schema[name]) for name in self.columns)
+        return tuple(
+            name
+            for name, column in found
+            if isinstance(column, Categorical) and column.levels in ((column.other,), NOTHING)
+        )
+
+
+def discover(room: Room, loss: PrivacyLoss, *, spend: Spend[Any]) -> Discovered:
+    """Complete the schema of a room.
+
+    Bounds: a histogram of signs and powers of two, whose first and last clear bins give a range; then one of equal parts
+    of that range, whose ends without clear counts are cut off.  Levels: counts above a threshold (stability histogram),
+    the most frequent first, the rest together as ``other``.
+
+    Costs ``loss``, in equal parts for every undeclared column, for the neighbours of the room.
+
+    Raises
+    ------
+    SchemaError
+        If nothing is undeclared, or a column's levels are and ``loss`` has no delta.
+    """
+    names = room.schema.undeclared
+    if not names:
+        raise SchemaError("every column of the schema is declared: there is nothing to discover")
+    labelled = [name for name in names if isinstance(room.schema[name], Categorical)]
+    if labelled and not (isinstance(loss, ApproxDP) and loss.delta > 0):
+        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+    epsilon = (loss.epsilon if isinstance(loss, (PureDP, ApproxDP)) else _no_epsilon(loss)) / len(names)
+    found: dict[str, Column] = {}
+    for name in names:
+        column = room.schema[name]
+        if isinstance(column, Categorical):
+            share = ApproxDP(epsilon, loss.delta / len(labelled) if isinstance(loss, ApproxDP) else 0.0)
+            found[name] = _with_levels(room, name, column, share, spend)
+        else:
+            found[name] = _with_bounds(room, name, cast("Bounded", column), PureDP(epsilon), spend)
+    return Discovered(room.schema.replace(found), names)
+
+
+def _no_epsilon(loss: PrivacyLoss) -> float:
+    raise SchemaError(f"discovery is paid in epsilon, not from a budget of {loss}")
+
+
+def _with_bounds(room: Room, name: str, column: Bounded, loss: PureDP, spend: Spend[Any]) -> Column:
+    half = loss.fraction(0.5)
+    counts, stddev = _noisy_histogram(
+        room, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
+    )
+    present = np.flatnonzero(counts > _clear(stddev, len(counts)))
+    if not len(present):
+        present = np.flatnonzero(counts == counts.max())
+    lower, upper = _range(int(present[0]), int(present[-1]))
+    width = (upper - lower) / PARTS
+
+    def part(values: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):  # a warning would tell of one far value
+            return np.clip(np.floor((values - lower) / width), 0, PARTS - 1)
+
+    counts, stddev = _noisy_histogram(room, name, part, PARTS, half, spend, step=f"discovered bounds: {name}")
+    filled = np.flatnonzero(counts > stddev)
+    if len(filled):
+        lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
+    return _declare(column, float(lower), float(upper))
+
+
+def _clear(stddev: float, bins: int) -> float:
+    """Return the count that Laplace noise alone reaches in any of so many bins with probability 1 % at most."""
+    return stddev / math.sqrt(2) * math.log(bins / (2 * 0.01))
+
+
+def _range(first: int, last: int) -> tuple[float, float]:
+    """Return the ends of two bins; a range over a factor of four or more begins (or ends) at zero."""
+    lower, upper = _power_edge(first, low=True), _power_edge(last, low=False)
+    if lower == upper:  # nothing but zeros
+        return 0.0, 1.0
+    if 0 < 4 * lower <= upper:
+        return 0.0, upper
+    if lower <= 4 * upper < 0:
+        return lower, 0.0
+    return lower, upper
+
+
+def _noisy_histogram(
+    room: Room,
+    name: str,
+    bin_of: Callable[[FloatArray], FloatArray],
+    bins: int,
+    loss: PureDP,
+    spend: Spend[Any],
+    *,
+    step: str,
+) -> tuple[IntArray, float]:
+    """Return noisy counts of a column's finite numbers by bin, and the stddev of their noise."""
+    plan = calibrate(room.adjacency.histogram, loss, k=bins, law=NoiseLaw.LAPLACE)
+    item = Item(
+        step=step,
+        mechanism=str(plan.noise.law),
+        answers=bins,
+        sensitivity=plan.sensitivity,
+        stddev=plan.noise.stddev,
+        loss=loss,
+    )
+
+    def answer() -> IntArray:
+        counts = np.zeros(bins, np.int64)
+        for raw in _raw(room, name):
+            values = _present(raw)
+            counts += np.bincount(bin_of(values).astype(np.int64), minlength=bins)
+        return noise.discrete_laplace(counts, scale=plan.noise.scale)
+
+    return spend(item, answer), plan.noise.stddev
+
+
+def _power_bins(values: FloatArray) -> FloatArray:
+    """Return the bin of each number: 0 in the middle, then by power of two, mirrored for negative numbers."""
+    with np.errstate(divide="ignore"):
+        power = np.clip(np.floor(np.log2(np.abs(values))), -EXPONENTS, EXPONENTS - 1) + EXPONENTS + 1
+    power = np.where(values == 0, 0, power)
+    return np.asarray(2 * EXPONENTS + np.sign(values) * power, np.float64)
+
+
+def _power_edge(bin_: int, *, low: bool) -> float:
+    signed = bin_ - 2 * EXPONENTS
+    if signed == 0:
+        return 0.0
+    exponent = abs(signed) - 1 - EXPONENTS
+    outer = (signed < 0) == low
+    return math.copysign(2.0 ** (exponent + outer), signed)
+
+
+def _raw(room: Room, name: str) -> Iterable[RawColumn]:
+    return (block[name] for block in room.raw_blocks((name,)))
+
+
+def _present(raw: RawColumn) -> FloatArray:
+    """Return the finite numbers of a column; others are left out of its range."""
+    if isinstance(raw, Labels):
+        raw = numbers_of_labels(raw)
+    values = raw.values.astype(np.float64)
+    if raw.missing is not None:
+        values = values[~raw.missing]
+    return np.asarray(values[np.isfinite(values)])
+
+
+def _declare(column: Bounded, lower: float, upper: float) -> Column:
+    match column:
+        case Integer():
+            low, high = _whole_bounds(lower, upper, -LARGEST_WHOLE, LARGEST_WHOLE)
+            return replace(column, lower=low, upper=high)
+        case Continuous():
+            return replace(column, lower=lower, upper=upper)
+    step = RESOLUTIONS[column.resolution]
+    first, last = CALENDAR if isinstance(column, Datetime) else (-LARGEST_WHOLE, LARGEST_WHOLE)
+    low, high = _whole_bounds(lower / step, upper / step, -(-first // step), last // step)
+    if isinstance(column, Duration):
+        return replace(column, lower=low, upper=high)
+    return replace(column, lower=np.datetime64(low * step, "us"), upper=np.datetime64(high * step, "us"))
+
+
+def _whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int, int]:
+    """Return the whole numbers around an interval, different ones, in first <= x <= last."""
+    low = min(max(math.floor(lower), first), last - 1)
+    return low, max(min(math.ceil(upper), last), low + 1)
+
+
+def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:
+    plan = plan_histogram(loss, adjacency=room.adjacency)
+    item = Item(
+        step=f"discovered levels: {name}",
+        mechanism="thresholded discrete Laplace",
+        answers=MOST_LEVELS,
+        sensitivity=float(plan.sensitivity),
+        stddev=plan.stddev,
+        loss=loss,
+    )
+
+    def answer() -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for raw in _raw(room, name):
+            counts.update(_level_counts(raw))
+        return noise.laplace_threshold(counts, scale=plan.scale, threshold=plan.threshold)
+
+    noisy = spend(item, answer)
+    frequent = [json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS]]
+    levels = _different(frequent, other=column.other)
+    return replace(column, levels=levels or (NOTHING if column.other is None else (column.other,)))
+
+
+def _different(levels: list[Level], *, other: str | None) -> tuple[Level, ...]:
+    """Return levels in order; of those that are written alike, such as 1 and "1", the most frequent."""
+    by_text: dict[str, Level] = {} if other is None else {other: other}
+    for level in levels:
+        by_text.setdefault(str(level), level)
+    if other is not None and other not in levels:
+        del by_text[other]
+    return tuple(sorted(by_text.values(), key=lambda level: (type(level).__name__, level)))
+
+
+def _level_counts(raw: RawColumn) -> dict[str, int]:
+    """How often each level occurs, keyed by its JSON text; values that are no level are left out.
+
+    A float that is whole is keyed as a whole number: a missing value elsewhere may have made the column float.
+    """
+    if isinstance(raw, Numbers):
+        raw = labels_of_numbers(raw)
+    counts = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.levels))
+    keyed: dict[str, int] = {}
+    for level, count in zip(raw.levels, counts, strict=True):
+        plain = level.item() if isinstance(level, np.generic) else level
+        if not count or not isinstance(plain, (str, bool, int, float)):
+            continue
+        if isinstance(plain, (int, float)) and not -LARGEST_WHOLE <= plain <= LARGEST_WHOLE:
+            continue
+        if isinstance(plain, float):
+            plain = int(plain) if plain.is_integer() else plain
+        key = json.dumps(str(plain) if isinstance(plain, str) else plain, ensure_ascii=False)
+        keyed[key] = keyed.get(key, 0) + int(count)
+    return keyed

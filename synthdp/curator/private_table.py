@@ -1,0 +1,315 @@
+"""What the curator guards: the rows of one table, in units, with the record of every time they were read.
+
+Nothing outside `synthdp.privacy` may hold a room.  Its exact answers never leave it without noise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, Codes, Totals, Units
+from synthdp.curator.contribution import Bounding, first_rows, rows_of
+from synthdp.curator.spill import MEMORY_BYTES, Store
+from synthdp.domain.domain import Domain
+from synthdp.domain.encoder import RawColumn, encode
+from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
+from synthdp.parallel import in_order
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.privacy.receipt import Item
+from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
+from synthdp.schema.columns import Identifier
+from synthdp.schema.schema import Schema
+from synthdp.tables.keys import count_keys
+from synthdp.tables.source import Source, SummingSource
+from synthdp.tables.sources.dataframe import FrameSource
+
+CACHED_DOMAINS = 4
+"""Domains whose codes are kept for the next question."""
+
+SLAB_ROWS = 1 << 19
+"""Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells."""
+
+BUCKETS = 64
+"""Parts that rows are divided into by their unit, so that a part and not the table must fit in memory."""
+
+
+@dataclass(slots=True, repr=False)
+class Room:
+    """Private rows and what was done with them.
+
+    Costs nothing by itself: `Curator` charges for everything that leaves.
+
+    Parameters
+    ----------
+    source
+        Where the rows are.
+    schema
+        How they are coded.
+    adjacency
+        Whose rows are protected.
+    """
+
+    source: Source | None
+    schema: Schema
+    adjacency: Adjacency
+    items: list[Item] = field(default_factory=list)
+    reads: int = 0
+    _units: Store | None = None
+    _codes: list[tuple[Domain, Store]] = field(default_factory=list)
+    _keys: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Forget the rows; every later read raises.  Costs nothing: reads no row."""
+        self._forget()
+        if isinstance(self.source, SummingSource):
+            self.source.forget()
+        self.source, self._keys = None, {}
+
+    def _forget(self) -> None:
+        for store in [*([] if self._units is None else [self._units]), *(codes for _, codes in self._codes)]:
+            store.close()
+        self._units, self._codes = None, []
+
+    def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
+        """Yield raw values of columns that are not declared yet.
+
+        Costs nothing by itself: only a noised statistic of them may leave.
+        """
+        self.reads += 1
+        unit = self.adjacency.unit
+        extra = () if unit is None else (unit,)
+        seen: dict[object, int] = {}
+        for raw in self.open().blocks({name: self.schema[name] for name in names}, extra=extra):
+            if unit is None:
+                yield raw
+            else:
+                kept = first_rows(raw[unit], rows=self.adjacency.rows, seen=seen)
+                yield {name: rows_of(raw[name], kept) for name in names}
+
+    def key_counts(self, columns: tuple[str, ...]) -> Mapping[str, int]:
+        """Return how often each record key occurs, the key being the text of some columns' values.
+
+        Costs nothing by itself: only a noised statistic of them may leave.
+        """
+        self.reads += 1
+        source = self.open()
+        if columns not in self._keys:
+            unit = self.adjacency.unit
+            extra = columns if unit is None or unit in columns else (*columns, unit)
+            counts: Counter[str] = Counter()
+            seen: dict[object, int] = {}
+            for raw in source.blocks({}, extra=extra):
+                if unit is not None:
+                    kept = first_rows(raw[unit], rows=self.adjacency.rows, seen=seen)
+                    raw = {name: rows_of(raw[name], kept) for name in columns}
+                counts.update(count_keys([raw[name] for name in columns]))
+            self._keys[columns] = dict(counts)
+        return self._keys[columns]
+
+    def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
+        """Return a statistic without noise.
+
+        Costs nothing by itself: only `Curator` may call it, and only to add noise.
+        """
+        check_overflow(statistic)
+        if isinstance(statistic, KeyStatistic):
+            values = statistic.key_totals(self.key_counts(statistic.columns))
+        else:
+            values = self._cell_totals(statistic)
+        if values.dtype != np.int64 or values.shape != (statistic.k,):
+            raise InternalError("a statistic must be k 64-bit whole numbers")
+        return values
+
+    def _cell_totals(self, statistic: Statistic) -> Totals:
+        source, unit = self.open(), self.adjacency.unit
+        if isinstance(source, SummingSource):
+            summed = source.sums(statistic, self.schema, unit=unit, bound=self._bound)
+            if summed is not None:
+                self.reads += 1
+                return statistic.finish(summed)
+        sums: Totals | None = None
+        for part in in_order(statistic.sums, self._coded(statistic.domain)):
+            sums = part.copy() if sums is None else np.add(sums, part, out=sums)
+        if sums is None:
+            raise InternalError("a source yielded no block")
+        return statistic.finish(sums)
+
+    @property
+    def _bound(self) -> Bounding | None:
+        return None if self.adjacency.unit is None else Bounding(self.adjacency.rows)
+
+    def rows(self) -> int:
+        """Return the exact number of rows.
+
+        Costs nothing by itself: it may leave only where the number of rows is public.
+        """
+        if self.schema.undeclared:  # values without a grid cannot be coded, but they can be counted
+            return sum(self.key_counts(self.schema.names[:1]).values())
+        return sum(len(block[0]) for block in self._encoded().blocks())
+
+    def _coded(self, domain: Domain) -> Iterator[Codes]:
+        """Yield the codes of all rows, from the last domains' stores if they are there."""
+        self.reads += 1
+        self.open()
+        for known, store in self._codes:
+            if known is domain:
+                return (codes for (codes,) in store.blocks())
+        store = Store(memory=MEMORY_BYTES // CACHED_DOMAINS)
+        names = self.schema.names
+        slabs = _slabs(self._encoded().blocks(), SLAB_ROWS)
+        for codes in in_order(lambda slab: domain.codes(dict(zip(names, slab, strict=True))), slabs):
+            store.add([codes])
+        for _, old in self._codes[CACHED_DOMAINS - 1 :]:
+            old.close()
+        self._codes = [(domain, store), *self._codes[: CACHED_DOMAINS - 1]]
+        return (codes for (codes,) in store.blocks())
+
+    def _encoded(self) -> Store:
+        """Return all rows in units, one block of the source after the other, encoded once."""
+        if self._units is None:
+            source, unit, bound = self.open(), self.adjacency.unit, self._bound
+            buckets = [] if bound is None else [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
+            store = Store()
+            try:
+                for units, digests in _units_of(source, self.schema, unit, bound):
+                    if digests is None:
+                        store.add(units)
+                    else:
+                        _distribute(units, digests, buckets)
+                if bound is not None:
+                    for kept in in_order(partial(_kept, bound, self.schema.names), buckets):
+                        store.add(kept)
+            except BaseException:
+                for left in (store, *buckets):
+                    left.close()
+                raise
+            self._units = store
+        return self._units
+
+    def open(self) -> Source:
+        """Return the source of rows, unless the room was closed.  Costs nothing by itself."""
+        if self.source is None:
+            raise RoomClosedError(
+                "the curator has finished its plan and reads no more: make a new one for a new release"
+            )
+        return self.source
+
+
+def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
+    """Check that a table has the columns of a schema and return the names of those it has beyond.
+
+    Costs nothing: reads column names only.
+
+    Raises
+    ------
+    DataError
+        Naming the first missing column.
+    """
+    missing = [name for name in schema if name not in source.names]
+    if missing:
+        # The table's own names are not quoted: in a file without a header they are its first row.
+        raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")
+    return tuple(name for name in source.names if name not in schema)
+
+
+def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
+    """Check that a table has the column of units, and that the schema asks for none of its values.
+
+    Costs nothing: reads column names only.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such column.
+    SchemaError
+        If it is declared as anything but an identifier.
+    """
+    if unit is None:
+        return
+    if unit not in source.names:
+        raise ParameterError(f"privacy_unit ({unit!r}) must be a column of the table")
+    if unit in schema and not isinstance(schema[unit], Identifier):
+        raise SchemaError(
+            f"column {unit!r} is the privacy_unit: declare it as an Identifier, which is released as fresh labels, or leave "
+            "it out of the schema"
+        )
+
+
+def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
+    """Check that a table has the columns that make up a record's key.
+
+    Costs nothing: reads column names only.
+
+    Raises
+    ------
+    DataError
+        Naming the first missing column.
+    """
+    source = room.open()
+    missing = [name for name in columns if name not in source.names]
+    if missing:
+        raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")
+
+
+def _units_of(
+    source: Source, schema: Schema, unit: str | None, bound: Bounding | None
+) -> Iterator[tuple[list[Units], AnyArray | None]]:
+    """Yield the units of each block's columns, in the schema's order, and what stands for whose each row is."""
+    extra = () if unit is None else (unit,)
+
+    def owners(raw: Mapping[str, RawColumn]) -> AnyArray | None:
+        return None if unit is None or bound is None else bound.digests(raw[unit])
+
+    if isinstance(source, FrameSource):  # one block: column after column, so that few columns' values are held at once
+        columns = ((kind, block[name]) for name, kind in schema.items() for block in source.blocks({name: kind}))
+        units = list(in_order(lambda pair: encode(*pair), columns))
+        for block in source.blocks({}, extra=extra):
+            yield units, owners(block)
+        return
+    yield from in_order(
+        lambda raw: ([encode(column, raw[name]) for name, column in schema.items()], owners(raw)),
+        source.blocks(schema, extra=extra),
+    )
+
+
+def _kept(bound: Bounding, names: Sequence[str], bucket: Store) -> list[Units]:
+    """Return the rows of some units, without those that are too many, and free the place they took."""
+    blocks = [(dict(zip(names, some, strict=True)), digest) for *some, digest in bucket.blocks()]
+    kept = bound.keep(blocks)
+    bucket.close()
+    return [kept[name] for name in names]
+
+
+def _slabs(blocks: Iterable[Sequence[AnyArray]], rows: int) -> Iterator[list[AnyArray]]:
+    """Put small blocks of columns together and cut large ones, so that each has about ``rows`` rows."""
+    waiting: list[list[AnyArray]] = []
+    held = 0
+    for block in blocks:
+        for start in range(0, max(1, len(block[0])), rows):
+            waiting.append([column[start : start + rows] for column in block])
+            held += len(waiting[-1][0])
+            if held >= rows:
+                yield _joined(waiting)
+                waiting, held = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
+    return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+
+def _distribute(units: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[Store]) -> None:
+    """Put every row where all rows of its unit go; those of no unit are spread evenly."""
+    place = np.where(digests.any(axis=1), digests[:, 0], np.arange(len(digests), dtype=np.uint64))
+    bucket = (place % np.uint64(len(buckets))).astype(np.uint8)
+    order = np.argsort(bucket, kind="stable")
+    ends = np.cumsum(np.bincount(bucket, minlength=len(buckets)))[:-1]
+    parts = [np.split(column[order], ends) for column in units]
+    for i, (store, mine) in enumerate(zip(buckets, np.split(digests[order], ends), strict=True)):
+        store.add([*(part[i] for part in parts), mine])

@@ -1,0 +1,1 @@
+"""What scikit-learn's users see: estimators without arithmetic."""

@@ -1,0 +1,507 @@
+"""`SyntheticRelease`: the scikit-learn façade over schema, curator, mechanism, model and storage.  No arithmetic in it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from synthdp.curator.curator import Curator
+from synthdp.domain.conform import conform
+from synthdp.errors import DataError, ParameterError, SolverUnavailableError
+from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.automatic import Automatic
+from synthdp.mechanisms.l1_fit import L1Fit
+from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
+from synthdp.mechanisms.workload import workload_of
+from synthdp.planning import Plan, plan
+from synthdp.privacy.loss import PrivacyLoss, Spend, loss_of
+from synthdp.privacy.neighbors import neighbors_named
+from synthdp.progress import ProgressCallback, silent
+from synthdp.randomness import RandomState, generator
+from synthdp.release import Release
+from synthdp.report import report_page
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.columns import Categorical, Column
+from synthdp.schema.schema import Schema
+from synthdp.storage import fingerprint, load, save
+from synthdp.tables.estimator_input import checked_table, is_table, join_label, split_label
+from synthdp.tables.format import TableFormat
+from synthdp.tables.infer import infer_schema, without_nulls
+from synthdp.tables.source import Source
+from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sources.resolve import is_spark, source_of
+
+ASSUMED_ROWS = 10_000
+"""Rows that a plan assumes if nobody says how many there are."""
+
+LARGE_EPSILON = 5.0
+RARE = (
+    "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
+)
+PAIRED = "a y was passed: the synthetic table has as many rows as it, so the number of rows was made public"
+MECHANISMS = ("auto", "adaptive_marginals", "smooth_synthesis", "l1_fit")
+SOLVERS = ("auto", "lp", "mw", "maxent")
+
+
+def _not_asked_by_imblearn(_: object) -> bool:
+    """Hide the transformer from imbalanced-learn, whose pipelines take steps that transform or resample, but not both."""
+    frame = sys._getframe(1)  # noqa: SLF001 - hasattr() has no other way to know its caller
+    for _depth in range(6):
+        if frame.f_globals.get("__name__", "").startswith("imblearn."):
+            return False
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return True
+
+
+class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn a private table into a synthetic one with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    schema
+        What is publicly known (`Schema`).  Without one, column names and types are taken as public; bounds and levels are
+        discovered under ``domain_budget``.
+    epsilon, delta
+        The privacy loss of everything that ``fit`` releases; ``delta=0`` is pure epsilon.
+    neighbors
+        ``"add_remove"``: the promise hides whether a row is there, and so the number of rows.  ``"replace_one"``: it
+        hides what a row says; the number of rows is public.
+    n_rows
+        Rows of ``fit_transform``'s result; default: the noisy estimate of the table's.
+    workload
+        Sets of column names that should come out right, or a mapping from them to weights; default: all alike.
+    target
+        Name of a column whose relations matter most.
+    mechanism
+        ``"auto"`` (see `Automatic`), ``"adaptive_marginals"``, ``"smooth_synthesis"``, ``"l1_fit"``, or a mechanism object.
+    solver
+        ``"auto"``, ``"lp"`` or ``"mw"`` (explicit support), ``"maxent"`` (junction tree).
+    bins
+        Equal cells of a numeric column before adaptive marginals refine it, at least 2.
+    domain_budget
+        Share of epsilon and delta for discovering what the schema leaves open.
+    privacy_unit, max_rows_per_unit
+        Column that names whom to protect, and how many rows of each are used; default: every row is one.  Left out of
+        the schema, it is not released; in it, it must be an `Identifier`, released as fresh labels.  The default number
+        of synthetic rows estimates the rows used.
+    ledger, dataset
+        Path of a ledger that records the spend before data is read, and the data's name in it.
+    random_state
+        Seed of the sampling; it never reaches noise.
+    on_progress
+        Called with a `Progress` at each stage.
+
+    Attributes
+    ----------
+    release_ : Release
+        The artefact: output, loss, receipt, measurements.
+    schema_ : Schema
+        The schema, completed.
+    receipt_ : Receipt
+        What was spent on what.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(1000) % 80, "member": np.arange(1000) % 3 == 0})
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()})
+    >>> release = sd.SyntheticRelease(schema=schema, epsilon=1.0, n_rows=500)
+    >>> synthetic = release.fit_transform(table)
+    >>> synthetic.shape, list(synthetic.dtypes) == list(table.dtypes)
+    ((500, 2), True)
+    >>> print(release.receipt_.total)
+    ε = 1, δ = 1e-09
+    >>> bool(release.sample(100, given={"member": True})["member"].all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: Schema | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        neighbors: str = "add_remove",
+        n_rows: int | None = None,
+        workload: Any = None,
+        target: str | None = None,
+        mechanism: Any = "auto",
+        solver: str = "auto",
+        bins: int = 32,
+        domain_budget: float = 0.1,
+        privacy_unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        ledger: str | PathLike[str] | None = None,
+        dataset: str | None = None,
+        random_state: RandomState = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbors = neighbors
+        self.n_rows = n_rows
+        self.workload = workload
+        self.target = target
+        self.mechanism = mechanism
+        self.solver = solver
+        self.bins = bins
+        self.domain_budget = domain_budget
+        self.privacy_unit = privacy_unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+        self.on_progress = on_progress
+
+    def fit(self, X: Any, y: Any = None) -> SyntheticRelease:  # noqa: ARG002
+        """Ask the curator of ``X`` once and keep what left the room; no row is kept.
+
+        Parameters
+        ----------
+        X
+            A dataframe, or a source of rows.
+        y
+            Ignored; put the label in the table.
+
+        Raises
+        ------
+        DataError, ParameterError, SchemaError
+            With one sentence; nothing is spent then.
+        BudgetExceededError, LedgerError
+            If the ledger does not cover the spend; nothing is read then.
+        """
+        loss = self._check_settings()
+        self._array = not is_table(X)
+        source = self._source(X, reset=True)
+        schema = self.schema if self.schema is not None else infer_schema(source, without=self.privacy_unit)
+        workload_of(self.workload, schema.names, target=self.target)
+        format = TableFormat.of(source, schema)  # noqa: A001
+        schema = format.without_impossible_nulls(schema)
+        mechanism = self._mechanism()
+        curator = Curator(
+            source,
+            schema=schema,
+            budget=loss,
+            neighbors=self.neighbors,
+            privacy_unit=self.privacy_unit,
+            max_rows_per_unit=self.max_rows_per_unit,
+            ledger=self.ledger,
+            dataset=self.dataset,
+        )
+        with curator:
+            whole = curator.open_account(currency=type(loss))
+            left: Spend = loss
+            unknown: tuple[str, ...] = ()
+            if schema.undeclared:
+                share = loss.fraction(self.domain_budget)
+                unknown = whole.discover(spend=share).without_levels
+                left = loss.fraction(1 - self.domain_budget)
+            release = replace(mechanism, spend=left).release(whole, random_state=self.random_state)
+            receipt = curator.receipt(
+                total=loss,
+                assumptions=_assumptions(self.schema, whole.schema, curator.adjacency.rows_are_public),
+                notes=(*_notes(curator.extra_columns, self.privacy_unit), *map(RARE.format, unknown)),
+            )
+        model = replace(release.output, format=format)
+        self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
+        self.schema_ = release.output.schema
+        self.receipt_ = receipt
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
+        """Fit, and return a synthetic table like ``X``: same columns, order, types and library.
+
+        Parameters
+        ----------
+        X
+            A dataframe or an array.
+        y
+            Left out, the number of rows is ``n_rows`` or the noisy estimate.  If a caller passes one, as scikit-learn's
+            pipelines do, the result must have as many rows as ``y``: that number is then public, and the receipt says so.
+            To release labels with their rows, put them in the table, or use `TrainOnSynthetic` or ``fit_resample``.
+        """
+        self.fit(X)
+        if y is None or self.n_rows is not None:
+            return self.sample(self.n_rows)
+        self.receipt_ = replace(self.receipt_, notes=(*self.receipt_.notes, PAIRED))
+        self.release_ = replace(self.release_, receipt=self.receipt_)
+        return self.sample(len(np.asarray(y)))
+
+    def fit_resample(self, X: Any, y: Any, *, label: Column | None = None, nullable: bool = True) -> tuple[Any, Any]:
+        """Release rows and their labels together, and return synthetic rows and labels.
+
+        For pipelines of imbalanced-learn, in which the later steps are trained on what this returns.
+
+        Parameters
+        ----------
+        X
+            A dataframe or an array.
+        y
+            A label for every row.  Its name, or ``"target"``, may be a column of the schema.
+        label
+            What a label may be, if the schema does not say; default: classes, discovered under ``domain_budget``.
+        nullable
+            Without a schema: whether synthetic values may be missing, for models that take none.
+
+        Returns
+        -------
+        Synthetic rows like ``X``, and labels like ``y``.
+        """
+        joined, name = join_label(X, y)
+        model = clone(self)
+        schema = self.schema
+        if schema is None:
+            schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace(
+                {name: label or Categorical()}
+            )
+            schema = schema if nullable else without_nulls(schema)
+        elif name not in schema:
+            schema = schema.extended({name: label or Categorical()})
+        model.set_params(schema=schema)
+        synthetic = model.fit(joined).sample(self.n_rows)
+        self.__dict__.update({key: value for key, value in vars(model).items() if key.endswith("_")})
+        self._array = not is_table(X)
+        return split_label(synthetic, name, like=(X, y))
+
+    def transform(self, X: Any) -> Any:
+        """Return ``X`` brought to the declared schema, row by row: clipped, unforeseen values made missing.
+
+        Real rows stay real: this is for applying a pipeline, whose later steps were trained on synthetic rows, to data.
+        What was not declared but discovered is an estimate, and leaves values as they are.
+        """
+        check_is_fitted(self)
+        source = self._source(X, reset=False)
+        missing = [name for name in self.schema_ if name not in source.names]
+        if missing:
+            raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(self.schema_)}")
+        blocks = list(source.blocks(self.schema_))
+        if len(blocks) != 1:
+            raise DataError("transform needs a dataframe in memory")
+        declared = self.schema_ if self.schema is None else self.schema
+        raw = {
+            name: conform(declared[name], blocks[0][name]) if self.schema is not None else blocks[0][name]
+            for name in self.schema_
+        }
+        return self._outer(TableFormat.of(source, self.schema_).build(self.schema_, raw), X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
+        """Return the names of the columns that come out: those of the schema."""
+        check_is_fitted(self)
+        return np.array(self.schema_.names, dtype=object)
+
+    def sample(
+        self,
+        rows: int | None = None,
+        *,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        method: str = "systematic",
+    ) -> Any:
+        """Draw synthetic rows; free, as often as wanted.
+
+        Parameters
+        ----------
+        rows
+            How many; default: the noisy estimate of the table's.
+        random_state
+            Seed; default: the estimator's.
+        given
+            Values that the rows must have, by column; see `SyntheticModel.sample`.
+        method
+            ``"systematic"``, or ``"multinomial"`` for independent rows.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        return self._outer(self.release_.sample(rows, random_state=generator(seed), given=given, method=method))
+
+    def answer(self, question: Any) -> Any:
+        """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
+
+        Parameters
+        ----------
+        question
+            Made by `marginal`, `count`, `mean`, `quantile` or `smooth`; see `synthdp.answers`.
+        """
+        check_is_fitted(self)
+        return self.release_.answer(question)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release to a folder of JSON and npz."""
+        check_is_fitted(self)
+        save(self.release_, path)
+
+    def plan(self, *, rows: int | None = None, epsilon: float | Sequence[float] | None = None) -> Plan | list[Plan]:
+        """Say what ``fit`` will cost and how good it will be, before any spend; reads no row.
+
+        Parameters
+        ----------
+        rows
+            About how many rows the table has, an assumption of yours; default: the noisy estimate of the last ``fit``, else
+            ``n_rows``, else 10 000.
+        epsilon
+            One loss, or several for the trade-off curve; default: the estimator's.
+
+        Returns
+        -------
+        A `Plan`, or a list of them.
+
+        Raises
+        ------
+        ParameterError, SchemaError
+            If a setting is out of range, or the schema leaves something open.
+        """
+        self._check_settings()
+        if self.schema is None:
+            raise ParameterError("a plan needs a schema: bounds and levels are not known before they are read")
+        known = round(self.release_.output.total) if hasattr(self, "release_") else self.n_rows
+        return plan(
+            self.schema, rows=known or ASSUMED_ROWS if rows is None else rows,
+            epsilon=self.epsilon if epsilon is None else epsilon, delta=self.delta, neighbors=self.neighbors,
+            mechanism=self._mechanism(), max_rows_per_unit=self.max_rows_per_unit if self.privacy_unit else 1,
+        )  # fmt: skip
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write a page about the release, from the release alone: publishable, self-contained, without network.
+
+        Parameters
+        ----------
+        path
+            An HTML file.
+        title
+            Of the page.
+        """
+        check_is_fitted(self)
+        write_report(self.release_, path, title=title)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
+        """Read a release from a folder."""
+        return load(path)
+
+    def _html_repr(self) -> str:
+        """Return scikit-learn's diagram, with the receipt after a fit."""
+        diagram = str(super()._html_repr())
+        return diagram + self.receipt_._repr_html_() if hasattr(self, "receipt_") else diagram
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say what scikit-learn may expect: any values, and other rows at every fit."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def _source(self, X: Any, *, reset: bool) -> Source:
+        """Return the rows of whatever the user brought; nothing of it is kept but names."""
+        if isinstance(X, Source) or is_spark(X):
+            source = X if isinstance(X, Source) else source_of(X)
+            self.n_features_in_, self.feature_names_in_ = len(source.names), np.array(source.names, dtype=object)
+        else:
+            source = FrameSource(checked_table(self, X, reset=reset))
+        if getattr(source, "is_empty", False):
+            raise DataError("the table has no rows: there is nothing to release")
+        return source
+
+    def _outer(self, table: Any, like: Any = None) -> Any:
+        """Give an array back to who brought an array."""
+        array = self._array if like is None else not is_table(like)
+        return np.asarray(table) if array and not isinstance(like, Source) else table
+
+    def _check_settings(self) -> PrivacyLoss:
+        """Check the settings that no later step checks, and return the whole loss."""
+        loss = loss_of(self.epsilon, self.delta)
+        neighbors_named(self.neighbors)
+        if self.n_rows is not None and (isinstance(self.n_rows, bool) or not self.n_rows >= 1):
+            raise ParameterError(f"n_rows ({self.n_rows!r}) must be a whole number of at least 1")
+        if self.schema is not None and not isinstance(self.schema, Schema):
+            raise ParameterError("schema must be a synthdp Schema: build one, or read one with Schema.read(path)")
+        if isinstance(self.bins, bool) or not isinstance(self.bins, Integral) or self.bins < 2:
+            raise ParameterError(f"bins ({self.bins!r}) must be a whole number of at least 2")
+        if not 0 < self.domain_budget < 1:
+            raise ParameterError(f"domain_budget ({self.domain_budget!r}) must be above 0 and below 1")
+        if self.epsilon > LARGE_EPSILON:
+            warnings.warn(
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
+                UserWarning,
+                stacklevel=3,
+            )
+        return loss
+
+    def _mechanism(self) -> Any:
+        """Return the mechanism that the settings name."""
+        if not isinstance(self.mechanism, str):
+            return self.mechanism
+        if self.mechanism not in MECHANISMS:
+            raise ParameterError(f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}")
+        if self.solver not in SOLVERS:
+            raise SolverUnavailableError(f"solver {self.solver!r} is not installed; available: {', '.join(SOLVERS)}")
+        progress = self.on_progress or silent
+        explicit = self.mechanism == "l1_fit" or (self.mechanism == "auto" and self.solver in ("lp", "mw"))
+        if explicit:
+            return L1Fit(self.workload, solver=self.solver, on_progress=progress)
+        if self.mechanism == "smooth_synthesis":
+            return SmoothSynthesis()
+        chosen = Automatic if self.mechanism == "auto" and self.solver == "auto" else AdaptiveMarginals
+        one_ways = OneWayTree(bins=self.bins)
+        return chosen(self.workload, target=self.target, one_ways=one_ways, on_progress=progress)
+
+
+for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made
+    setattr(SyntheticRelease, _method, available_if(_not_asked_by_imblearn)(getattr(SyntheticRelease, _method)))
+
+
+def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
+    lines = [f"column {name!r} is not in the schema and was ignored" for name in ignored if name != unit]
+    if unit in ignored:
+        lines.append(f"column {unit!r} says whose rows are whose; it is not in the schema and is not released")
+    return tuple(lines)
+
+
+def _assumptions(declared: Schema | None, complete: Schema, rows_are_public: bool) -> tuple[str, ...]:
+    lines = ["column names, their order and their types are public; the table has at least one row"]
+    open_ = complete.names if declared is None else declared.undeclared
+    given = [name for name in complete if name not in open_]
+    if given:
+        which = "all columns" if not open_ else ", ".join(given)
+        lines.append(f"bounds and levels of {which} were declared and do not come from this table")
+    if rows_are_public:
+        lines.append("the number of rows is public")
+    if complete.constraints:
+        lines.append(f"{len(complete.constraints)} rules between columns were declared and hold for all rows")
+    return tuple(lines)
+
+
+def write_report(release: Release[Any], path: str | PathLike[str], *, title: str | None = None) -> None:
+    """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    page = report_page(release, fingerprint=fingerprint(release), title=title)
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None

@@ -1,0 +1,160 @@
+"""A model that is trained on synthetic rows alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import (
+    BaseEstimator,
+    MetaEstimatorMixin,
+    clone,
+    is_classifier,
+)
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from synthdp.estimators.synthetic_release import SyntheticRelease
+from synthdp.schema.columns import Categorical, Continuous
+from synthdp.tables.estimator_input import (
+    checked_label,
+    is_table,
+    numeric_array,
+    without_columns,
+    without_numbered_columns,
+)
+
+
+def _estimator_has(name: str) -> Any:
+    def check(self: TrainOnSynthetic) -> bool:
+        inner = getattr(self, "estimator_", self.estimator)
+        return hasattr(inner, name)
+
+    return check
+
+
+class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Train a supervised model on a synthetic table; rows and labels are released together.
+
+    What is learned depends on the private rows through the release alone, so the fitted model has its guarantee.
+
+    Parameters
+    ----------
+    estimator
+        A classifier or regressor.
+    release
+        How the synthetic table is made; its schema may hold the label's column (the name of ``y``, or ``"target"``).
+    n_rows
+        Synthetic rows to train on; default: the release's.
+
+    Attributes
+    ----------
+    estimator_ : the fitted model.
+    release_ : the fitted `SyntheticRelease`.
+    classes_ : of a classifier, the labels in the synthetic table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = pd.DataFrame({"age": np.arange(2000) % 80})
+    >>> y = pd.Series(X["age"] > 40, name="older")
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "older": sd.Boolean()})
+    >>> model = sd.TrainOnSynthetic(DecisionTreeClassifier(max_depth=2), sd.SyntheticRelease(schema=schema, epsilon=2.0))
+    >>> model.fit(X, y).predict(pd.DataFrame({"age": [5, 75]})).tolist()
+    [False, True]
+    """
+
+    def __init__(
+        self, estimator: Any = None, release: SyntheticRelease | None = None, *, n_rows: int | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.release = release
+        self.n_rows = n_rows
+
+    def fit(self, X: Any, y: Any) -> TrainOnSynthetic:
+        """Release ``X`` with ``y`` and train on the synthetic rows.
+
+        Raises
+        ------
+        DataError
+            If there is no label for every row.
+        """
+        y = checked_label(self, y, classes=is_classifier(self))
+        accepts = get_tags(self._inner()).input_tags
+        X = without_numbered_columns(X)
+        if not is_table(X):
+            missing = "allow-nan" if accepts.allow_nan else True
+            plain = None if accepts.categorical or accepts.string else "numeric"
+            X = numeric_array(self, X, dtype=plain, ensure_all_finite=missing)
+        release = SyntheticRelease() if self.release is None else clone(self.release)
+        if self.n_rows is not None:
+            release.set_params(n_rows=self.n_rows)
+        kind = Categorical() if is_classifier(self) else Continuous()
+        rows, labels = release.fit_resample(X, y, label=kind, nullable=accepts.allow_nan)
+        self.release_ = release
+        self.estimator_ = clone(self._inner()).fit(rows, labels)
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    @available_if(_estimator_has("predict"))  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> Any:
+        """Return the model's predictions for real rows."""
+        check_is_fitted(self)
+        return self.estimator_.predict(self._trained_columns(X))
+
+    @available_if(_estimator_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the model's class probabilities for real rows."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(self._trained_columns(X))
+
+    @available_if(_estimator_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Return the model's decision function for real rows."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(self._trained_columns(X))
+
+    @available_if(_estimator_has("score"))  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the model's score on real rows; this reads them without privacy."""
+        check_is_fitted(self)
+        if sample_weight is None:
+            return float(self.estimator_.score(self._trained_columns(X), y))
+        return float(self.estimator_.score(self._trained_columns(X), y, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        """Take over what the model says of itself, with noise in its scores."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._inner())
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.poor_score = True
+        if tags.regressor_tags is not None:
+            tags.regressor_tags.poor_score = True
+        tags.target_tags = inner.target_tags
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.non_deterministic = True
+        return tags
+
+    def _trained_columns(self, X: Any) -> Any:
+        """Leave out columns that the release left out, such as the privacy unit: the model never saw them."""
+        left_out = getattr(self.release_, "feature_names_in_", ())
+        trained = getattr(self.estimator_, "feature_names_in_", None)
+        if trained is None or not is_table(X):
+            return X
+        unknown = [name for name in left_out if name not in trained]
+        return without_columns(X, unknown)
+
+    def _inner(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier()

@@ -1,0 +1,190 @@
+"""Two plain transformers: a cosine basis, and integer codes by a schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.encoder import decode, encode
+from synthdp.domain.grid import grid_of
+from synthdp.errors import DataError, ParameterError
+from synthdp.queries.smooth.trigonometric import chebyshev
+from synthdp.randomness import RandomState, generator
+from synthdp.schema.columns import Continuous
+from synthdp.schema.schema import Schema
+from synthdp.tables.estimator_input import (
+    checked_table,
+    is_table,
+    numeric_array,
+)
+from synthdp.tables.format import TableFormat
+from synthdp.tables.sources.dataframe import FrameSource
+
+
+class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn numeric columns into the cosine basis cos(m arccos x), m = 1 … degree, of the smooth-query mechanisms.
+
+    Bounds that are not given are read off the data that it is fitted on, so that one row can set them: that is **not
+    private**.  Give bounds that are public, or fit it on synthetic rows.
+
+    Parameters
+    ----------
+    degree
+        Largest degree, >= 1.
+    lower, upper
+        Bounds of all columns, mapped to [-1, 1]; values beyond are clipped.  Default: each column's least and largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import synthdp as sd
+    >>> features = sd.TrigonometricFeatures(degree=2, lower=-1, upper=1).fit(np.array([[0.0], [1.0]]))
+    >>> features.transform(np.array([[0.0], [1.0]])).round(1).tolist()
+    [[0.0, -1.0], [1.0, 1.0]]
+    """
+
+    def __init__(self, degree: int = 3, *, lower: float | None = None, upper: float | None = None) -> None:
+        self.degree = degree
+        self.lower = lower
+        self.upper = upper
+
+    def fit(self, X: Any, y: Any = None) -> TrigonometricFeatures:  # noqa: ARG002
+        """Note the bounds."""
+        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)) or self.degree < 1:
+            raise ParameterError(f"degree ({self.degree!r}) must be a whole number of at least 1")
+        X = numeric_array(self, X, dtype=np.float64)
+        low, high = X.min(axis=0), X.max(axis=0)
+        self.lower_ = low if self.lower is None else np.full(X.shape[1], float(self.lower))
+        self.upper_ = high if self.upper is None else np.full(X.shape[1], float(self.upper))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return (n, columns × degree) features, all degrees of the first column first."""
+        check_is_fitted(self)
+        X = numeric_array(self, X, dtype=np.float64, reset=False)
+        width = np.where(self.upper_ > self.lower_, self.upper_ - self.lower_, 1.0)
+        points = np.clip(2 * (X - self.lower_) / width - 1, -1, 1)
+        features = [chebyshev(points[:, j], m) for j in range(X.shape[1]) for m in range(1, self.degree + 1)]
+        return np.column_stack(features)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
+        """Return ``name_cos1 … name_cosM`` for every column."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return np.array([f"{name}_cos{m}" for name in names for m in range(1, self.degree + 1)], dtype=object)
+
+
+class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn a table into integer cell codes by a schema's public rules, and back.
+
+    Parameters
+    ----------
+    schema
+        The columns; without one, every column is a number between the least and the largest value seen (which reads the
+        data: not private).
+    bins
+        Most cells of an ordered column.
+    random_state
+        Seed of the values drawn within cells by ``inverse_transform``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> codes = sd.DomainDiscretizer(sd.Schema({"age": sd.Integer(0, 99)}), bins=10).fit(pd.DataFrame({"age": [0, 5, 99]}))
+    >>> codes.transform(pd.DataFrame({"age": [0, 5, 99]})).ravel().tolist()
+    [0, 0, 9]
+    """
+
+    def __init__(self, schema: Schema | None = None, *, bins: int = 32, random_state: RandomState = None) -> None:
+        self.schema = schema
+        self.bins = bins
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> DomainDiscretizer:  # noqa: ARG002
+        """Note the schema and the outer form."""
+        if self.schema is None:
+            X = numeric_array(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+            X = checked_table(clone(self), X, reset=True)
+            names = getattr(self, "feature_names_in_", X.columns)
+            X.columns = list(names)
+            self.schema_ = Schema({name: _seen_range(X[name].to_numpy()) for name in X.columns})
+        else:
+            X = checked_table(self, X, reset=True)
+            self.schema_ = self.schema
+        source = FrameSource(X)
+        _check_present(source, self.schema_)
+        self.format_ = TableFormat.of(source, self.schema_)
+        self.domain_ = domain_of(self.schema_, bins=self.bins)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return (n, d) cell codes."""
+        check_is_fitted(self)
+        table = self._table(X)
+        source = FrameSource(table)
+        _check_present(source, self.schema_)
+        raw = next(iter(source.blocks(self.schema_)))
+        units = {name: encode(column, raw[name]) for name, column in self.schema_.items()}
+        return self.domain_.codes(units).astype(np.int64, order="C")
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return a table with a value drawn within each cell."""
+        check_is_fitted(self)
+        codes = np.asarray(X, np.int64)
+        if codes.ndim != 2 or codes.shape[1] != len(self.domain_):
+            raise DataError(f"codes must have {len(self.domain_)} columns")
+        if (codes < 0).any() or (codes >= np.array(self.domain_.shape)).any():
+            raise DataError("codes must lie within the domain's cells")
+        rng = generator(self.random_state)
+        table = {}
+        for j, axis in enumerate(self.domain_.axes):
+            column = self.schema_[axis.name]
+            hidden = ~axis.emitted[codes[:, j]]
+            cells = np.where(hidden, 0, codes[:, j])
+            units = axis.units_in(cells, rng)
+            grid = grid_of(column)
+            missing = grid.other if grid.null is None else grid.null
+            table[axis.name] = decode(column, np.where(hidden, missing, units).astype(np.uint32))
+        return self.format_.build(self.schema_, table)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that missing values and labels are welcome where a schema declares them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = self.schema is not None
+        tags.input_tags.string = self.schema is not None
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _table(self, X: Any) -> Any:
+        if self.schema is None:
+            X = numeric_array(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+            X = checked_table(clone(self), X, reset=True)
+            X.columns = list(self.schema_)
+            return X
+        table = checked_table(self, X, reset=False)
+        return table if is_table(X) else table.set_axis(list(self.schema_), axis=1)
+
+
+def _seen_range(values: np.ndarray) -> Continuous:
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    return Continuous(low, high if high > low else low + 1.0, nullable=True)
+
+
+def _check_present(source: FrameSource, schema: Schema) -> None:
+    missing = [name for name in schema if name not in source.names]
+    if missing:
+        # The table's own names are not quoted: in a file without a header they are its first row.
+        raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")

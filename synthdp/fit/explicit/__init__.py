@@ -1,0 +1,1 @@
+"""Fits to weights on listed support points."""

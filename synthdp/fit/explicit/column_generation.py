@@ -1,0 +1,279 @@
+"""The L1-fitting linear program over a product grid, without listing the grid.
+
+Column generation on the weights, which is row generation on the dual: a pricer names grid points that the dual
+violates, a warm-started dual simplex takes them in.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import highspy
+import numpy as np
+
+from synthdp.arrays import Answers, Codes, FloatArray, IntArray, Weights, frozen
+from synthdp.errors import ParameterError, SolverFailedError
+from synthdp.fit.explicit.pricing import CoordinateAscent, Priced, Pricer, uniform_codes
+from synthdp.fit.explicit.problem import checked_answers, expected_noise, row_weights
+from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.fit.explicit.solver import FitResult, FitStatus
+from synthdp.randomness import Generator, generator
+
+_FEASIBILITY = 1e-9
+"""Feasibility tolerance of the simplex, in units of the largest feature."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GridProblem:
+    """Weights on a product grid whose averages of ``basis`` come close to the noisy averages ``b``.
+
+    Parameters
+    ----------
+    basis
+        k queries on the grid.
+    b
+        (k,) noisy answers as averages over rows.
+    stddev
+        (k,) or scalar standard deviation of the noise; 0 marks an exact answer.
+    """
+
+    basis: ProductBasis
+    b: Answers
+    stddev: FloatArray
+
+    def __post_init__(self) -> None:
+        b, stddev = checked_answers(self.b, self.stddev)
+        if b.size != self.basis.k:
+            raise ParameterError(f"b must have one answer per query ({self.basis.k}), not {b.size}")
+        object.__setattr__(self, "b", b)
+        object.__setattr__(self, "stddev", stddev)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GridFit:
+    """The grid points that carry weight, (m, d) codes, and the fit on them."""
+
+    support: Codes
+    fit: FitResult
+
+    def __post_init__(self) -> None:
+        frozen(self.support)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnGeneration:
+    """Minimise the sum of r · |A w − b| over all distributions on a product grid.
+
+    The result is certified (``FitStatus.OPTIMAL``) where the pricer proves its bound, and says ``HEURISTIC`` where the
+    pricer only found nothing better.  A lower objective can be a worse release, because it fits noise: set
+    ``noise_multiple`` to stop once the objective is that multiple of what noise alone would give.
+
+    Parameters
+    ----------
+    pricer
+        `Enumeration` for small grids, `CoordinateAscent`, or `MixedInteger` for a proof without enumeration.
+    points_per_round
+        The most points to add at once.
+    max_rounds
+        Limit on rounds.
+    seconds
+        Time limit, checked between rounds and within the simplex.
+    tolerance
+        Gap, relative to max(objective, k · largest feature), up to which the answer counts as optimal.
+    noise_multiple
+        See above; 0 to go on to the optimum.
+    initial_points
+        Uniform grid points to start from where the caller gives no start.
+    """
+
+    name: ClassVar[str] = "column_generation"
+
+    pricer: Pricer = field(default_factory=CoordinateAscent)
+    points_per_round: int = 32
+    max_rounds: int = 1000
+    seconds: float = math.inf
+    tolerance: float = 1e-8
+    noise_multiple: float = 0.0
+    initial_points: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("points_per_round", "max_rounds", "initial_points"):
+            if not getattr(self, name) >= 1:
+                raise ParameterError(f"{name} ({getattr(self, name)}) must be at least 1")
+        if not self.seconds > 0:
+            raise ParameterError(f"seconds ({self.seconds}) must be positive")
+        if not 0 < self.tolerance < 1:
+            raise ParameterError(f"tolerance ({self.tolerance}) must lie strictly between 0 and 1")
+        if not self.noise_multiple >= 0:
+            raise ParameterError(f"noise_multiple ({self.noise_multiple}) must be non-negative")
+
+    def solve(self, problem: GridProblem, *, start: Codes | None = None, rng: Generator | None = None) -> GridFit:
+        """Return weights on grid points.
+
+        Parameters
+        ----------
+        problem
+            What to fit.
+        start
+            (c, d) codes of points to begin with, such as candidates from a product fit.
+        rng
+            Randomness of the search; the same generator state gives the same result.  A fixed one if absent.
+
+        Raises
+        ------
+        SolverFailedError
+            If the simplex ends without a usable basis.
+        """
+        begin = time.perf_counter()
+        rng = generator(0) if rng is None else rng
+        master = _Master(problem, seconds=self.seconds)
+        new = np.unique(self._start(problem, start, rng=rng), axis=0)
+        scale, enough = master.scale, self.noise_multiple * expected_noise(problem.stddev)
+        bound, rounds, status = 0.0, 0, FitStatus.INACCURATE  # y = 0 proves 0
+        while new.size:
+            master.add(new)
+            master.solve()
+            rounds += 1
+            allowed = self.tolerance * max(master.objective, problem.basis.k * scale)
+            if master.objective - bound <= allowed:
+                status = FitStatus.OPTIMAL
+                break
+            if master.objective <= enough:
+                status = FitStatus.NOISE_LEVEL
+                break
+            if not master.finished or time.perf_counter() - begin >= self.seconds:
+                status = FitStatus.TIME_LIMIT
+                break
+            if rounds >= self.max_rounds:
+                status = FitStatus.ITERATION_LIMIT
+                break
+            threshold = master.z + _FEASIBILITY * scale
+            priced = self.pricer.price(
+                problem.basis,
+                master.y,
+                incumbents=master.support[master.weights > 0],
+                threshold=threshold,
+                count=self.points_per_round,
+                rng=rng,
+            )
+            bound = max(bound, float(master.y @ problem.b) - priced.bound)
+            if master.objective - bound <= allowed:
+                status = FitStatus.OPTIMAL
+                break
+            new = _helpful(priced, threshold=threshold, known=master.points)
+            status = FitStatus.HEURISTIC if math.isinf(priced.bound) else FitStatus.INACCURATE
+        carry = master.weights > 0
+        fit = FitResult(
+            weights=master.weights[carry],
+            status=status,
+            objective=master.objective,
+            gap=max(master.objective - bound, 0.0),
+            iterations=master.iterations,
+            seconds=time.perf_counter() - begin,
+            solver=self.name,
+        )
+        return GridFit(support=master.support[carry], fit=fit)
+
+    def _start(self, problem: GridProblem, start: Codes | None, *, rng: Generator) -> IntArray:
+        shape = problem.basis.shape
+        if start is None:
+            return uniform_codes(shape, self.initial_points, rng=rng)
+        codes = np.asarray(start, dtype=np.int64)
+        if codes.ndim != 2 or codes.shape[0] == 0 or codes.shape[1] != len(shape):
+            raise ParameterError(f"start must be points of {len(shape)} columns, not of shape {codes.shape}")
+        if (codes < 0).any() or (codes >= np.array(shape)).any():
+            raise ParameterError("start must hold codes of the grid")
+        return codes
+
+
+class _Master:
+    """The dual over the points so far, min z − b'y subject to A_g'y <= z and |y| <= r, in the variables u = y / r."""
+
+    def __init__(self, problem: GridProblem, *, seconds: float) -> None:
+        self._problem = problem
+        self._r = row_weights(problem.stddev)
+        self.scale = _largest_feature(problem.basis)
+        self._solver = self._empty_program(seconds)
+        self.support: IntArray = np.empty((0, problem.basis.d), dtype=np.int64)
+        self._features: FloatArray = np.empty((problem.basis.k, 0))
+        self.points: set[tuple[int, ...]] = set()
+        self.weights: Weights = np.empty(0)
+        self.y: FloatArray = np.zeros(problem.basis.k)
+        self.z = 0.0
+        self.objective = math.inf
+        self.finished = False
+        self.iterations = 0
+
+    def _empty_program(self, seconds: float) -> highspy.Highs:
+        k = self._problem.basis.k
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("solver", "simplex")
+        solver.setOptionValue("simplex_strategy", 1)
+        solver.setOptionValue("presolve", "off")
+        solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
+        solver.setOptionValue("dual_feasibility_tolerance", _FEASIBILITY)
+        if math.isfinite(seconds):
+            solver.setOptionValue("time_limit", seconds)
+        costs = np.append(-self._r * self._problem.b / self.scale, 1.0)
+        ones = np.ones(k)
+        solver.addVars(k + 1, np.append(-ones, -np.inf), np.append(ones, np.inf))
+        solver.changeColsCost(k + 1, np.arange(k + 1, dtype=np.int32), costs)
+        return solver
+
+    def add(self, codes: IntArray) -> None:
+        """Take in grid points that are not there yet."""
+        features = self._problem.basis.features(codes)
+        rows = np.column_stack([(features * (self._r / self.scale)[:, None]).T, -np.ones(codes.shape[0])])
+        count, width = rows.shape
+        self._solver.addRows(
+            count,
+            np.full(count, -np.inf),
+            np.zeros(count),
+            rows.size,
+            np.arange(0, rows.size, width, dtype=np.int32),
+            np.tile(np.arange(width, dtype=np.int32), count),
+            rows.ravel(),
+        )
+        self.support = np.concatenate([self.support, codes])
+        self._features = np.concatenate([self._features, features], axis=1)
+        self.points.update(tuple(code) for code in codes.tolist())
+
+    def solve(self) -> None:
+        """Solve from the last basis and take over weights, dual and objective."""
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        solution = self._solver.getSolution()
+        duals = np.maximum(-np.array(solution.row_dual), 0.0)
+        usable = duals.size == self.support.shape[0] and 0.5 < duals.sum() < np.inf
+        if not usable and self.weights.size:  # stopped early: the weights of the last round stay
+            self.weights = np.append(self.weights, np.zeros(self.support.shape[0] - self.weights.size))
+            self.finished = False
+            return
+        if not usable:
+            sentence = f"HiGHS ended with status {self._solver.modelStatusToString(status)}."
+            raise SolverFailedError(f"column generation ended without usable weights: {sentence}", status=sentence)
+        values = np.array(solution.col_value)
+        self.finished = status == highspy.HighsModelStatus.kOptimal
+        self.iterations += max(int(self._solver.getInfo().simplex_iteration_count), 0)
+        self.y = self._r * np.clip(values[:-1], -1.0, 1.0)
+        self.z = float(values[-1]) * self.scale
+        self.weights = duals / duals.sum()
+        self.objective = float(self._r @ np.abs(self._features @ self.weights - self._problem.b))
+
+
+def _largest_feature(basis: ProductBasis) -> float:
+    """Return the largest |feature| over the grid, 1 if all are zero."""
+    largest = max(math.prod(float(np.abs(table).max()) for table in term.values()) for term in basis.terms)
+    return largest if largest > 0 else 1.0
+
+
+def _helpful(priced: Priced, *, threshold: float, known: AbstractSet[tuple[int, ...]]) -> IntArray:
+    """Return the priced points that violate the dual and are not in the program yet."""
+    above = priced.codes[priced.scores > threshold].astype(np.int64)
+    new = [code for code in above.tolist() if tuple(code) not in known]
+    return np.array(new, dtype=np.int64).reshape(-1, priced.codes.shape[1])

@@ -1,0 +1,209 @@
+"""Pricing: which grid points would improve a linear program whose dual vector is y.
+
+A pricer maximises (A'y)_g over a grid that may be far too large to list, and says how much it knows of the maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from synthdp.arrays import Codes, FloatArray, IntArray
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.randomness import Generator
+
+_CHUNK = 1 << 21
+"""Scores held at once while enumerating: 16 MB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Priced:
+    """Distinct grid points, best first, and a bound on all of them.
+
+    Parameters
+    ----------
+    codes
+        (c, d) codes of grid points.
+    scores
+        (c,) their values (A'y)_g, descending.
+    bound
+        A proven upper bound on max_g (A'y)_g; infinite where the search was heuristic.
+    """
+
+    codes: Codes
+    scores: FloatArray
+    bound: float
+
+
+class Pricer(Protocol):
+    """Search a grid for points of high score."""
+
+    def price(
+        self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
+    ) -> Priced:
+        """Return up to ``count`` points of high score (A'y)_g.
+
+        Parameters
+        ----------
+        basis
+            The k queries on the grid.
+        y
+            (k,) dual vector.
+        incumbents
+            (c, d) points that carry weight now, a good place to start from.
+        threshold
+            The score that a point must exceed to help.
+        count
+            The most points to return.
+        rng
+            Randomness of a heuristic search.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enumeration:
+    """Score every grid point: exact, for grids of at most ``max_points``.
+
+    The axes are split in two halves; each half's products form a (k, points) matrix, so that all scores are one matrix
+    product, taken in chunks.
+    """
+
+    max_points: int = 2_000_000
+
+    def price(
+        self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
+    ) -> Priced:
+        """Return the best points, at most one for each point of the left half; see `Pricer.price`."""
+        del incumbents, threshold, rng
+        points = math.prod(basis.shape)
+        if points > self.max_points:
+            raise ParameterError(f"the grid ({points} points) must have at most max_points ({self.max_points})")
+        cut = _balanced_cut(basis.shape)
+        left = _half(basis, range(cut)) * y[:, None]
+        right = _half(basis, range(cut, basis.d))
+        best = np.empty(left.shape[1], dtype=np.int64)
+        scores = np.empty(left.shape[1])
+        step = max(1, _CHUNK // right.shape[1])
+        for start in range(0, left.shape[1], step):
+            block = left[:, start : start + step].T @ right
+            best[start : start + step] = block.argmax(axis=1)
+            scores[start : start + step] = block.max(axis=1)
+        top = np.argsort(-scores, kind="stable")[:count]
+        flat = top * right.shape[1] + best[top]
+        codes = np.stack(np.unravel_index(flat, basis.shape), axis=1)
+        return Priced(codes=codes, scores=scores[top], bound=float(scores[top[0]]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinateAscent:
+    """Improve one column at a time from many starts at once: a heuristic, for grids of any size.
+
+    Half of the starts are points that carry weight, with one column redrawn, the others are uniform.
+    """
+
+    restarts: int = 64
+    max_sweeps: int = 30
+
+    def __post_init__(self) -> None:
+        if not self.restarts >= 1:
+            raise ParameterError(f"restarts ({self.restarts}) must be at least 1")
+        if not self.max_sweeps >= 1:
+            raise ParameterError(f"max_sweeps ({self.max_sweeps}) must be at least 1")
+
+    def price(
+        self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
+    ) -> Priced:
+        """Return the local maxima that were found; see `Pricer.price`."""
+        del threshold
+        codes = self._starts(basis, incumbents=incumbents, rng=rng)
+        for _ in range(self.max_sweeps):
+            before = codes.copy()
+            for j in rng.permutation(basis.d):
+                codes[:, j] = _line_scores(basis, y, codes, j=int(j)).argmax(axis=1)
+            if (codes == before).all():
+                break
+        found = np.unique(codes, axis=0)
+        scores = y @ basis.features(found)
+        top = np.argsort(-scores, kind="stable")[:count]
+        return Priced(codes=found[top], scores=scores[top], bound=math.inf)
+
+    def _starts(self, basis: ProductBasis, *, incumbents: Codes, rng: Generator) -> IntArray:
+        starts = uniform_codes(basis.shape, self.restarts, rng=rng)
+        known = min(self.restarts // 2, incumbents.shape[0])
+        redrawn = rng.integers(basis.d, size=known)
+        fresh = starts[np.arange(known), redrawn]
+        starts[:known] = rng.permutation(incumbents, axis=0)[:known]
+        starts[np.arange(known), redrawn] = fresh
+        return starts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedInteger:
+    """Prove the maximum with a mixed-integer program, for queries of at most two columns.
+
+    A heuristic search comes first; the program runs only where the search finds nothing above the threshold, which is
+    when column generation would otherwise have to stop.  The program has one binary variable per grid point of each
+    column, and for each pair of columns that share a query a joint table whose margins are these binaries.
+
+    Parameters
+    ----------
+    heuristic
+        The search that comes first.
+    seconds
+        Time limit of one program; the bound stays valid when it is reached.
+    """
+
+    heuristic: CoordinateAscent = field(default_factory=CoordinateAscent)
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ParameterError(f"seconds ({self.seconds}) must be positive")
+
+    def price(
+        self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
+    ) -> Priced:
+        """Return the heuristic's points, or the proven maximum where they do not help; see `Pricer.price`."""
+        from synthdp.fit.explicit.pricing_milp import maximise
+
+        found = self.heuristic.price(basis, y, incumbents=incumbents, threshold=threshold, count=count, rng=rng)
+        if found.scores[0] > threshold:
+            return found
+        code, bound = maximise(basis, y, seconds=self.seconds)
+        score = float(y @ basis.features(code[None, :])[:, 0])
+        if score < found.scores[0]:
+            return Priced(codes=found.codes, scores=found.scores, bound=max(bound, float(found.scores[0])))
+        return Priced(codes=code[None, :], scores=np.array([score]), bound=max(bound, score))
+
+
+def uniform_codes(shape: tuple[int, ...], count: int, *, rng: Generator) -> IntArray:
+    """Return (count, d) codes drawn uniformly from the grid."""
+    return np.stack([rng.integers(size, size=count) for size in shape], axis=1)
+
+
+def _balanced_cut(shape: tuple[int, ...]) -> int:
+    """Return how many leading axes make the first half, so that the larger half is as small as it can be."""
+    sizes = [max(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(1, len(shape) + 1)]
+    return 1 + int(np.argmin(sizes))
+
+
+def _half(basis: ProductBasis, columns: range) -> FloatArray:
+    """Return the (k, points) products of the tables of ``columns`` at all their joint grid points, C order."""
+    products = np.ones((basis.k, 1))
+    for j in columns:
+        products = (products[:, :, None] * basis.column_matrix(j)[:, None, :]).reshape(basis.k, -1)
+    return products
+
+
+def _line_scores(basis: ProductBasis, y: FloatArray, codes: IntArray, *, j: int) -> FloatArray:
+    """Return (n, N_j): the part of the score that column ``j`` decides, at each of its grid points, from n points."""
+    rows, table = basis.tables[j]
+    others = np.repeat(y[rows][:, None], codes.shape[0], axis=1)
+    for column, shared, values in basis.shared[j]:
+        others[shared] *= values[:, codes[:, column]]
+    return others.T @ table

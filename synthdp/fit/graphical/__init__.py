@@ -1,0 +1,1 @@
+"""Fits to a Markov random field on a junction tree."""

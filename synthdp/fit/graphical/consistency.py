@@ -1,0 +1,179 @@
+"""Make noisy tables agree: the exact generalised least squares estimate of all of them at once.
+
+First step of a fit, before `max_entropy`.  Linear in the noisy counts; knows no model and no sign constraint.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, Table
+from synthdp.distribution.contingency import (
+    Clique,
+    NoisyTable,
+    Shape,
+    check_clique,
+    check_shape,
+    check_tables,
+    table_shape,
+    table_size,
+)
+from synthdp.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Effects:
+    """The pooled main effects and interactions of a set of noisy tables, given the total.
+
+    A table of counts over clique c splits orthogonally into one effect for each A ⊆ c: its margin on A,
+    centred along every axis, spread evenly over the other columns (the analysis of variance).  White noise
+    in the table is white noise in every effect, independent between effects, so least squares under the
+    constraint that all tables are margins of one table pools each effect on its own, by precision (Xiao et
+    al. 2023, ResidualPlanner, theorem 5).
+
+    Parameters
+    ----------
+    shape
+        Number of codes of each column.
+    total
+        The sum of every table, in rows; taken as exact.
+    effects
+        For each non-empty A that some table holds: its pooled effect on the margin of A, shaped by A's
+        columns.
+    precisions
+        1 / variance of one cell of that margin before centring.
+    """
+
+    shape: Shape
+    total: float
+    effects: Mapping[Clique, FloatArray]
+    precisions: Mapping[Clique, float]
+
+    def table(self, clique: Clique) -> Table:
+        """Return the estimated counts of ``clique``, flat; effects that no table holds are taken as 0."""
+        check_clique(clique, self.shape)
+        cells = table_size(self.shape, clique)
+        estimate = np.full(table_shape(self.shape, clique), self.total / cells)
+        for part in _subsets(clique):
+            if part in self.effects:
+                inside = [self.shape[a] if a in part else 1 for a in clique]
+                spread = table_size(self.shape, part) / cells
+                estimate += self.effects[part].reshape(inside) * spread
+        return estimate.ravel()
+
+    def stddev(self, clique: Clique) -> float:
+        """Return the standard deviation of one cell of ``table(clique)``, in rows.
+
+        Raises
+        ------
+        ParameterError
+            If some effect of ``clique`` was not measured: the estimate then has an unknown bias.
+        """
+        check_clique(clique, self.shape)
+        cells = table_size(self.shape, clique)
+        variance = 0.0
+        for part in _subsets(clique):
+            if part not in self.precisions:
+                raise ParameterError(f"clique ({clique}) must lie within a measured table")
+            spread = table_size(self.shape, part) / cells
+            centred = math.prod(1 - 1 / self.shape[a] for a in part)
+            variance += spread**2 * centred / self.precisions[part]
+        return math.sqrt(variance)
+
+
+def pooled_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> Effects:
+    """Pool what the tables say about every main effect and interaction.
+
+    Parameters
+    ----------
+    tables
+        Independent noisy tables; a clique may occur more than once, with different noise.
+    shape
+        Number of codes of each column.
+    total
+        The number of rows, as estimated from noisy answers.  The tables' own totals are discarded.
+
+    Raises
+    ------
+    ParameterError
+        If a table does not fit ``shape``, or ``total`` is not finite.
+    """
+    sizes = check_shape(shape)
+    if not math.isfinite(total):
+        raise ParameterError(f"total ({total}) must be finite")
+    weighted: dict[Clique, FloatArray] = {}
+    precisions: dict[Clique, float] = {}
+    for noisy in tables:
+        check_tables([noisy], sizes)
+        table = noisy.counts.reshape(table_shape(sizes, noisy.clique))
+        for part in _subsets(noisy.clique):
+            precision = table_size(sizes, part) / (noisy.counts.size * noisy.stddev**2)
+            weighted[part] = weighted.get(part, 0.0) + precision * _effect(table, noisy.clique, part)
+            precisions[part] = precisions.get(part, 0.0) + precision
+    effects = {part: value / precisions[part] for part, value in weighted.items()}
+    return Effects(shape=sizes, total=float(total), effects=effects, precisions=precisions)
+
+
+def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> tuple[NoisyTable, ...]:
+    """Estimate the tables so that they sum to ``total`` and agree on every margin they share, of any order.
+
+    For tables of one and two columns this is: combine all estimates of each column's margin by precision,
+    shift every table additively to these margins, average repeats by precision.
+
+    Parameters
+    ----------
+    tables, shape, total
+        As in `pooled_effects`.
+
+    Returns
+    -------
+    The one-ways of all columns that occur in a table, by column; then the other cliques in order of first
+    appearance. ``stddev`` is the noise scale that sets a fit's ridge: of a one-way, the pooled one; of
+    another table, that of the average of its repeats, before it gained from its neighbours
+    (`Effects.stddev` has the error of the estimate itself).
+    """
+    noisy = list(tables)
+    pooled = pooled_effects(noisy, shape, total=total)
+    repeats: dict[Clique, float] = {}
+    for table in noisy:
+        if len(table.clique) > 1:
+            repeats[table.clique] = repeats.get(table.clique, 0.0) + table.stddev**-2
+    one_ways = {part: pooled.precisions[part] for part in sorted(pooled.precisions) if len(part) == 1}
+    return tuple(
+        NoisyTable(clique=clique, counts=pooled.table(clique), stddev=precision**-0.5)
+        for clique, precision in (one_ways | repeats).items()
+    )
+
+
+def pooled_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
+    """Return the number of rows that the tables say together, by precision, and its standard deviation.
+
+    Raises
+    ------
+    ParameterError
+        If there is no table.
+    """
+    pairs = [(table.counts.sum(), 1 / (table.counts.size * table.stddev**2)) for table in tables]
+    precision = sum(weight for _, weight in pairs)
+    if precision == 0:
+        raise ParameterError("tables must hold at least one table")
+    return float(sum(value * weight for value, weight in pairs) / precision), precision**-0.5
+
+
+def _subsets(clique: Clique) -> Iterable[Clique]:
+    """Yield the non-empty subsets of ``clique``."""
+    for size in range(1, len(clique) + 1):
+        yield from itertools.combinations(clique, size)
+
+
+def _effect(table: FloatArray, clique: Clique, part: Clique) -> FloatArray:
+    """Return the margin of ``table`` on ``part``, centred along every axis."""
+    margin: FloatArray = table.sum(axis=tuple(axis for axis, a in enumerate(clique) if a not in part))
+    for axis in range(margin.ndim):
+        margin = margin - margin.mean(axis=axis, keepdims=True)
+    return margin

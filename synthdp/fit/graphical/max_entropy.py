@@ -1,0 +1,205 @@
+"""Regularised maximum entropy on a junction tree: from consistent noisy tables to a `Graphical`.
+
+Multiplicative weights over the whole exponential universe, held implicitly.  Follows `consistency`;
+`particles` may follow.  Knows no private row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray
+from synthdp.distribution.contingency import (
+    Clique,
+    NoisyTable,
+    Shape,
+    check_clique,
+    check_shape,
+    check_tables,
+    project_to_simplex,
+    table_size,
+)
+from synthdp.distribution.junction_tree import junction_tree
+from synthdp.distribution.markov_random_field import Graphical, calibrate
+from synthdp.errors import ParameterError
+from synthdp.fit.graphical.dual import Dual, clique_marginal, polish
+from synthdp.fit.graphical.ipf import tour_until_still
+
+
+class FitStatus(Enum):
+    """How a fit ended, as a sentence."""
+
+    STILL = "Every table moved by less than the tolerance in the last tour."
+    TOURS_SPENT = "The allowed tours were spent before every table was still."
+    POLISHED = "The tours were followed by quasi-Newton steps on the whole dual."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MaxEntropyFit:
+    """A fitted distribution and how good it is.
+
+    Parameters
+    ----------
+    model
+        The distribution.
+    status
+        How the fit ended.
+    objective
+        The dual objective total·log Z(θ) + ½Σ v‖θ‖² − Σ θ·y, in nats times rows; lower is better.
+    residual
+        Largest over the tables of ‖total·μ + vθ − y‖₁ / total, the gradient of the objective; 0 at the
+        optimum.
+    tours
+        The most Euler tours that a tree of the forest took.
+    total
+        The number of rows that was used.
+    """
+
+    model: Graphical
+    status: FitStatus
+    objective: float
+    residual: float
+    tours: int
+    total: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxEntropy:
+    """Settings of the regularised maximum entropy fit.
+
+    Minimises total·log Z(θ) + ½Σ v_c‖θ_c‖² − Σ θ_c·y_c with v_c a multiple of the noise scale of table c:
+    the dual of maximising entropy less Σ ‖total·μ_c − y_c‖² / 2v_c.  The fitted table is the target less v
+    times its potential, so a ridge lets noise of its size be explained by nothing.
+
+    Parameters
+    ----------
+    ridge_one_way, ridge
+        v in units of ``stddev``, for one-way and for other tables; > 0.
+    max_tours
+        Most Euler tours of each tree, >= 1.
+    tolerance
+        A tour that changes no table by this fraction of the rows (in L1) is the last; >= 0.
+    polish_steps
+        Quasi-Newton steps on all potentials after the tours; 0 for none.
+    total_floor
+        Smallest number of rows to fit, > 0.  An estimated total can be 0 or negative when there are few
+        rows; the model is then fitted as if there were this many, and the ridge holds it near uniform.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is outside its range.
+    """
+
+    ridge_one_way: float = 0.05
+    ridge: float = 1.0
+    max_tours: int = 20
+    tolerance: float = 1e-3
+    polish_steps: int = 0
+    total_floor: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("ridge_one_way", "ridge", "total_floor"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ParameterError(f"{name} ({value}) must be positive and finite")
+        if self.max_tours < 1:
+            raise ParameterError(f"max_tours ({self.max_tours}) must be at least 1")
+        if not self.tolerance >= 0:
+            raise ParameterError(f"tolerance ({self.tolerance}) must be at least 0")
+        if self.polish_steps < 0:
+            raise ParameterError(f"polish_steps ({self.polish_steps}) must be at least 0")
+
+    def ridge_of(self, table: NoisyTable) -> float:
+        """Return the ridge v of a table's potential, in rows."""
+        return (self.ridge_one_way if len(table.clique) == 1 else self.ridge) * table.stddev
+
+    def fit(
+        self,
+        tables: Iterable[NoisyTable],
+        shape: Sequence[int],
+        *,
+        total: float,
+        allowed: Mapping[Clique, BoolArray] | None = None,
+    ) -> MaxEntropyFit:
+        """Fit the tables.
+
+        Parameters
+        ----------
+        tables
+            Noisy tables that agree on the total and on shared margins (`consistency.make_consistent`), one
+            a clique.  The junction tree is made of their cliques; columns without a table come out uniform
+            and independent.
+        shape
+            Number of codes of each column.
+        total
+            Estimated number of rows; raised to ``total_floor``.
+        allowed
+            Structural zeros: for some cliques a (cells,) mask, False where the combination cannot occur.
+            The model gives such cells probability 0, exactly.  These cliques join the tree.
+
+        Raises
+        ------
+        ParameterError
+            If a table or mask does not fit ``shape``, a clique has two tables, ``total`` is not finite, or
+            ``allowed`` leaves no combination possible.
+        """
+        if not math.isfinite(total):
+            raise ParameterError(f"total ({total}) must be finite")
+        dual = self._dual(list(tables), check_shape(shape), max(total, self.total_floor), allowed or {})
+        start = {table.clique: _start(table, dual.total) for table in dual.tables}
+        potentials, tours, still = tour_until_still(dual, start, max_tours=self.max_tours, tolerance=self.tolerance)
+        status = FitStatus.STILL if still else FitStatus.TOURS_SPENT
+        if self.polish_steps and dual.tables:
+            potentials, status = polish(dual, potentials, steps=self.polish_steps), FitStatus.POLISHED
+        objective, gradients = dual.value_and_gradient(potentials)
+        return MaxEntropyFit(
+            model=Graphical.calibrated(dual.tree, dual.masked(potentials)),
+            status=status,
+            objective=objective,
+            residual=dual.residual(gradients),
+            tours=tours,
+            total=dual.total,
+        )
+
+    def _dual(self, tables: list[NoisyTable], shape: Shape, total: float, allowed: Mapping[Clique, BoolArray]) -> Dual:
+        check_tables(tables, shape)
+        cliques = [table.clique for table in tables]
+        if len(set(cliques)) < len(cliques):
+            raise ParameterError("tables must hold one table a clique; make_consistent averages repeats")
+        zeros = {clique: _log_mask(clique, mask, shape) for clique, mask in allowed.items()}
+        tree = junction_tree(shape, [*cliques, *zeros])
+        uniform = calibrate(tree, zeros)
+        if uniform.log_partition == -np.inf:
+            raise ParameterError("allowed must leave at least one combination of codes possible")
+        return Dual(
+            tree=tree,
+            tables=tables,
+            ridges=[self.ridge_of(table) for table in tables],
+            total=total,
+            zeros=zeros,
+            possible=[clique_marginal(tree, uniform.beliefs, clique) > 0 for clique in cliques],
+        )
+
+
+def _start(table: NoisyTable, total: float) -> FloatArray:
+    """Start a one-way at the logarithm of its projection on the simplex, any other potential at 0."""
+    if len(table.clique) != 1:
+        return np.zeros(table.counts.size)
+    positive = project_to_simplex(table.counts, total) + 0.1 * table.stddev
+    start: FloatArray = np.log(positive / positive.sum())
+    return start
+
+
+def _log_mask(clique: Clique, mask: BoolArray, shape: Shape) -> FloatArray:
+    check_clique(clique, shape)
+    cells = table_size(shape, clique)
+    mask = np.asarray(mask)
+    if mask.dtype != np.bool_ or mask.shape != (cells,):
+        raise ParameterError(f"allowed: mask of clique {clique} must hold {cells} booleans")
+    return np.where(mask, 0.0, -np.inf)

@@ -1,0 +1,1 @@
+"""Fits to noisy moments, and small linear programs."""

@@ -1,0 +1,1 @@
+"""Adaptively chosen marginals: select, measure, fit."""

@@ -1,0 +1,128 @@
+"""Coarse codes for the tables of several columns: few, well filled cells.  Post-processing of noisy one-ways."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.distribution.contingency import NoisyTable
+from synthdp.domain.refinement import Refinement
+from synthdp.mechanisms.adaptive.one_ways import OneWay
+
+KAPPA = 0.3
+"""Columns get about sqrt(n / (KAPPA sigma)) groups, at least 4, where sigma is the noise of a pair."""
+
+ATOM_SHARE = 0.3
+"""A single value that holds this much of its first-level cell may get a group of its own."""
+
+
+def group_target(total: float, pair_stddev: float) -> float:
+    """Return the wanted number of rows of a group.
+
+    Costs nothing: arithmetic.
+
+    Parameters
+    ----------
+    total
+        Estimated number of rows.
+    pair_stddev
+        Expected noise in a cell of a pair's table.
+    """
+    total = max(total, 1.0)
+    return total / max(4.0, math.sqrt(total / (KAPPA * pair_stddev)))
+
+
+def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozenset()) -> Refinement:
+    """Group the leaves of a column.
+
+    Costs nothing: post-processing.
+
+    Parameters
+    ----------
+    one_way
+        The column.
+    target
+        Wanted rows of a group.
+    pinned
+        Leaves that must have a group of their own, because a rule between columns names them.
+    """
+    grid = one_way.axis.grid
+    leaves = one_way.axis.size
+    regular = int((one_way.axis.starts < grid.regular).sum())
+    groups = np.zeros(leaves, np.int64)
+    if grid.ordered:
+        groups[:regular] = _ordered_groups(one_way, target, regular)
+    else:
+        groups[:regular] = _nominal_groups(one_way.weights[:regular], one_way.stddev, target)
+    last = int(groups[:regular].max())
+    for leaf in range(regular, leaves):  # special values and the missing value, if they are frequent; never "other"
+        frequent = one_way.weights[leaf] >= max(3 * one_way.stddev, target / 4)
+        groups[leaf] = groups[:leaf].max() + 1 if frequent else last
+    for leaf in sorted(pinned):
+        groups[leaf] = groups.max() + 1
+    return Refinement(one_way.axis, np.unique(groups, return_inverse=True)[1], one_way.weights)
+
+
+def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyTable:
+    """Return the noisy counts of a column's groups.
+
+    A group's count is the sum of the unbiased first-level counts, divided among groups in proportion to the leaves.
+
+    Costs nothing: post-processing.
+    """
+    cell, first = one_way.first_cell, one_way.first.size
+    mass = np.bincount(cell, weights=one_way.weights, minlength=first)
+    size = np.bincount(cell, minlength=first)
+    share = np.where(mass[cell] > 0, one_way.weights / np.maximum(mass[cell], 1e-9), 1 / size[cell])
+    groups = int(refinement.coarse_cell.max()) + 1
+    counts = np.bincount(refinement.coarse_cell, weights=one_way.counts[cell] * share, minlength=groups)
+    return NoisyTable(
+        clique=(column,),
+        counts=np.asarray(counts, np.float64),
+        stddev=one_way.stddev * math.sqrt(max(1.0, first / groups)),
+    )
+
+
+def _nominal_groups(weights: FloatArray, stddev: float, target: float) -> IntArray:
+    """One group a level, but one for all rare levels together."""
+    k = len(weights)
+    rare = weights < max(3 * stddev, target / 4)
+    if k <= 3 or rare.sum() < 2:
+        return np.arange(k)
+    groups = np.full(k, k - int(rare.sum()))
+    groups[~rare] = np.arange(k - int(rare.sum()))
+    return groups
+
+
+def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
+    """Merge first-level cells from left to right; divide a cell only at a single value that holds much of it."""
+    cell = one_way.first_cell[:regular]
+    weights = one_way.weights[:regular]
+    groups = np.zeros(regular, np.int64)
+    current, filled = -1, math.inf
+    for first in range(int(cell[-1]) + 1):
+        at = np.flatnonzero(cell == first)
+        mass = float(weights[at].sum())
+        inner = _around_atom(weights[at], mass, target)
+        if inner.max() > 0:
+            groups[at] = current + 1 + inner
+            current, filled = current + 1 + int(inner.max()), math.inf
+            continue
+        if filled > 0 and filled + mass > target:
+            current, filled = current + 1, 0.0
+        groups[at] = current
+        filled += mass
+    return groups
+
+
+def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
+    """Divide one first-level cell before, at and after its heaviest leaf, or return all 0."""
+    inner = np.zeros(len(weights), np.int64)
+    atom = int(np.argmax(weights))
+    if len(weights) > 1 and weights[atom] > max(target, ATOM_SHARE * mass) and mass - weights[atom] > 2 * target:
+        inner[atom:] += weights[:atom].sum() > target
+        inner[atom + 1 :] += weights[atom + 1 :].sum() > target
+    return inner

@@ -1,0 +1,112 @@
+"""Rules between columns as structural zeros: combinations of coarse cells that get probability 0, exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from synthdp.arrays import BoolArray
+from synthdp.distribution.contingency import Clique
+from synthdp.distribution.junction_tree import junction_tree
+from synthdp.distribution.markov_random_field import Graphical
+from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import Domain
+from synthdp.domain.rules import Order, rules_of
+from synthdp.domain.values import is_range, units_of_values
+from synthdp.errors import ParameterError, SchemaError
+from synthdp.schema.constraints import Constraint, Forbidden, Implies
+from synthdp.schema.schema import Schema
+
+MAX_CELLS = 1_000_000
+"""Rules over more combinations of cells are left to the sampling, which draws rows that break them anew."""
+
+CHECKED_BINS = 8
+"""Cells of an ordered column when the rules are checked for contradiction."""
+
+
+def check_rules(schema: Schema) -> None:
+    """Refuse rules that no row can obey together.
+
+    Costs nothing: reads the schema.
+
+    Raises
+    ------
+    SchemaError
+        If some column or combination of columns is left without any value.
+    """
+    if not schema.constraints:
+        return
+    domain = domain_of(schema, bins=CHECKED_BINS)
+    released = {(j,): np.where(axis.emitted, 0.0, -np.inf) for j, axis in enumerate(domain.axes)}
+    zeros = {c: np.where(mask, 0.0, -np.inf) for c, mask in structural_zeros(schema, domain).items()}
+    try:
+        Graphical.calibrated(junction_tree(domain.shape, [*zeros, *released]), released | zeros)
+    except ParameterError:
+        raise SchemaError("the rules of the schema contradict each other: no row can obey them all") from None
+
+
+def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
+    """Return for each column the leaves that rules name: they must stay cells of their own.
+
+    Costs nothing: reads the schema.
+    """
+    pinned: list[set[int]] = [set() for _ in axes]
+    for constraint in schema.constraints:
+        for name, values in _listed(constraint):
+            j = schema.names.index(name)
+            single = [value for value in values if not is_range(schema[name], value)]
+            if single:
+                pinned[j] |= _cells(axes[j], units_of_values(schema[name], single, name=name))
+    for rule in rules_of(schema):
+        if isinstance(rule, Order):  # missing and special values are free of it, so they keep apart from numbers
+            for j in (schema.names.index(name) for name in rule.names):
+                free = np.arange(axes[j].grid.size) >= axes[j].grid.regular
+                pinned[j] |= _cells(axes[j], free)
+    return [frozenset(leaves) for leaves in pinned]
+
+
+def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
+    """Return for the columns of each rule which combinations of cells may occur, flat in C order.
+
+    A combination that holds both rows that obey and rows that do not may occur.  A cell of values that are never
+    released may not: where a rule keeps its neighbours apart, "other" is one of its own.
+
+    Costs nothing: reads the schema.
+
+    Parameters
+    ----------
+    schema
+        With its rules.
+    domain
+        Axes of its columns.
+    """
+    zeros: dict[Clique, BoolArray] = {}
+    for rule in rules_of(schema):
+        columns = domain.index(*rule.names)
+        if math.prod(domain.shape[j] for j in columns) > MAX_CELLS:
+            continue
+        possible = rule.possible([domain.axes[j] for j in columns])
+        if not possible.all():
+            clique = tuple(sorted(columns))
+            flat = possible.transpose([columns.index(j) for j in clique]).ravel()
+            zeros[clique] = zeros[clique] & flat if clique in zeros else flat
+    hidden = {(j,): axis.emitted for j, axis in enumerate(domain.axes) if not axis.emitted.all()}
+    return zeros | hidden
+
+
+def _cells(axis: Axis, units: BoolArray) -> set[int]:
+    visible = np.flatnonzero(units[: axis.grid.visible])
+    return {int(cell) for cell in axis.cells_of(visible.astype(np.uint32))}
+
+
+def _listed(constraint: Constraint) -> list[tuple[str, list[object]]]:
+    match constraint:
+        case Forbidden(values):
+            return list(values.items())
+        case Implies(when, then):
+            return [*when.items(), *then.items()]
+        case _:
+            return []

@@ -1,0 +1,1 @@
+"""Marginals, r-of-k and decision lists by polynomials and parities."""

@@ -1,0 +1,137 @@
+"""Polynomials for decision lists, and how to share noise among their coefficients.
+
+The best polynomial of a degree for each pattern of outputs, by linear programs that are solved once; scales per order that
+make an answer's noise least.  Public arithmetic only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, frozen
+from synthdp.domain.discretize import domain_of
+from synthdp.fit.moments.coefficients import best_coefficients
+from synthdp.mechanisms.fourier.polynomials import least_worst_use
+from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.loss import PrivacyLoss
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.fourier.decision_lists import decision_list_schema
+from synthdp.queries.fourier.krawtchouk import level_sizes
+from synthdp.queries.fourier.list_coefficients import ListCoefficients, list_values, subset_parities
+
+FINEST_SCALE = 2**20
+"""The whole number that stands for 1 in the coefficients with the largest weight."""
+
+ROW_SHARE = 1 / 64
+"""Part of the squared sensitivity that the number of rows takes where it is private."""
+
+
+class PatternTable(NamedTuple):
+    """Coefficients of all lists of r rules that ask for true.
+
+    Costs nothing: arithmetic.
+    """
+
+    values: FloatArray
+    """(2^(r+1), 2^r) by pattern of outputs and set of rules."""
+    error: float
+    """Largest distance of a polynomial from its list, over all patterns and inputs."""
+
+
+@lru_cache(maxsize=64)
+def pattern_table(r: int, order: int) -> PatternTable:
+    """Return the best polynomials of degree ``order`` for list(y) - 1/2, one per pattern of outputs.
+
+    Minimises the largest error over the 2^r inputs by a linear program; a pattern's complement takes the negative.
+
+    Costs nothing: arithmetic.
+    """
+    targets = list_values(r) - 0.5
+    masks, parities = subset_parities(r, min(order, r))
+    values = np.zeros(targets.shape)
+    last = len(targets) - 1
+    for pattern in range(len(targets) // 2):
+        if order >= r:
+            b = targets[pattern] @ parities / 2**r
+        else:
+            b = best_coefficients(parities.astype(np.float64), targets[pattern]).values
+        values[pattern, masks] = b
+        values[last - pattern] = -values[pattern]
+    errors = np.abs(values[:, masks] @ parities.T - targets)
+    return PatternTable(frozen(values), float(errors.max()))
+
+
+class ListPlan(NamedTuple):
+    """What a release measures, the bound on its bias, and the standard deviation of an answer in rows.
+
+    Costs nothing: a plan.
+    """
+
+    statistic: ListCoefficients
+    error: float
+    stddev: float
+
+
+def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjacency, loss: PrivacyLoss) -> ListPlan:
+    """Return the plan of a degree with the least noise, among scales that suit one law of noise each.
+
+    Coefficients of high order are many but small, so they take a small share of the sensitivity: with the largest
+    squares of each order as use, `least_worst_use` divides an L2 sensitivity best.  The others are for pure losses:
+    cube roots for Laplace noise, equal largest coefficients for K-norm noise.
+
+    Costs nothing: arithmetic on public numbers.
+
+    Parameters
+    ----------
+    variables, length
+        Of the lists.
+    order
+        Degree of the polynomials.
+    adjacency, loss
+        What is to be promised.
+    """
+    patterns = [pattern_table(r, order) for r in range(length + 1)]
+    values, errors = [pattern.values for pattern in patterns], [pattern.error for pattern in patterns]
+    stacked = _stacked(values)
+    count = np.array(level_sizes(len(variables), order), np.float64)
+    candidates = (
+        np.ones(order + 1),
+        np.sqrt(least_worst_use(count, _by_order(np.square(stacked), order))),
+        np.cbrt(count / _by_order(np.abs(stacked), order).max(axis=0)),
+        1 / np.array([np.abs(stacked[:, _sizes(length) == i]).max() for i in range(order + 1)]),
+    )
+    domain = domain_of(decision_list_schema(variables, length=length))
+    error = max(errors[: len(variables) + 1])
+
+    def plan(weights: FloatArray) -> ListPlan:
+        scales = np.maximum(1, np.rint(FINEST_SCALE * weights / weights.max())).astype(int)
+        squares = _by_order(np.square(stacked), order) @ scales.astype(np.float64) ** 2
+        row_scale = 0 if adjacency.rows_are_public else max(1, round(math.sqrt(ROW_SHARE * squares.max())))
+        statistic = ListCoefficients(domain, len(variables), order, tuple(scales.tolist()), tuple(values), row_scale)
+        noise = calibrate(adjacency.sensitivity(statistic), loss, k=statistic.k)
+        return ListPlan(
+            statistic, error, noise.noise.stddev / noise.resolution * math.sqrt(float((count / scales**2.0).sum()))
+        )
+
+    return min((plan(weights) for weights in candidates), key=lambda plan: plan.stddev)
+
+
+def _stacked(values: Sequence[FloatArray]) -> FloatArray:
+    """Return the coefficients of all patterns of all lengths, (patterns, 2^k), 0 where a list has no such rule."""
+    width = values[-1].shape[1]
+    return np.vstack([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in values])
+
+
+def _by_order(coefficients: FloatArray, order: int) -> FloatArray:
+    """Return the sums over the coefficients of each order, (patterns, order + 1)."""
+    sizes = _sizes(int(math.log2(coefficients.shape[1])))
+    return np.stack([coefficients[:, sizes == i].sum(axis=1) for i in range(order + 1)], axis=1)
+
+
+def _sizes(length: int) -> FloatArray:
+    return np.bitwise_count(np.arange(2**length)).astype(np.float64)

@@ -1,0 +1,214 @@
+"""Rows are decision lists, queries are inputs: how many lists say yes, by Thaler, Ullman, Vadhan (2012).
+
+Each list is replaced by the polynomial of low degree closest to it, one linear program per pattern of outputs; their
+coefficients are summed and noised once.  Asks the curator and never sees a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.curator.curator import Curator
+from synthdp.errors import InternalError, ParameterError
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.estimate import Estimate
+from synthdp.mechanisms.fourier.decision_list_plan import ListPlan, plan_at
+from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.fourier.decision_lists import variables_of
+from synthdp.queries.fourier.krawtchouk import level_sizes, subsets_of
+from synthdp.queries.fourier.list_coefficients import ListCoefficients
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+
+MAX_LENGTH = 8
+"""Most rules of a list: 2^(k + 1) patterns, each a linear program with 2^k inputs."""
+
+MAX_COEFFICIENTS = 5_000_000
+"""Most coefficients of one release."""
+
+Input: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecisionListSummary:
+    """Noisy coefficients of the sum of all lists.
+
+    Costs nothing to use: it is made of noisy answers.
+
+    Parameters
+    ----------
+    variables
+        The inputs.
+    measured
+        Noisy answers to `ListCoefficients`.
+    error
+        Largest distance of a list's polynomial from the list.
+    public_rows
+        The number of rows, where neighbours share it.
+    """
+
+    variables: tuple[str, ...]
+    measured: Measurements
+    error: float
+    public_rows: int | None = None
+
+    def __repr__(self) -> str:
+        return f"DecisionListSummary({len(self.measured.values)} coefficients of {len(self.variables)} variables)"
+
+    @property
+    def statistic(self) -> ListCoefficients:
+        """What was asked.  Costs nothing: public."""
+        queries = self.measured.queries
+        if not isinstance(queries, ListCoefficients):
+            raise InternalError("a decision-list summary needs coefficients of lists")
+        return queries
+
+    @property
+    def rows(self) -> float:
+        """Number of rows, public or estimated; at least 1.  Costs nothing: post-processing."""
+        if self.public_rows is not None:
+            return max(1.0, float(self.public_rows))
+        return max(1.0, float(self.measured.answers[-1]) / self.statistic.row_scale)
+
+    @property
+    def scales(self) -> FloatArray:
+        """(k,) the scale of each coefficient.  Costs nothing: public."""
+        return np.repeat(np.array(self.statistic.scales, np.float64), self.statistic.sizes)
+
+    def answer(self, inputs: Input | Sequence[Input]) -> Estimate:
+        """Return the fraction of the lists that say yes on an input, or on each of several.
+
+        Costs nothing: post-processing.
+
+        Parameters
+        ----------
+        inputs
+            Variable -> true or false, for every variable; or a list of such.
+
+        Raises
+        ------
+        ParameterError
+            If a variable is missing.
+        """
+        several = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+        scales = self.scales
+        coefficients = self.measured.answers[: len(scales)] / scales
+        values = np.array([coefficients @ self._parities(one) for one in several]) / self.rows
+        spread = self.measured.stddev * float(np.linalg.norm(1 / scales)) / self.rows
+        unknown = 0.0
+        if self.public_rows is None:
+            unknown = self.measured.stddev / self.statistic.row_scale / self.rows
+        answers, stderr = np.clip(0.5 + values, 0.0, 1.0), np.hypot(spread, values * unknown)
+        one = isinstance(inputs, Mapping)
+        return Estimate(
+            estimate=float(answers[0]) if one else answers,
+            stderr=float(stderr[0]) if one else stderr,
+            truncation=self.error,
+            truncation_bound=self.error,
+        )
+
+    def _parities(self, one: Input) -> FloatArray:
+        missing = [name for name in self.variables if name not in one]
+        if missing:
+            raise ParameterError(f"an input must have a value for every variable; {missing[0]!r} is missing")
+        signs = np.array([-1.0 if one[name] else 1.0 for name in self.variables])
+        levels = [signs[_subsets(len(signs), size)].prod(axis=1) for size in range(self.statistic.order + 1)]
+        return np.concatenate(levels)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionListRelease:
+    """Release a table of decision lists as noisy coefficients; ask how many say yes on any input.
+
+    Costs ``spend``, for the curator's neighbours.  The curator's schema is that of `decision_list_schema`.
+
+    Parameters
+    ----------
+    length
+        k: the most rules of a list.
+    order
+        t: degree of the polynomials; default: the one with the least bias plus two stddevs of noise.
+    rows
+        A public guess of the number of rows, used in that choice only; default: the number itself where it is public,
+        else 10 000.
+    spend
+        What it may cost.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is outside its range.
+    """
+
+    length: int
+    order: int | None = None
+    rows: int | None = None
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.length, bool) or not isinstance(self.length, int) or not 1 <= self.length <= MAX_LENGTH:
+            raise ParameterError(f"length ({self.length!r}) must be a whole number from 1 to {MAX_LENGTH}")
+        if self.order is not None and not (isinstance(self.order, int) and 1 <= self.order <= self.length):
+            raise ParameterError(f"order ({self.order!r}) must be a whole number from 1 to length ({self.length})")
+        if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
+            raise ParameterError(f"rows ({self.rows!r}) must be a whole number of at least 1")
+
+    @property
+    def loss(self) -> Spend:
+        """What a release costs.  Costs nothing: public."""
+        return self.spend
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[DecisionListSummary]:  # noqa: ARG002
+        """Measure the coefficients.
+
+        Costs ``spend``, for the curator's neighbours.
+
+        Raises
+        ------
+        ParameterError
+            If the table does not hold decision lists, or there are too many coefficients.
+        """
+        loss = curator.cost(self.spend)
+        variables = variables_of(curator.schema, length=self.length)
+        known = curator.rows if curator.adjacency.rows_are_public else None
+        plan = self.plan(variables, curator.adjacency, loss, rows=known)
+        measured = curator.measure(plan.statistic, spend=loss, step="coefficients of decision lists")
+        return Release(
+            mechanism="DecisionListRelease",
+            output=DecisionListSummary(variables=variables, measured=measured, error=plan.error, public_rows=known),
+            loss=loss,
+            receipt=curator.receipt(total=loss),
+            measurements=(measured,),
+        )
+
+    def plan(
+        self, variables: Sequence[str], adjacency: Adjacency, loss: PrivacyLoss, *, rows: int | None = None
+    ) -> ListPlan:
+        """Return what is measured: the degree and the scales with the least bias plus two stddevs of noise.
+
+        Costs nothing: arithmetic on public numbers.
+
+        Raises
+        ------
+        ParameterError
+            If there are too many coefficients.
+        """
+        n, m = rows or self.rows or 10_000, len(variables)
+        orders = range(1, min(self.length, m) + 1) if self.order is None else [min(self.order, m)]
+        feasible = [order for order in orders if sum(level_sizes(m, order)) <= MAX_COEFFICIENTS]
+        if not feasible:
+            raise ParameterError(f"{m} variables have more than {MAX_COEFFICIENTS} coefficients: lower order")
+        plans = [plan_at(variables, self.length, order, adjacency, loss) for order in feasible]
+        return min(plans, key=lambda plan: plan.error + 2 * plan.stddev / n)
+
+
+@lru_cache(maxsize=64)
+def _subsets(d: int, size: int) -> IntArray:
+    return frozen(subsets_of(d, size))

@@ -1,0 +1,236 @@
+"""Marginals through the Fourier domain (Barak, Chaudhuri, Dwork, Kale, McSherry, Talwar 2007).
+
+Noise is added once to each parity that the workload needs; a linear program then finds a non-negative table whose
+parities are close to the noisy ones, so that all released marginals are consistent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammainccinv
+
+from synthdp.arrays import Answers, FloatArray, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.domain.universe import universe
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.registry import solver_named
+from synthdp.fit.explicit.solver import FitResult
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.fourier.characters import CellParities, closure, masks_below, table_of
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import LinearQueries
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+
+MAX_ENTRIES = 2**26
+"""Most entries (parities times cells) of the linear program's matrix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FourierTable:
+    """A consistent table, and the noisy parities that it was fitted to.
+
+    Costs nothing to use: it is made of noisy answers.
+
+    Parameters
+    ----------
+    table
+        The table: weights on cells.
+    parities
+        The noisy parities.
+    fit
+        How the linear program ended.
+    """
+
+    table: CellModel
+    parities: Measurements
+    fit: FitResult
+
+    def sample(
+        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Draw rows of the table.  Costs nothing: post-processing."""
+        return self.table.sample(rows, random_state=random_state, given=given)
+
+    def answer(self, queries: LinearQueries) -> Answers:
+        """Return the (k,) sums of queries over the consistent table.  Costs nothing: post-processing."""
+        return self.table.answer(queries)
+
+    def unbiased(self, workload: Marginals) -> Answers:
+        """Return the unbiased counts of tables, inconsistent and perhaps negative, straight from the noisy parities.
+
+        Costs nothing: post-processing.
+
+        Raises
+        ------
+        ParameterError
+            If a table needs a parity that was not released.
+        """
+        known = self._by_mask()
+        tables = []
+        for clique in workload.cliques:
+            masks = masks_below(self.table.domain, clique).tolist()
+            if not all(mask in known for mask in masks):
+                raise ParameterError("the tables must lie within the workload that was released")
+            tables.append(table_of(self.table.domain, clique, np.array([known[mask] for mask in masks])))
+        return np.concatenate(tables)
+
+    def stddev(self, workload: Marginals) -> FloatArray:
+        """Return the standard deviation of each count of `unbiased`: sd / sqrt(number of parities of the table).
+
+        Costs nothing: public.
+        """
+        exact = 0 if 0 in self._measured_masks() else 1
+        spreads = []
+        for clique, size in zip(workload.cliques, workload.sizes, strict=True):
+            parities = len(masks_below(self.table.domain, clique))
+            spreads.append(np.full(size, self.parities.stddev * math.sqrt(parities - exact) / parities))
+        return np.concatenate(spreads)
+
+    def _measured_masks(self) -> IntArray:
+        queries = self.parities.queries
+        if not isinstance(queries, CellParities):
+            raise ParameterError("the measurements must be of parities")
+        return queries.masks
+
+    def _by_mask(self) -> dict[int, float]:
+        values = dict(zip(self._measured_masks().tolist(), self.parities.answers.tolist(), strict=True))
+        return {0: self.table.total} | values
+
+
+@dataclass(frozen=True, slots=True)
+class FourierMarginals:
+    """Release all tables of a workload through their parities, as one consistent table.
+
+    Costs ``spend``, for the curator's neighbours.
+
+    Parameters
+    ----------
+    workload
+        The tables, over a domain whose cells can be listed.
+    law
+        Law of the noise on the parities; default: the least for the loss.  The paper's is `NoiseLaw.LAPLACE`.
+    solver
+        ``"lp"``, ``"mw"`` or ``"auto"``: what finds the table.
+    spend
+        What it may cost.
+
+    Raises
+    ------
+    ParameterError
+        If the parities times the cells are too many for the linear program.
+    """
+
+    workload: Marginals
+    law: NoiseLaw | None = None
+    solver: str = "auto"
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.workload, Marginals):
+            raise ParameterError("workload must be Marginals: only tables have few parities")
+        solver_named(self.solver)
+        cells = len(universe(self.workload.domain))
+        parities = len(closure(self.workload.domain, self.workload.cliques))
+        if cells * parities > MAX_ENTRIES:
+            raise ParameterError(
+                f"{parities} parities of {cells} cells exceed the limit of {MAX_ENTRIES} entries: use fewer columns, "
+                "smaller tables, or ParityRelease, which needs no table"
+            )
+
+    @property
+    def loss(self) -> Spend:
+        """What a release costs.  Costs nothing: public."""
+        return self.spend
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[FourierTable]:  # noqa: ARG002
+        """Measure the parities and fit a table.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        loss = curator.cost(self.spend)
+        domain = self.workload.domain
+        masks = closure(domain, self.workload.cliques)
+        public = curator.adjacency.rows_are_public
+        queries = CellParities(domain, masks[1:] if public else masks)  # parity 0 is the number of rows
+        account = curator.open_account(loss, currency=ApproxDP)
+        measured = account.measure(queries, law=self.law, step="parities")
+        total = float(max(1, curator.rows)) if public else max(1.0, float(measured.answers[0]))
+        cells = universe(domain)
+        fit = self._fit(CellParities(domain, masks[1:]), measured, total)
+        model = CellModel.of(curator.schema, domain, cells, fit.weights, total=total)
+        output = FourierTable(table=model, parities=measured, fit=fit)
+        return Release(
+            mechanism=type(self).__name__,
+            output=output,
+            loss=loss,
+            receipt=curator.receipt(),
+            measurements=(measured,),
+        )
+
+    def _fit(self, queries: CellParities, measured: Measurements, total: float) -> FitResult:
+        features = queries.features(universe(queries.domain)).T.astype(np.float64)
+        answers = measured.answers[-queries.k :] / total
+        problem = FitProblem(A=features, b=answers, stddev=np.full(queries.k, measured.stddev / total))
+        return solver_named(self.solver).solve(problem)
+
+
+def fourier_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:
+    """Return how far each count of the paper's mechanism is off, at most, with probability 1 - beta; (k,), in rows.
+
+    For Laplace noise on the R parities and the table whose largest parity error is least.  The noise stays below
+    t = (s / epsilon) ln(R / beta) with s its L1 sensitivity; so does the error of the best table's parities against the
+    noisy ones, hence its parities are within 2t of the truth, and so is a count, an average of them with signs.  (Barak
+    et al., Theorem 7, sum it over the 2^|a| cells of a table and add |B| for rounding to whole counts.)
+
+    Costs nothing: arithmetic.
+
+    Parameters
+    ----------
+    workload
+        The tables.
+    epsilon
+        A pure epsilon.
+    beta
+        Probability that some count is off by more.
+    public_rows
+        Neighbours replace a record, rather than add or remove one.
+    """
+    queries, scale = _paper_noise(workload, epsilon=epsilon, beta=beta, public_rows=public_rows)
+    return np.full(workload.k, 2 * scale * math.log(queries.k / beta))
+
+
+def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:
+    """Return how far each count of `FourierMarginals` is off, at most, with probability 1 - beta; (k,), in rows.
+
+    For Laplace noise.  The program makes the *sum* of parity errors least, at most the S = sum |z| of the true table, so
+    a count of a table with 2^b parities is off by at most 2^-b (S + S), and S is gamma distributed.  Where the number of
+    rows is itself parity 0, with noise z_0, the true table is off by |z_0| more in each parity.
+
+    Costs nothing: arithmetic.  Parameters as in `fourier_bound`.
+    """
+    queries, scale = _paper_noise(workload, epsilon=epsilon, beta=beta, public_rows=public_rows)
+    if public_rows:
+        total = 2 * scale * float(gammainccinv(queries.k, beta))
+    else:
+        first = scale * math.log(2 / beta)
+        total = 2 * scale * float(gammainccinv(queries.k, beta / 2)) + (queries.k - 1) * first
+    sizes = [len(masks_below(workload.domain, clique)) for clique in workload.cliques]
+    return np.repeat(total / np.array(sizes, np.float64), workload.sizes)
+
+
+def _paper_noise(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool) -> tuple[CellParities, float]:
+    if not (epsilon > 0 and 0 < beta < 1):
+        raise ParameterError("epsilon must be above 0 and beta between 0 and 1")
+    masks = closure(workload.domain, workload.cliques)
+    queries = CellParities(workload.domain, masks[1:] if public_rows else masks)
+    norms = queries.bounds.swap if public_rows else queries.bounds.one
+    return queries, norms.l1 / epsilon

@@ -1,0 +1,1 @@
+"""Smooth queries: summary and synthetic table."""

@@ -1,0 +1,133 @@
+"""Algorithm 1 of Wang's slides to the letter: all averages of the basis, fitted on all points of a grid.
+
+With the sensitivity that is right: replacing a row moves the t^d - 1 averages by more than the printed t^d / n in L1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from synthdp.arrays import Answers, Codes, FloatArray
+from synthdp.curator.curator import Curator
+from synthdp.distribution.explicit import Explicit
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
+from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer
+from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.smooth.domain import RowCount, smooth_domain
+from synthdp.mechanisms.smooth.support import Synthesised, fit_note, fit_support, pointed_cells
+from synthdp.mechanisms.smooth.theory import exact_parameters
+from synthdp.privacy.loss import Remaining
+from synthdp.queries.smooth.chebyshev import ChebyshevTensor, chebyshev_table
+from synthdp.randomness import Generator
+from synthdp.schema.schema import Schema
+
+LISTED = 20_000_000
+"""Most features (points times averages) that are listed; beyond, points are generated as they are needed."""
+
+MAX_AVERAGES = 20_000
+"""Most averages that a grid fit takes."""
+
+
+def exact_synthesis(
+    account: Curator,
+    schema: Schema,
+    count: RowCount,
+    *,
+    smoothness: int,
+    solver: str,
+    law: NoiseLaw | None,
+    rng: Generator,
+) -> Synthesised:
+    """Return the distribution of Algorithm 1: t, N, L from n, K, d; the L1 program on all N^d grid points.
+
+    Where points times averages exceed `LISTED`, the same program is solved by column generation, without rounding the
+    features to the lattice.
+
+    Costs all that the account has left, in one measurement.
+
+    Parameters
+    ----------
+    account
+        Whom to ask.
+    schema
+        The d ordered columns.
+    count
+        The number of rows n.
+    smoothness
+        K.
+    solver
+        ``"auto"`` stands for the L1 program.
+    law
+        Law of the noise; the paper's is Laplace.
+    rng
+        Randomness of the search for points, where they are not listed.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `MAX_AVERAGES` averages.
+    """
+    sizes = exact_parameters(count.rows, d=len(schema), smoothness=smoothness)
+    if sizes.t ** len(schema) > MAX_AVERAGES:
+        raise ParameterError(
+            f"variant 'exact' needs {sizes.t}^{len(schema)} averages; at most {MAX_AVERAGES} are possible: "
+            "name fewer columns, or use 'practical' or 'product'"
+        )
+    domain = smooth_domain(schema, schema.names, cells=sizes.grid)
+    basis = ChebyshevTensor(domain, sizes.t)
+    measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages on the grid", law=law)
+    b, stddev = on_lattice(measured.answers / count.rows, sizes.lattice), measured.stddev / count.rows
+    shape = pointed_cells(domain)
+    if math.prod(shape) * basis.k <= LISTED:
+        codes = all_points(shape)
+        features = on_lattice(basis.real_features(codes), sizes.lattice)
+        chosen = "lp" if solver == "auto" else solver
+        distribution, note = fit_support(domain, codes, features, b, stddev=stddev, solver=chosen)
+    else:
+        distribution, note = _generate(domain, basis, b, stddev=stddev, rng=rng)
+    return Synthesised(
+        domain=domain,
+        distribution=distribution,
+        measurements=(measured,),
+        stddev=stddev,
+        notes=(
+            f"Algorithm 1 with t = {sizes.t}, N = {sizes.grid}, L = {sizes.lattice}; it draws m = {sizes.rows} rows",
+            note,
+        ),
+    )
+
+
+def on_lattice(values: FloatArray, lattice: int) -> FloatArray:
+    """Round to multiples of 1 / L.  Costs nothing: post-processing."""
+    return np.asarray(np.rint(values * lattice) / lattice)
+
+
+def all_points(shape: tuple[int, ...]) -> Codes:
+    """Return all points of a grid, (N^d, d).  Costs nothing: arithmetic."""
+    return np.indices(shape).reshape(len(shape), -1).T
+
+
+def grid_basis(domain: Domain, t: int) -> ProductBasis:
+    """Return the Chebyshev tensor on the grid of a domain's points, in C order.  Costs nothing: public."""
+    axes = [axis.points[~np.isnan(axis.points)] for axis in domain.axes]
+    tables = [chebyshev_table(points, t).T for points in axes]
+    degrees = np.indices((t,) * len(axes)).reshape(len(axes), -1).T[1:]
+    terms = [{j: tables[j][m] for j, m in enumerate(term) if m} for term in degrees.tolist()]
+    return ProductBasis(axes=tuple(axes), terms=tuple(terms))
+
+
+def _generate(
+    domain: Domain, basis: ChebyshevTensor, b: Answers, *, stddev: float, rng: Generator
+) -> tuple[Explicit, str]:
+    grid = grid_basis(domain, basis.t)
+    enumerable = math.prod(grid.shape) <= Enumeration().max_points and grid.d <= 3
+    pricer: Pricer = Enumeration() if enumerable else CoordinateAscent()
+    solver = ColumnGeneration(pricer=pricer, noise_multiple=0.25)
+    found = solver.solve(GridProblem(basis=grid, b=b, stddev=np.array(stddev)), rng=rng)
+    distribution = Explicit(shape=domain.shape, codes=found.support, weights=found.fit.weights)
+    return distribution, fit_note(found.fit, support=len(found.support))

@@ -1,0 +1,92 @@
+"""The practical variant of Wang's slides: random grid points weighted to meet random low-degree averages.
+
+With noise for the right sensitivity: replacing a row moves R arbitrary averages by up to 2R/n in L1, not R/n.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from synthdp.curator.curator import Curator
+from synthdp.fit.explicit.pricing import uniform_codes
+from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.smooth.domain import RowCount, smooth_domain
+from synthdp.mechanisms.smooth.support import Synthesised, fit_support, pointed_cells
+from synthdp.privacy.loss import Remaining
+from synthdp.queries.smooth.chebyshev import UNIT
+from synthdp.queries.smooth.trigonometric import Cosine, TensorBasis, Term
+from synthdp.randomness import Generator
+from synthdp.schema.schema import Schema
+
+ORDER = 2
+"""Most columns of a random function."""
+
+DEGREE = 2
+"""Largest degree in each of its columns."""
+
+
+def practical_synthesis(
+    account: Curator,
+    schema: Schema,
+    count: RowCount,
+    *,
+    functions: int,
+    candidates: int,
+    grid: int,
+    solver: str,
+    law: NoiseLaw | None,
+    rng: Generator,
+) -> Synthesised:
+    """Return weights on C uniform grid points that meet R noisy averages of random low-degree functions.
+
+    Costs all that the account has left, in one measurement.
+
+    Parameters
+    ----------
+    account
+        Whom to ask.
+    schema
+        The d ordered columns.
+    count
+        The number of rows n.
+    functions, candidates, grid
+        R, C and N.
+    solver
+        ``"auto"`` stands for the L1 program.
+    law
+        Law of the noise; the paper's is Laplace.
+    rng
+        Randomness of functions and candidates.
+    """
+    domain = smooth_domain(schema, schema.names, cells=grid)
+    basis = TensorBasis(domain, random_terms(len(domain), functions, rng=rng), unit=UNIT)
+    measured = account.measure(basis, spend=Remaining(), step="random low-degree averages", law=law)
+    b, stddev = measured.answers / count.rows, measured.stddev / count.rows
+    codes = uniform_codes(pointed_cells(domain), candidates, rng=rng)
+    features = basis.real_features(codes)
+    chosen = "lp" if solver == "auto" else solver
+    distribution, note = fit_support(domain, codes, features, b, stddev=stddev, solver=chosen)
+    return Synthesised(domain=domain, distribution=distribution, measurements=(measured,), stddev=stddev, notes=(note,))
+
+
+def random_terms(d: int, count: int, *, rng: Generator) -> tuple[Term, ...]:
+    """Return up to ``count`` different products of one or two cosines of degree 1 or 2, drawn uniformly.
+
+    Costs nothing: public randomness.
+    """
+    degrees = range(1, DEGREE + 1)
+    singles = [(Cosine(j, m),) for j in range(d) for m in degrees]
+    pairs = d * (d - 1) // 2 * DEGREE**2
+    chosen = rng.permutation(len(singles) + pairs)[:count]
+    columns = list(itertools.combinations(range(d), ORDER))
+    terms: list[Term] = []
+    for index in np.sort(chosen).tolist():
+        if index < len(singles):
+            terms.append(singles[index])
+            continue
+        pair, degree = divmod(index - len(singles), DEGREE**2)
+        (i, j), (a, b) = columns[pair], divmod(degree, DEGREE)
+        terms.append((Cosine(i, a + 1), Cosine(j, b + 1)))
+    return tuple(terms)

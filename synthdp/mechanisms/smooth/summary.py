@@ -1,0 +1,168 @@
+"""The noisy even-trigonometric summary and its release: NIPS 2013, Algorithms 1 and 2, with better degrees and noise.
+
+A program that asks the curator once (twice where the number of rows is private) and never sees a row.  What it leaves
+is a `TrigonometricSummary`, which `smooth_answers` knows how to ask.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.curator.curator import Curator
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.smooth.answers import TrigonometricSummary
+from synthdp.mechanisms.smooth.domain import CELLS, RowCount, check_share, count_rows, ordered_columns, smooth_domain
+from synthdp.mechanisms.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
+from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.queries.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+
+RULES = ("least_error", "improved", "paper")
+"""How the number of degrees may be chosen from n, d, K and the loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothSummary:
+    """Noisy averages of Chebyshev products, from which any smooth query is answered.
+
+    Wang, Fan, Zhang, Wang, NIPS 2013, Algorithms 1 and 2; docs/mechanisms/smooth-queries.md.
+
+    Costs ``spend``, fixed before any row is read, for the curator's neighbours.  Under add_remove ``total_share`` of it
+    goes to the number of rows, which is public under replace_one.
+
+    Parameters
+    ----------
+    smoothness
+        K, the order of the derivatives that the queries have.
+    degrees
+        t, the number of degrees 0 ... t - 1 per column, or a rule: ``"least_error"`` minimises truncation + noise,
+        ``"improved"`` is n^(1/(d+K)) or n^(1/(d/2+K)), ``"paper"`` is n^(1/(2d+K)).
+    columns
+        Names of the columns to use; default: all numeric and ordinal ones.
+    spend
+        The whole cost.
+    total_share
+        Share of the cost for the number of rows, under add_remove.
+    cells
+        Most cells per column on which the table is read.
+    law
+        A law of noise to insist on, such as the paper's Laplace; default: the least noise.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"x": np.linspace(-1, 1, 2000)})
+    >>> schema = sd.Schema({"x": sd.Continuous(-1, 1)})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.PureDP(1.0), neighbors="replace_one")
+    >>> release = sd.SmoothSummary(smoothness=4).release(curator)
+    >>> answer = release.answer(lambda x: x[:, 0] ** 2)  # the mean of a smooth function
+    >>> bool(abs(float(answer) - 1 / 3) < 0.05)
+    True
+    """
+
+    smoothness: int = 2
+    degrees: int | str = "least_error"
+    columns: tuple[str, ...] | None = None
+    spend: Spend = Remaining()
+    total_share: float = 0.05
+    cells: int = CELLS
+    law: NoiseLaw | None = None
+
+    def __post_init__(self) -> None:
+        if self.smoothness < 1:
+            raise ParameterError(f"smoothness ({self.smoothness}) must be at least 1")
+        if isinstance(self.degrees, str) and self.degrees not in RULES:
+            raise ParameterError(f"degrees ({self.degrees!r}) must be a whole number or one of: {', '.join(RULES)}")
+        if not isinstance(self.degrees, str) and self.degrees < 2:
+            raise ParameterError(f"degrees ({self.degrees}) must be at least 2")
+        if self.cells < 2:
+            raise ParameterError(f"cells ({self.cells}) must be at least 2")
+        check_share("total_share", self.total_share)
+
+    @property
+    def loss(self) -> Spend:
+        """The whole cost.  Costs nothing: a setting."""
+        return self.spend
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[TrigonometricSummary]:
+        """Measure the summary.
+
+        Costs ``spend``, for the curator's neighbours.
+
+        Parameters
+        ----------
+        curator
+            Who holds the table.
+        random_state
+            Unused: nothing is sampled.
+
+        Raises
+        ------
+        ParameterError
+            If the curator's schema has no ordered column, or the summary would have more than a million terms.
+        """
+        del random_state
+        loss = curator.cost(self.spend)
+        domain = smooth_domain(curator.schema, ordered_columns(curator.schema, self.columns), cells=self.cells)
+        self._check_size(len(domain))
+        account = curator.open_account(self.spend)
+        count = count_rows(account, domain, share=self.total_share)
+        basis = ChebyshevTensor(domain, self._degrees_for(count, len(domain), loss, account))
+        measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=self.law)
+        return Release(
+            mechanism="SmoothSummary",
+            output=_summary(basis, measured, count, smoothness=self.smoothness, cells=self.cells),
+            loss=loss,
+            receipt=curator.receipt(),
+            measurements=(*count.measurements, measured),
+        )
+
+    def _check_size(self, d: int) -> None:
+        least = 2 if isinstance(self.degrees, str) else self.degrees
+        if least**d > MAX_TERMS:
+            raise ParameterError(
+                f"{least} degrees over {d} columns give {least}^{d} terms; at most {MAX_TERMS} are possible: "
+                "name fewer columns, or use SmoothSynthesis"
+            )
+
+    def _degrees_for(self, count: RowCount, d: int, loss: PrivacyLoss, account: Curator) -> int:
+        if not isinstance(self.degrees, str):
+            return self.degrees
+        pure = isinstance(account.budget, PureDP)
+        match self.degrees:
+            case "paper":
+                t = paper_degrees(count.rows, d=d, smoothness=self.smoothness)
+            case "improved":
+                t = improved_degrees(count.rows, d=d, smoothness=self.smoothness, pure=pure)
+            case _:
+                neighbors = account.adjacency.neighbors
+                rows = max(1.0, count.rows / account.adjacency.rows)
+                t = least_error_degrees(rows, d=d, smoothness=self.smoothness, loss=loss, neighbors=neighbors)
+        return int(min(t, math.floor(MAX_TERMS ** (1 / d) * (1 + 1e-12))))
+
+
+def _summary(
+    basis: ChebyshevTensor, measured: Measurements, count: RowCount, *, smoothness: int, cells: int
+) -> TrigonometricSummary:
+    averages = np.concatenate([[1.0], measured.answers / count.rows])
+    return TrigonometricSummary(
+        names=basis.domain.names,
+        averages=averages.reshape((basis.t,) * len(basis.domain)),
+        stddev=measured.stddev / count.rows,
+        rows=count.rows,
+        rows_stddev=count.stddev,
+        smoothness=smoothness,
+        cells=cells,
+    )

@@ -1,0 +1,1 @@
+"""Sparse queries over universes of any size."""

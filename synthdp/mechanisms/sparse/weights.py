@@ -1,0 +1,273 @@
+"""Sparse multiplicative weights (Blum, Roth 2011, section 3): sparse queries, answered one by one as they come.
+
+A public table of weights guesses every answer; the curator's sparse vector says, at most c times, that a guess is off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Literal
+
+from synthdp.curator.curator import Curator
+from synthdp.curator.sparse_vector import Alarm, SparseVector
+from synthdp.distribution.sparse_table import SparseTable
+from synthdp.errors import MechanismFailure, ParameterError, PrivacyError
+from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
+from synthdp.mechanisms.sparse.bounds import smallest_slots
+from synthdp.mechanisms.sparse.model import Measured, SparseModel, check_query, replay, touched
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend
+from synthdp.privacy.receipt import Receipt
+from synthdp.queries.sparse.supports import SparseQuery
+from synthdp.release import Release
+
+Update = Literal["projection", "paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseWeights:
+    """Answer a stream of sparse queries, each as good as the last, for one cost fixed beforehand.
+
+    Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
+
+    Parameters
+    ----------
+    sparsity
+        m, the most keys on which a query may be non-zero.
+    max_updates
+        c, how many guesses may be found wrong; after that answers come from the public weights alone, unchecked.
+    columns
+        Columns whose values make up a record; default: all of the curator's schema.
+    accuracy
+        alpha, how far off a guess may be, as a fraction of the rows; default: the least at which few updates are wasted
+        on false alarms.
+    queries
+        For that default: about how many queries will be asked.
+    slots
+        s, how many different records may be asked about; default: the paper's, which outlast the updates.
+    update
+        ``"projection"``: the nearest weights with all noisy answers (I-projection); ``"paper"``: one step of
+        multiplicative weights by exp(+-alpha/2).
+    sweeps
+        For the projection: how many times round all noisy answers after each alarm.
+    alarm_share
+        Share of the loss for finding wrong guesses; the rest is for noisy answers.
+    total_share
+        Share of the loss for the number of rows, where it is private.
+    spend
+        What the session may cost.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"city": sd.Categorical(["Oslo", "Rome"]), "member": sd.Boolean()})
+    >>> table = pd.DataFrame({"city": ["Oslo"] * 1500 + ["Rome"] * 500, "member": [True, False] * 1000})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> query = sd.sparse_conjunction(schema, {"city": "Oslo"})
+    >>> session = sd.SparseWeights(sparsity=2, max_updates=3).open(curator)
+    >>> print(curator.remaining)  # the whole cost is paid when a session opens
+    None
+    >>> answer = session.ask(query)
+    >>> answer.origin.value in {"measured with noise", "public weights, checked against the table"}
+    True
+    """
+
+    sparsity: int = 256
+    max_updates: int = 60
+    columns: tuple[str, ...] | None = None
+    accuracy: float | None = None
+    queries: int = 10_000
+    slots: int | None = None
+    update: Update = "projection"
+    sweeps: int = 10
+    alarm_share: float = 0.8
+    total_share: float = 0.05
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        for name in ("sparsity", "max_updates", "queries", "sweeps", "slots"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ParameterError(f"{name} ({value!r}) must be a whole number of at least 1")
+        if self.accuracy is not None and not 0 < self.accuracy < 1:
+            raise ParameterError(f"accuracy ({self.accuracy}) must be above 0 and below 1")
+        if self.update not in ("projection", "paper"):
+            raise ParameterError(f"update ({self.update!r}) must be 'projection' or 'paper'")
+        for name in ("alarm_share", "total_share"):
+            if not 0 < getattr(self, name) < 1:
+                raise ParameterError(f"{name} ({getattr(self, name)}) must be above 0 and below 1")
+
+    @property
+    def loss(self) -> Spend:
+        """What a session costs.  Costs nothing: public."""
+        return self.spend
+
+    def open(self, curator: Curator) -> SparseSession:
+        """Open a session.
+
+        Costs ``spend`` at once, for the curator's neighbours, whatever is asked afterwards.
+        """
+        columns = self.columns or curator.schema.names
+        loss = curator.cost(self.spend)
+        account = curator.open_account(loss, currency=ApproxDP)
+        total, rest = rows_of(account, columns, loss, share=self.total_share)
+        watch = account.watch(
+            columns,
+            max_alarms=self.max_updates,
+            spend=rest,
+            alarm_share=self.alarm_share,
+            threshold=None if self.accuracy is None else self.accuracy * total,
+            queries=self.queries,
+            step="sparse vector",
+        )
+        alpha = min(1.0, max(watch.threshold_rows / total, 1e-6))
+        slots = self.slots or smallest_slots(self.sparsity, alpha=alpha)
+        return SparseSession(
+            settings=self,
+            columns=columns,
+            total=total,
+            alpha=alpha,
+            watch=watch,
+            table=SparseTable(slots),
+            loss=loss,
+            receipt=curator.receipt(),
+        )
+
+
+@dataclass(slots=True, kw_only=True, repr=False)
+class SparseSession:
+    """A stream of questions; made by `SparseWeights.open`.
+
+    Costs nothing more: its whole cost was charged when it was opened.
+
+    Parameters
+    ----------
+    settings
+        Of the mechanism.
+    columns
+        Columns whose values make up a record.
+    total
+        Number of rows, public or estimated.
+    alpha
+        How far off a guess may be, as a fraction.
+    watch
+        On the curator's side.
+    table
+        The public weights.
+    loss, receipt
+        What it cost.
+    measured
+        The noisy answers so far.
+    """
+
+    settings: SparseWeights
+    columns: tuple[str, ...]
+    total: float
+    alpha: float
+    watch: SparseVector
+    table: SparseTable
+    loss: PrivacyLoss
+    receipt: Receipt
+    measured: list[Measured] = field(default_factory=list)
+    _ended: str = ""
+
+    def __repr__(self) -> str:
+        return f"SparseSession({self.updates} of {self.settings.max_updates} updates, {self.table!r})"
+
+    @property
+    def updates(self) -> int:
+        """How many guesses were found wrong.  Costs nothing: public."""
+        return self.watch.alarms
+
+    @property
+    def error(self) -> float | None:
+        """Bound in rows on a checked guess, at confidence 0.95 for all of them; ``None`` when updates are used up.
+
+        Costs nothing: public.
+        """
+        return None if self.watch.exhausted else self.watch.silence_bound(beta=1 - CONFIDENCE)
+
+    def ask(self, query: SparseQuery) -> SparseAnswer:
+        """Answer one query: by the public weights if their guess is good, else with noise, and learn from it.
+
+        Costs nothing more: paid for when the session was opened.
+
+        Raises
+        ------
+        MechanismFailure
+            If slots run out: the paper's FAILURE.  Nothing is asked of the table then.
+        ParameterError
+            If the query is about other columns, or has a larger support than ``sparsity``.
+        PrivacyError
+            If the session was closed or saved.
+        """
+        if self._ended:
+            raise PrivacyError(f"the session was {self._ended}")
+        check_query(query, self.columns)
+        if query.sparsity > self.settings.sparsity:
+            raise ParameterError(
+                f"the query's support has {query.sparsity} keys, and sparsity ({self.settings.sparsity}) allows fewer: "
+                "raise sparsity when opening a session"
+            )
+        support = query.support()
+        places = self.table.places(support)
+        guess = self.table.mean(places, support.weights) * self.total
+        if self.watch.exhausted:
+            return SparseAnswer(count=guess, total=self.total, stddev=None, error=None, origin=Origin.UNCHECKED)
+        if int((places < 0).sum()) > self.table.untouched:
+            raise MechanismFailure(
+                f"the query needs more new slots than are left of {self.table.slots}: raise slots when opening a session"
+            )
+        error = self.error
+        alarm = self.watch.ask(support, guess=guess)
+        if alarm is None:
+            return SparseAnswer(count=guess, total=self.total, stddev=None, error=error, origin=Origin.WEIGHTS)
+        self._learn(touched(self.table, support, target=alarm.count / self.total), guess / self.total)
+        return _measured_answer(alarm, self.total)
+
+    def close(self) -> Release[SparseModel]:
+        """End the session and return the public weights.
+
+        Costs nothing: what was paid for and not used is not given back.
+        """
+        error = self.error
+        self._ended = "closed: ask its release"
+        model = SparseModel(columns=self.columns, table=self.table.copy(), total=self.total, error=error)
+        return Release(mechanism=type(self.settings).__name__, output=model, loss=self.loss, receipt=self.receipt)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """End the session and write it to a folder, to be continued by `resume_session`, once.
+
+        Costs nothing as long as the folder stays on the curator's side: it holds the hidden noise of the sparse vector
+        and a fingerprint of the table.  **It is private**; publish `close`'s release instead.
+        """
+        from synthdp.mechanisms.sparse.session_files import write_session
+
+        if self._ended:
+            raise PrivacyError(f"the session was {self._ended}")
+        write_session(self, path)
+        self._ended = "saved: resume it from its folder"
+
+    def _learn(self, latest: Measured, guess: float) -> None:
+        self.measured.append(latest)
+        if self.settings.update == "projection":
+            replay(self.table, self.measured, sweeps=self.settings.sweeps, rows=self.total)
+        else:
+            sign = 1.0 if latest.target > guess else -1.0
+            self.table.tilt(latest.place, latest.values, by=sign * self.alpha / 2)
+
+
+def _measured_answer(alarm: Alarm, total: float) -> SparseAnswer:
+    return SparseAnswer(
+        count=alarm.count,
+        total=total,
+        stddev=alarm.stddev,
+        error=alarm.bound(beta=1 - CONFIDENCE),
+        origin=Origin.MEASURED,
+    )

@@ -1,0 +1,1 @@
+"""Mechanisms that list every cell of a small domain."""

@@ -1,0 +1,113 @@
+"""A released table of weights on listed cells: it can be sampled as rows and asked any linear query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import Answers, Codes, FloatArray, Weights
+from synthdp.distribution.explicit import Explicit
+from synthdp.domain.domain import Domain
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import ParameterError
+from synthdp.queries.protocol import LinearQueries
+from synthdp.randomness import RandomState
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellModel:
+    """Weights on the cells of a domain.
+
+    Costs nothing to use: it is made of noisy answers.
+
+    Parameters
+    ----------
+    model
+        What samples rows.
+    support
+        The cells and their weights, which sum to 1.
+    total
+        Number of rows, exact where it is public, else estimated.
+    """
+
+    model: SyntheticModel
+    support: Explicit
+    total: float
+
+    @classmethod
+    def of(cls, schema: Schema, domain: Domain, codes: Codes, weights: Weights, *, total: float) -> CellModel:
+        """Return the model of weights on the (m, d) ``codes`` of a domain over some columns of a schema.
+
+        Costs nothing: post-processing.
+        """
+        columns = Schema({name: schema[name] for name in domain.names})
+        support = Explicit(shape=domain.shape, codes=codes, weights=weights)
+        model = SyntheticModel(
+            schema=columns,
+            domain=domain,
+            distribution=support,
+            refinements=tuple(Refinement.trivial(axis) for axis in domain.axes),
+            total=total,
+            format=TableFormat.default(columns),
+        )
+        return cls(model=model, support=support, total=total)
+
+    def __repr__(self) -> str:
+        return f"CellModel({len(self.support.weights)} cells of {len(self.domain)} columns)"
+
+    @property
+    def domain(self) -> Domain:
+        """The axes.  Costs nothing: public."""
+        return self.model.domain
+
+    def sample(
+        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Draw rows; see `SyntheticModel.sample`.  Costs nothing: post-processing."""
+        return self.model.sample(rows, random_state=random_state, given=given)
+
+    def sample_to(self, path: str | PathLike[str], **options: Any) -> None:
+        """Draw rows into a file; see `SyntheticModel.sample_to`.  Costs nothing: post-processing."""
+        self.model.sample_to(path, **options)
+
+    def averages(self, queries: LinearQueries) -> Answers:
+        """Return the (k,) averages of queries under the weights.
+
+        Costs nothing: post-processing.
+
+        Raises
+        ------
+        ParameterError
+            If the queries are about other cells.
+        """
+        if queries.domain.names != self.domain.names or queries.domain.shape != self.domain.shape:
+            raise ParameterError("queries must be about the columns and cells that were released")
+        return weighted_averages(queries, self.support.codes, self.support.weights)
+
+    def answer(self, queries: LinearQueries) -> Answers:
+        """Return the (k,) estimated sums over rows: the total times the averages.
+
+        Costs nothing: post-processing.
+        """
+        return self.total * self.averages(queries)
+
+
+def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray) -> Answers:
+    """Return the (k,) averages of real-valued features over weighted cells, in bounded memory.
+
+    Costs nothing: the cells are public.
+    """
+    rows = max(1, _CHUNK // queries.k)
+    total = np.zeros(queries.k)
+    for start in range(0, len(codes), rows):
+        total += weights[start : start + rows] @ queries.features(codes[start : start + rows])
+    return total / queries.unit

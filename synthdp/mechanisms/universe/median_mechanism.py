@@ -1,0 +1,152 @@
+"""The median mechanism (Roth, Roughgarden 2010), as far as it runs: on every small table of an enumerable domain.
+
+Experimental and for teaching: its state is the list of all multisets of some size that no answer has ruled out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Codes, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain
+from synthdp.domain.universe import universe
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.universe.net import check_candidates
+from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, online_bound
+from synthdp.mechanisms.universe.private_multiplicative_weights import check_updates
+from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.scores.net_scores import multiset_count, multisets
+
+
+@dataclass(frozen=True, slots=True)
+class MedianMechanism:
+    """Answer each query with the median over all small tables that are still consistent; halve them at a wrong guess.
+
+    Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
+
+    Parameters
+    ----------
+    domain
+        A few cells.
+    size
+        m, rows of the small tables; the number of multisets is limited as in `NetMechanism`.
+    max_updates
+        c, how many wrong guesses can be found; default: log2 of the number of multisets, after which one is left.
+    threshold, queries
+        As in `PrivateMultiplicativeWeights`.
+    total_share, alarm_share
+        As there.
+    spend
+        What a session may cost.
+    """
+
+    domain: Domain
+    size: int = 8
+    max_updates: int | None = None
+    threshold: float | None = None
+    queries: int = 1000
+    total_share: float = 0.05
+    alarm_share: float = 0.8
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+            raise ParameterError(f"size ({self.size!r}) must be a whole number of at least 1")
+        check_share("total_share", self.total_share)
+        check_share("alarm_share", self.alarm_share)
+        if self.max_updates is not None:
+            check_updates(self.max_updates)
+        check_candidates(len(universe(self.domain)), self.size)
+
+    @property
+    def loss(self) -> Spend:
+        """What a session costs.  Costs nothing: public."""
+        return self.spend
+
+    def open(self, curator: Curator) -> OnlineSession:
+        """Open a session.
+
+        Costs ``spend``, for the curator's neighbours; asking costs nothing more.
+        """
+        loss = curator.cost(self.spend)
+        account = curator.open_account(loss, currency=ApproxDP)
+        total = row_total(account, self.domain, share=self.total_share)
+        cells = universe(self.domain)
+        watch = account.watch(
+            self.domain.names,
+            max_alarms=self.max_updates or halvings(len(cells), self.size),
+            spend=total.rest,
+            alarm_share=self.alarm_share,
+            threshold=self.threshold,
+            queries=self.queries,
+        )
+        return OnlineSession(
+            mechanism=type(self).__name__,
+            curator=curator,
+            loss=loss,
+            domain=self.domain,
+            total=total.rows,
+            watch=watch,
+            knowledge=_Consistent(cells, multisets(len(cells), self.size), total.rows),
+        )
+
+
+class _Consistent:
+    """The multisets that no answer has ruled out; see `online.Knowledge`."""
+
+    def __init__(self, cells: Codes, candidates: IntArray, rows: int) -> None:
+        self._cells, self._candidates, self._rows = cells, candidates, rows
+
+    def guess(self, query: LinearQueries) -> float:
+        return float(np.median(self._sums(query)))
+
+    def learn(self, query: LinearQueries, answer: float, stddev: float) -> None:  # noqa: ARG002
+        """Rule out the candidates on the wrong side of the median: at least half of them."""
+        sums = self._sums(query)
+        middle = np.median(sums)
+        kept = sums > middle if answer > middle else sums < middle
+        if not kept.any():  # the answer lies beyond all of them: keep the nearest
+            kept = np.abs(sums - answer) == np.abs(sums - answer).min()
+        self._candidates = self._candidates[kept]
+
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        mean = self._candidates.mean(axis=0)
+        return self._cells, mean / mean.sum()
+
+    def _sums(self, query: LinearQueries) -> np.ndarray:
+        values = query.features(self._cells)[:, 0] * (self._rows / query.unit)
+        return np.asarray(self._candidates @ values / self._candidates[0].sum(), np.float64)
+
+
+def halvings(cells: int, size: int) -> int:
+    """Return how often the multisets can be halved until one is left: the ceiling of log2 of their number.
+
+    Costs nothing: arithmetic.
+    """
+    return max(1, (multiset_count(cells, size) - 1).bit_length())
+
+
+def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
+    """Return the error that all answers of a session keep with probability 1 - beta, at the best settings.
+
+    For a pure epsilon, replaced rows and k queries with values in [0, 1].  Some multiset is within
+    a = n sqrt(ln(2k) / (2m)) of the truth on all of them; an alarm at a guess that is off by more than a, with an answer
+    on the right side, never rules it out and halves the others, so there are at most `halvings` alarms.
+
+    Costs nothing: arithmetic.
+    """
+    distance = rows * math.sqrt(math.log(2 * queries) / (2 * size))
+    count = halvings(cells, size)
+    return online_bound(
+        lambda gap: count if gap > distance else queries,
+        queries=queries,
+        rows=rows,
+        epsilon=epsilon,
+        beta=beta,
+    )

@@ -1,0 +1,149 @@
+"""MWEM (Hardt, Ligett, McSherry 2012): ask for the worst answered part of a workload, measure it, and refit a table.
+
+Works on listed cells.  What the curator sees is the selection scores and the measured parts; the rest is public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Answers, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.domain.universe import universe
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.universe.cell_fit import CellFit
+from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.privacy.loss import ZCDP, Remaining, Spend
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.scores.query_distances import QueryDistances
+from synthdp.queries.subset import Subset
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+
+RESOLUTION = 2**10
+"""Expected sums are rounded to this fraction of a query's unit before distances are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class MWEM:
+    """Fit a table in rounds: select the worst part of a workload, measure it, and refit by multiplicative weights.
+
+    The parts of a `Marginals` are its whole tables, scored by L1 distance: one record moves one count of a table, so a
+    table costs no more than one of its cells.  The parts of any other family are its queries, as in the paper.
+
+    Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.
+
+    Parameters
+    ----------
+    workload
+        What the released table should answer well, over a domain whose cells can be listed.
+    rounds
+        T.
+    replay
+        Steps of entropic mirror descent on all measurements so far after each round; 0 for the paper's single
+        multiplicative update with the newest measurement.
+    average
+        Release the average of all rounds' tables, as the paper proves its bound for, instead of the last.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    spend
+        What it may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> from synthdp.domain.discretize import domain_of
+    >>> from synthdp.domain.universe import visible_domain
+    >>> from synthdp.queries.marginals import Marginals, all_cliques
+    >>> domain = visible_domain(domain_of(schema))
+    >>> workload = Marginals(domain, all_cliques(domain, 2))
+    >>> release = sd.MWEM(workload, rounds=3).release(curator, random_state=0)
+    >>> release.answer(workload).shape == (workload.k,)
+    True
+    """
+
+    workload: LinearQueries
+    rounds: int = 20
+    replay: int = 200
+    average: bool = False
+    total_share: float = 0.05
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1:
+            raise ParameterError(f"rounds ({self.rounds!r}) must be a whole number of at least 1")
+        if self.replay < 0:
+            raise ParameterError(f"replay ({self.replay}) must be at least 0")
+        check_share("total_share", self.total_share)
+
+    @property
+    def loss(self) -> Spend:
+        """What a release costs.  Costs nothing: public."""
+        return self.spend
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
+        """Fit a table in rounds.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        loss = curator.cost(self.spend)
+        cells = universe(self.workload.domain)
+        account = curator.open_account(loss, currency=ZCDP)
+        total = row_total(account, self.workload.domain, share=self.total_share)
+        each = total.rest.split(2 * self.rounds)
+        fit = CellFit(cells, total.rows, replay=self.replay)
+        measured: list[Measurements] = []
+        tables = []
+        for _ in range(self.rounds):
+            distances = _distances(self.workload, fit.expected(self.workload))
+            part = _part(self.workload, account.select(distances, spend=each, step="worst part"))
+            measured.append(account.measure(part, spend=each, step="part"))
+            fit.add(part, measured[-1].answers, measured[-1].stddev)
+            tables.append(fit.weights)
+        weights = np.mean(tables, axis=0) if self.average else tables[-1]
+        model = CellModel.of(curator.schema, self.workload.domain, cells, weights, total=float(total.rows))
+        return Release(
+            mechanism=type(self).__name__,
+            output=model,
+            loss=loss,
+            receipt=curator.receipt(),
+            measurements=(*total.measurements, *measured),
+        )
+
+
+def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:
+    whole: IntArray = np.rint(expected * workload.unit * RESOLUTION).astype(np.int64)
+    if isinstance(workload, Marginals):
+        return MarginalDistances(workload, whole, RESOLUTION)
+    return QueryDistances(workload, whole, RESOLUTION)
+
+
+def _part(workload: LinearQueries, position: int) -> LinearQueries:
+    if isinstance(workload, Marginals):
+        return Marginals(workload.domain, (workload.cliques[position],))
+    return Subset(workload, np.array([position]))
+
+
+def mwem_bound(k: int, *, cells: int, rows: int, rounds: int, epsilon: float) -> float:
+    """Return the paper's bound on the largest error, in rows: 2 n sqrt(ln|X| / T) + 10 T ln(k) / eps.
+
+    For k counting queries, a pure epsilon and n rows.  It holds with probability at least 1 - 2T/k, for the average of
+    all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
+
+    Costs nothing: arithmetic.
+    """
+    if min(k, cells, rows, rounds) < 1 or not epsilon > 0:
+        raise ParameterError("k, cells, rows and rounds must be at least 1, and epsilon above 0")
+    return 2 * rows * math.sqrt(math.log(cells) / rounds) + 10 * rounds * math.log(k) / epsilon

@@ -1,0 +1,158 @@
+"""The net mechanism (Blum, Ligett, Roth 2008; Roth, lecture 5): choose among all small tables by the exponential law.
+
+A teaching mechanism: it shows that a pure guarantee can pay for exponentially many queries, on domains of a few cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from synthdp.curator.curator import Curator
+from synthdp.domain.universe import universe
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.scores.net_scores import NetScores, multiset_count, multisets
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+
+MAX_CANDIDATES = 1_000_000
+"""Most candidates that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetMechanism:
+    """Release a table of ``size`` rows chosen with probability that falls exponentially with its largest error.
+
+    Every multiset y of ``size`` cells has the score -max over queries of the error of its averages; permute-and-flip
+    (McKenna, Sheldon 2020), which is never worse than the exponential mechanism, chooses one in exact arithmetic.
+
+    Costs ``spend``, a pure epsilon (or its zCDP), for the curator's neighbours.  Under ``add_remove`` the number of
+    rows is private, and ``total_share`` of it buys an estimate.
+
+    Parameters
+    ----------
+    queries
+        What the released table should answer well, over a domain of few cells.
+    size
+        m, the number of rows of the released table; `required_size` says how many an accuracy needs.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    spend
+        What it may cost.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `MAX_CANDIDATES` multisets.
+    """
+
+    queries: LinearQueries
+    size: int = 8
+    total_share: float = 0.1
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+            raise ParameterError(f"size ({self.size!r}) must be a whole number of at least 1")
+        check_share("total_share", self.total_share)
+        check_candidates(len(universe(self.queries.domain)), self.size)
+
+    @property
+    def loss(self) -> Spend:
+        """What a release costs.  Costs nothing: public."""
+        return self.spend
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
+        """Choose a table.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        loss = curator.cost(self.spend)
+        domain = self.queries.domain
+        account = curator.open_account(loss, currency=ApproxDP)
+        total = row_total(account, domain, share=self.total_share)
+        cells = universe(domain)
+        candidates = multisets(len(cells), self.size)
+        scores = NetScores(self.queries, cells, candidates, total.rows)
+        chosen = account.select(scores, spend=total.rest, step="table of the net")
+        counts = candidates[chosen]
+        model = CellModel.of(
+            curator.schema, domain, cells[counts > 0], counts[counts > 0] / self.size, total=float(total.rows)
+        )
+        return Release(
+            mechanism=type(self).__name__,
+            output=model,
+            loss=loss,
+            receipt=curator.receipt(),
+            measurements=total.measurements,
+        )
+
+
+def check_candidates(cells: int, size: int) -> int:
+    """Return the number of multisets of ``size`` among ``cells``, or refuse to list them.
+
+    Costs nothing: arithmetic.
+
+    Raises
+    ------
+    ParameterError
+        With the number, the limit and what to use instead.
+    """
+    count = multiset_count(cells, size)
+    if count > MAX_CANDIDATES:
+        raise ParameterError(
+            f"the net has {count} candidates (multisets of size {size} among {cells} cells), and at most "
+            f"{MAX_CANDIDATES} can be listed: use a smaller size, fewer or coarser columns, or MWEM or "
+            "FourierMarginals, which need only the cells; a random walk over the candidates would not be private"
+        )
+    return count
+
+
+def required_size(k: int, *, alpha: float) -> int:
+    """Return the least m at which every table has a multiset of m rows within ``alpha`` on k queries.
+
+    The queries have values in [0, 1].  m >= ln(2k) / (2 alpha^2) is enough: m rows drawn at random miss one query by
+    more with probability at most 2 exp(-2 m alpha^2) (Hoeffding), so some draw misses none.
+
+    Costs nothing: arithmetic.
+    """
+    _check(k=k)
+    if not 0 < alpha <= 1:
+        raise ParameterError(f"alpha ({alpha}) must be above 0 and at most 1")
+    return math.ceil(math.log(2 * k) / (2 * alpha**2))
+
+
+def alpha_net_size(cells: int, k: int, *, alpha: float) -> int:
+    """Return the number of candidates of an alpha-net: multisets of `required_size` rows among ``cells``.
+
+    The lecture counts the |X|^m sequences; order does not matter, so C(|X| + m - 1, m) suffice.
+
+    Costs nothing: arithmetic.
+    """
+    _check(cells=cells)
+    return multiset_count(cells, required_size(k, alpha=alpha))
+
+
+def net_bound(k: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> float:
+    """Return how far the averages of k queries with values in [0, 1] are off, at most, with probability 1 - beta.
+
+    sqrt(ln(2k) / (2m)) + (2 / (n epsilon)) ln(C(|X| + m - 1, m) / beta): the distance to the net, and the utility
+    theorem of the exponential mechanism, which permute-and-flip inherits; for replaced rows.
+
+    Costs nothing: arithmetic.
+    """
+    _check(k=k, cells=cells, size=size, rows=rows)
+    if not (epsilon > 0 and 0 < beta < 1):
+        raise ParameterError("epsilon must be above 0 and beta between 0 and 1")
+    count = multiset_count(cells, size)
+    return math.sqrt(math.log(2 * k) / (2 * size)) + 2 / (rows * epsilon) * (math.log(count) - math.log(beta))
+
+
+def _check(**numbers: int) -> None:
+    for name, value in numbers.items():
+        if value < 1:
+            raise ParameterError(f"{name} ({value}) must be at least 1")

@@ -1,0 +1,188 @@
+"""Answer queries as they come: guess from public knowledge, and pay only where the guess is found wrong.
+
+The session of `private_multiplicative_weights` and `median_mechanism`, which differ in what they know and how they learn
+(Hardt, Rothblum 2010; Roth, Roughgarden 2010; in one frame: Gupta, Hardt, Roth, Ullman 2011).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from synthdp.curator.curator import Curator
+from synthdp.curator.sparse_vector import SparseVector, WatchPlan, plan_watch
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.privacy.loss import PrivacyLoss, PureDP
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.sparse.supports import UNIT
+from synthdp.queries.subset import Subset
+from synthdp.release import Release
+
+
+class Knowledge(Protocol):
+    """What is publicly known of a table, and how it learns from noisy answers.  Costs nothing: public."""
+
+    def guess(self, query: LinearQueries) -> float:
+        """Return the expected sum of one query.  Costs nothing: public."""
+        ...
+
+    def learn(self, query: LinearQueries, answer: float, stddev: float) -> None:
+        """Take a noisy sum into account.  Costs nothing: post-processing."""
+        ...
+
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return cells, (m, d), and their weights.  Costs nothing: public."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineAnswer:
+    """The answer to one query of a session.
+
+    Costs nothing: paid for when the session was opened.
+
+    Parameters
+    ----------
+    value
+        The sum over rows.
+    learned
+        Whether the guess was found wrong, so that this is a noisy answer.
+    checked
+        Whether the guess was compared with the table at all: after the last alarm it no longer is.
+    """
+
+    value: float
+    learned: bool
+    checked: bool
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(slots=True, repr=False)
+class OnlineSession:
+    """An open watch and what was learned in it; made by the mechanism's ``open``.
+
+    Costs nothing more than was charged when it was opened, however many queries are asked.
+
+    Parameters
+    ----------
+    mechanism
+        Name of the mechanism.
+    curator
+        Whose receipt the release carries.
+    loss
+        What the session cost.
+    domain
+        The columns that queries are about.
+    total
+        Number of rows, public or estimated.
+    watch
+        What finds wrong guesses.
+    knowledge
+        What is known.
+    """
+
+    mechanism: str
+    curator: Curator
+    loss: PrivacyLoss
+    domain: Domain
+    total: int
+    watch: SparseVector
+    knowledge: Knowledge
+    asked: int = field(default=0)
+
+    def __repr__(self) -> str:
+        return f"OnlineSession({self.mechanism}, {self.asked} queries, {self.watch.alarms} alarms)"
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all alarms were raised: answers are then guesses.  Costs nothing: public."""
+        return self.watch.exhausted
+
+    def ask(self, queries: LinearQueries) -> list[OnlineAnswer]:
+        """Answer the queries of a family one after the other.
+
+        Costs nothing more: paid for when the session was opened.
+
+        Raises
+        ------
+        ParameterError
+            If a query is about other columns, or takes values outside [0, 1].
+        """
+        if queries.domain.names != self.domain.names or queries.domain.shape != self.domain.shape:
+            raise ParameterError("queries must be about the columns and cells that the session was opened on")
+        return [self._ask(Subset(queries, np.array([i]))) for i in range(queries.k)]
+
+    def close(self) -> Release[CellModel]:
+        """Return a release of what is known now.  Costs nothing more: paid for when the session was opened."""
+        cells, weights = self.knowledge.weights()
+        model = CellModel.of(self.curator.schema, self.domain, cells, weights, total=float(self.total))
+        return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=self.curator.receipt())
+
+    def _ask(self, query: LinearQueries) -> OnlineAnswer:
+        self.asked += 1
+        guess = self.knowledge.guess(query)
+        if self.watch.exhausted:
+            return OnlineAnswer(guess, learned=False, checked=False)
+        alarm = self.watch.ask(query, guess=guess)
+        if alarm is None:
+            return OnlineAnswer(guess, learned=False, checked=True)
+        self.knowledge.learn(query, alarm.count, alarm.stddev)
+        return OnlineAnswer(alarm.count, learned=True, checked=True)
+
+
+def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float) -> float:
+    """Return the threshold, in rows, above which every alarm of a watch is a true one.
+
+    An alarm needs |q - guess| + noise >= threshold + the level's noise, which is never negative; with probability
+    1 - beta none of the queries' noises exceeds b ln(queries / beta), and then |q - guess| >= ``gap``.
+
+    Costs nothing: arithmetic.
+    """
+    return gap + plan.query_scale * math.log(queries / beta) / UNIT
+
+
+class OnlineBound(NamedTuple):
+    """An error that a session keeps, and the settings that it holds for.
+
+    Costs nothing: arithmetic.
+    """
+
+    error: float
+    """In rows; all answers are within it with probability 1 - beta."""
+    max_updates: int
+    threshold: float
+    """In rows."""
+
+
+def online_bound(
+    alarms: Callable[[float], int], *, queries: int, rows: int, epsilon: float, beta: float, alarm_share: float = 0.8
+) -> OnlineBound:
+    """Return the least error that a session of a pure epsilon keeps on all queries with probability 1 - beta.
+
+    For replaced rows.  If at most ``alarms(g)`` guesses can be off by g rows or more, or all k of them, a watch of so
+    many alarms is never exhausted: silent answers are then off by at most the threshold plus the level's noise, and
+    noisy ones by their own.  The error is minimised over g on a grid of 200 values, those where the noisy answers lie
+    within g / 2, as the count of alarms may suppose.
+
+    Costs nothing: arithmetic.
+    """
+    if not (epsilon > 0 and 0 < beta < 1 and queries >= 1 and rows >= 1):
+        raise ParameterError("epsilon must be above 0, beta between 0 and 1, queries and rows at least 1")
+    best = OnlineBound(math.inf, queries, math.inf)
+    for gap in np.geomspace(1e-3, 1.0, 200) * rows:
+        count = min(alarms(float(gap)), queries)
+        plan = plan_watch(PureDP(epsilon), max_alarms=count, alarm_share=alarm_share)
+        noisy = plan.answer.noise.scale * math.log(3 * count / beta) / (plan.answer.resolution * UNIT)
+        threshold = guarded_threshold(plan, float(gap), queries=queries, beta=beta / 3)
+        error = max(noisy, plan.silence_bound(threshold, beta=beta / 3))
+        if noisy <= gap / 2 and error < best.error:
+            best = OnlineBound(error, count, threshold)
+    return best

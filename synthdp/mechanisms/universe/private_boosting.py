@@ -1,0 +1,173 @@
+"""Boosting for queries (Dwork, Rothblum, Vadhan 2010), as far as it runs: on the listed cells of a small domain.
+
+Experimental and for comparison: every round fits a table to a few drawn queries; drawing favours queries that the
+tables so far answer badly; the median over rounds answers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Answers, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.domain.universe import universe
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.universe.cell_fit import CellFit
+from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.scores.boosting_scores import BoostingScores
+from synthdp.queries.subset import Subset
+from synthdp.randomness import RandomState, generator
+from synthdp.release import Release
+
+RESOLUTION = 2**10
+"""Expected sums are rounded to this fraction of a query's unit before errors are taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BoostedTables:
+    """The tables of all rounds; a query's answer is the median of theirs.
+
+    Costs nothing to use: made of noisy answers.
+
+    Parameters
+    ----------
+    tables
+        One per round.
+    """
+
+    tables: tuple[CellModel, ...]
+
+    def __repr__(self) -> str:
+        return f"BoostedTables({len(self.tables)} rounds)"
+
+    def answer(self, queries: LinearQueries) -> Answers:
+        """Return the (k,) medians of the tables' sums.  Costs nothing: post-processing."""
+        return np.asarray(np.median([table.answer(queries) for table in self.tables], axis=0), np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateBoosting:
+    """Fit a table to a few drawn queries in each round, and answer with the median of all tables.
+
+    The first round draws uniformly, the others through `Curator.select` with the score `BoostingScores`: the exponential
+    mechanism under zCDP, which is the paper's reweighted draw; permute-and-flip under a pure epsilon.
+
+    Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.
+
+    Parameters
+    ----------
+    queries
+        The queries, over a domain whose cells can be listed.
+    rounds
+        T, odd so that the median is one of the answers.
+    drawn
+        How many queries are drawn, with replacement, and measured in each round.
+    accuracy
+        lambda: errors, as averages, up to this count as good, twice as much as bad.
+    draw_share
+        Share of the spend for drawing; the rest is for measuring.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    replay
+        Steps of entropic mirror descent in each fit.
+    spend
+        What it may cost.
+    """
+
+    queries: LinearQueries
+    rounds: int = 5
+    drawn: int = 32
+    accuracy: float = 0.02
+    draw_share: float = 0.5
+    total_share: float = 0.05
+    replay: int = 200
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 3 or self.rounds % 2 == 0:
+            raise ParameterError(f"rounds ({self.rounds!r}) must be an odd whole number of at least 3")
+        if isinstance(self.drawn, bool) or not isinstance(self.drawn, int) or self.drawn < 1:
+            raise ParameterError(f"drawn ({self.drawn!r}) must be a whole number of at least 1")
+        if self.replay < 1:
+            raise ParameterError(f"replay ({self.replay}) must be at least 1")
+        for name, share in (("accuracy", self.accuracy), ("draw_share", self.draw_share)):
+            check_share(name, share)
+        check_share("total_share", self.total_share)
+
+    @property
+    def loss(self) -> Spend:
+        """What a release costs.  Costs nothing: public."""
+        return self.spend
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[BoostedTables]:
+        """Fit the tables.
+
+        Costs ``spend``, for the curator's neighbours.  ``random_state`` draws the first round's queries.
+        """
+        loss = curator.cost(self.spend)
+        domain, cells = self.queries.domain, universe(self.queries.domain)
+        account = curator.open_account(loss, currency=ZCDP)
+        total = row_total(account, domain, share=self.total_share)
+        draw = total.rest.fraction(self.draw_share).split((self.rounds - 1) * self.drawn)
+        measure = total.rest.fraction(1 - self.draw_share).split(self.rounds)
+        positions = generator(random_state).integers(self.queries.k, size=self.drawn)
+        expected: list[IntArray] = []
+        tables: list[CellModel] = []
+        measured: list[Measurements] = []
+        for _ in range(self.rounds):
+            if expected:
+                positions = self._drawn(account, expected, total.rows, draw)
+            chosen = Subset(self.queries, np.unique(positions))
+            measured.append(account.measure(chosen, spend=measure, step="drawn queries"))
+            fit = CellFit(cells, total.rows, replay=self.replay)
+            fit.add(chosen, measured[-1].answers, measured[-1].stddev)
+            tables.append(CellModel.of(curator.schema, domain, cells, fit.weights, total=float(total.rows)))
+            scale = self.queries.unit * RESOLUTION
+            expected.append(np.rint(fit.expected(self.queries) * scale).astype(np.int64))
+        return Release(
+            mechanism=type(self).__name__,
+            output=BoostedTables(tables=tuple(tables)),
+            loss=loss,
+            receipt=curator.receipt(),
+            measurements=(*total.measurements, *measured),
+        )
+
+    def _drawn(self, account: Curator, expected: list[IntArray], rows: int, spend: PrivacyLoss) -> IntArray:
+        """Draw queries that the tables so far answer badly."""
+        good = self.accuracy * rows * self.queries.unit * RESOLUTION
+        halfwidth = max(1, round(good / 2))
+        scores = BoostingScores(self.queries, np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
+        return np.array([account.select(scores, spend=spend, step="draw") for _ in range(self.drawn)], np.int64)
+
+
+def boosting_rounds(k: int, *, margin: float) -> int:
+    """Return how many rounds make the median accurate on all k queries.
+
+    If under each round's weights, proportional to exp(-margin * sum of earlier a), the average of a is at least
+    ``margin``, where a is 1 for a good answer and -1 for a bad one, then after T > 2 ln(k) / margin^2 rounds every query
+    has a good answer in more than half of them: the weights sum to at most k exp(-T margin^2 / 2) < 1, and a query whose
+    a sum to 0 or less would weigh 1 (Dwork, Rothblum, Vadhan 2010, Theorem 4.1's argument).
+
+    Costs nothing: arithmetic.
+    """
+    if k < 1 or not 0 < margin <= 1:
+        raise ParameterError("k must be at least 1 and margin above 0 and at most 1")
+    return math.floor(2 * math.log(k) / margin**2) + 1
+
+
+def boosting_bound(*, accuracy: float) -> float:
+    """Return the error of averages that no answer exceeds once `boosting_rounds` rounds went well: twice ``accuracy``.
+
+    That a round goes well, its table good on most of the weight, depends on noise far below ``accuracy`` and on enough
+    drawn queries; the paper proves it for n in the order of sqrt(ln|X|) ln(k)^(3/2) / (accuracy^2 epsilon).
+
+    Costs nothing: arithmetic.
+    """
+    return 2 * accuracy

@@ -1,0 +1,163 @@
+"""Private multiplicative weights (Hardt, Rothblum 2010): answer queries online from weights on the whole universe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain
+from synthdp.domain.universe import universe
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.universe.cell_fit import CellFit
+from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, online_bound
+from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.protocol import LinearQueries
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateMultiplicativeWeights:
+    """Answer linear queries as they come, from weights on all cells that learn from every wrong guess.
+
+    Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
+
+    Parameters
+    ----------
+    domain
+        Columns and cells; all cells are listed.
+    max_updates
+        c, how many wrong guesses can be found.
+    threshold
+        How far off a guess may be, in rows; default: the least at which few alarms are false.
+    queries
+        For that default: about how many queries will be asked.
+    replay
+        Steps of entropic mirror descent on all noisy answers after each; 0 for the paper's single update.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    alarm_share
+        Share of the rest for finding wrong guesses.
+    spend
+        What a session may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> from synthdp.domain.discretize import domain_of
+    >>> from synthdp.domain.universe import visible_domain
+    >>> from synthdp.queries.marginals import Marginals, all_cliques
+    >>> domain = visible_domain(domain_of(schema))
+    >>> workload = Marginals(domain, all_cliques(domain, 2))
+    >>> session = sd.PrivateMultiplicativeWeights(domain, max_updates=3).open(curator)
+    >>> len(session.ask(workload)) == workload.k
+    True
+    """
+
+    domain: Domain
+    max_updates: int = 80
+    threshold: float | None = None
+    queries: int = 1000
+    replay: int = 200
+    total_share: float = 0.05
+    alarm_share: float = 0.8
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        check_share("total_share", self.total_share)
+        check_share("alarm_share", self.alarm_share)
+        check_updates(self.max_updates)
+        if self.replay < 0:
+            raise ParameterError(f"replay ({self.replay}) must be at least 0")
+        universe(self.domain)
+
+    @property
+    def loss(self) -> Spend:
+        """What a session costs.  Costs nothing: public."""
+        return self.spend
+
+    def open(self, curator: Curator) -> OnlineSession:
+        """Open a session.
+
+        Costs ``spend``, for the curator's neighbours; asking costs nothing more.
+        """
+        loss = curator.cost(self.spend)
+        account = curator.open_account(loss, currency=ApproxDP)
+        total = row_total(account, self.domain, share=self.total_share)
+        watch = account.watch(
+            self.domain.names,
+            max_alarms=self.max_updates,
+            spend=total.rest,
+            alarm_share=self.alarm_share,
+            threshold=self.threshold,
+            queries=self.queries,
+        )
+        return OnlineSession(
+            mechanism=type(self).__name__,
+            curator=curator,
+            loss=loss,
+            domain=self.domain,
+            total=total.rows,
+            watch=watch,
+            knowledge=_Weights(universe(self.domain), total.rows, replay=self.replay),
+        )
+
+
+class _Weights:
+    """Weights on all cells; see `online.Knowledge`."""
+
+    def __init__(self, cells: np.ndarray, rows: int, *, replay: int) -> None:
+        self._cells, self._fit = cells, CellFit(cells, rows, replay=replay)
+
+    def guess(self, query: LinearQueries) -> float:
+        return float(self._fit.expected(query)[0])
+
+    def learn(self, query: LinearQueries, answer: float, stddev: float) -> None:
+        self._fit.add(query, np.array([answer]), stddev)
+
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._cells, self._fit.weights
+
+
+def check_updates(max_updates: int) -> None:
+    """Refuse a number of updates that is none.  Costs nothing: a check."""
+    if isinstance(max_updates, bool) or not isinstance(max_updates, int) or max_updates < 1:
+        raise ParameterError(f"max_updates ({max_updates!r}) must be a whole number of at least 1")
+
+
+def update_limit(cells: int, *, alpha: float) -> int:
+    """Return how many of the paper's updates can be made at averages that are off by ``alpha`` or more.
+
+    Let the average be off by d >= alpha and the step be (d + z) / 2 with |z| <= d / 2 for the answer's noise.  By
+    Hoeffding's lemma the relative entropy of the truth falls by at least (d + z) d / 2 - (d + z)^2 / 32 >= 31 d^2 / 128.
+    It is at most ln|X| at the start, so c <= (128 / 31) ln|X| / alpha^2 (the argument of Hardt, Rothblum 2010).
+
+    Costs nothing: arithmetic.
+    """
+    if cells < 1 or not 0 < alpha <= 1:
+        raise ParameterError("cells must be at least 1 and alpha above 0 and at most 1")
+    return math.ceil(128 / 31 * math.log(cells) / alpha**2)
+
+
+def pmw_bound(queries: int, *, cells: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
+    """Return the error that all answers of a session keep with probability 1 - beta, at the best settings.
+
+    For a pure epsilon, replaced rows and the paper's update (``replay`` = 0): `online_bound` with `update_limit`.  It
+    grows as n (ln|X| ln(k) / (n epsilon))^(1/3), with the constants of the watch that is used here.
+
+    Costs nothing: arithmetic.
+    """
+    return online_bound(
+        lambda gap: update_limit(cells, alpha=min(1.0, gap / rows)),
+        queries=queries,
+        rows=rows,
+        epsilon=epsilon,
+        beta=beta,
+    )

@@ -1,0 +1,1 @@
+"""Everything that reads real rows without noise: for those who hold them, never for publication."""

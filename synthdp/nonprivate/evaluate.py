@@ -1,0 +1,226 @@
+"""NON-PRIVATE comparison of a synthetic table with the real one: for those who hold the real rows, never for publication.
+
+Everything here reads real rows without noise.  Nothing here can enter a release: results are numbers and a stamped page,
+and no other module of the package imports this one but the façade's name table and the command line.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synthdp.errors import DataError
+from synthdp.nonprivate.measures import (
+    SHARP,
+    SMOOTH,
+    binned,
+    boosting_auc,
+    closest_records,
+    correlation_error,
+    distance,
+    kernel_error,
+    kolmogorov,
+    marginal_error,
+    numeric,
+    propensity_ratio,
+)
+from synthdp.randomness import generator
+from synthdp.schema.columns import Identifier
+from synthdp.schema.schema import Schema
+
+WARNING = "NON-PRIVATE: contains the real data's statistics; not for publication"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NonprivateEvaluation:
+    """How near a synthetic table is to the real one.  Not private: not for publication.
+
+    Parameters
+    ----------
+    scores
+        Measures by name; smaller is better but where their meaning says otherwise.
+    worst_pairs
+        The pairs of columns whose tables differ most, with their distance.
+    columns
+        Distance of each column's own table.
+    no_privacy_evidence
+        Distances between rows: they say nothing about privacy, in either direction.
+    warning
+        The stamp.
+    """
+
+    scores: dict[str, float]
+    worst_pairs: list[tuple[str, str, float]]
+    columns: dict[str, float]
+    no_privacy_evidence: dict[str, float]
+    warning: str = field(default=WARNING)
+
+    def __str__(self) -> str:
+        lines = [self.warning, ""]
+        lines += [f"  {MEANING.get(name, name):<76}{value:>8.4f}" for name, value in self.scores.items()]
+        lines += ["", "  worst pairs (total variation distance)"]
+        lines += [f"    {f'{a} × {b}':<60}{value:>8.4f}" for a, b, value in self.worst_pairs]
+        lines += ["", "  distances between rows: no evidence about privacy, in either direction"]
+        lines += [f"    {MEANING.get(name, name):<74}{value:>8.4f}" for name, value in self.no_privacy_evidence.items()]
+        return "\n".join(lines)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the evaluation as a JSON document, stamped."""
+        return {
+            "warning": self.warning,
+            "nonprivate": True,
+            "scores": self.scores,
+            "worst_pairs": [list(pair) for pair in self.worst_pairs],
+            "columns": self.columns,
+            "no_privacy_evidence": self.no_privacy_evidence,
+        }
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write a page with a red banner.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        """
+        try:
+            Path(path).write_text(_page(self), encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+
+
+MEANING = {
+    "one_way": "mean total variation distance of single columns",
+    "two_way": "mean total variation distance of pairs of columns",
+    "three_way": "mean total variation distance of triples of columns",
+    "ks": "mean Kolmogorov-Smirnov distance of numeric columns",
+    "correlation": "mean absolute difference of correlations of numeric columns",
+    "smooth": "worst error of smooth queries (Gaussian kernels of width 2 to 10)",
+    "sharp": "worst error of sharper queries (Gaussian kernels of width 0.5 and 1)",
+    "pmse_ratio": "propensity: pMSE over its expectation for two samples of one law (1 is ideal)",
+    "auc": "AUC on real rows of boosting trained on synthetic rows (larger is better)",
+    "auc_real": "the same trained on real rows",
+    "closest_synthetic": "median distance of a synthetic row to the closest real one",
+    "closest_real": "median distance of a real row to the closest other real one",
+    "copies": "share of synthetic rows that equal a real one",
+}
+
+
+def nonprivate_evaluate(
+    real: Any, synthetic: Any, schema: Schema, *, target: str | None = None, held_out: Any = None
+) -> NonprivateEvaluation:
+    """Compare a synthetic table with the real one.  Not private: the result is stamped and must not be published.
+
+    Parameters
+    ----------
+    real, synthetic
+        Dataframes with the schema's columns.
+    schema
+        The columns.
+    target
+        A column to predict, for machine-learning efficacy.
+    held_out
+        Real rows to test predictions on; default: a fifth of ``real``.
+
+    Raises
+    ------
+    DataError
+        If a table lacks a column or has no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(1000) % 80})
+    >>> found = sd.nonprivate_evaluate(table, table, sd.Schema({"age": sd.Integer(0, 100)}))
+    >>> "NON-PRIVATE" in str(found)
+    True
+    """
+    tables = [_as_pandas(table, schema, who) for table, who in ((real, "real"), (synthetic, "synthetic"))]
+    a, b = tables
+    schema = Schema({name: column for name, column in schema.items() if not isinstance(column, Identifier)})
+    names = list(schema)
+    (codes, sizes), (other, _) = binned(a, schema), binned(b, schema)
+    pairs = [(i, j, distance(codes, other, (i, j), sizes)) for i, j in itertools.combinations(range(len(names)), 2)]
+    ones = {name: distance(codes, other, (j,), sizes) for j, name in enumerate(names)}
+    scores = {"one_way": float(np.mean(list(ones.values())))}
+    for order, name in ((2, "two_way"), (3, "three_way")):
+        if len(names) >= order:
+            scores[name] = marginal_error(a, b, schema, order=order)
+    if numeric(schema):
+        scores["ks"] = kolmogorov(a, b, schema)
+        scores["smooth"] = kernel_error(a, b, schema, widths=SMOOTH)
+        scores["sharp"] = kernel_error(a, b, schema, widths=SHARP)
+    if len(numeric(schema)) > 1:
+        scores["correlation"] = correlation_error(a, b, schema)
+    scores["pmse_ratio"] = propensity_ratio(a, b, schema)
+    if target is not None:
+        train, test = _halves(a) if held_out is None else (a, _as_pandas(held_out, schema, "held-out"))
+        scores["auc"] = boosting_auc(b, test, schema, target)
+        scores["auc_real"] = boosting_auc(train, test, schema, target)
+    worst = sorted(pairs, key=lambda pair: -pair[2])[:10]
+    return NonprivateEvaluation(
+        scores=scores,
+        worst_pairs=[(names[i], names[j], value) for i, j, value in worst],
+        columns=ones,
+        no_privacy_evidence=closest_records(a, b, schema),
+    )
+
+
+def _as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
+    frame = table if isinstance(table, pd.DataFrame) else None
+    for way in ("to_pandas", "df", "collect"):
+        if frame is None and hasattr(table, way):
+            made = getattr(table, way)()
+            frame = made if isinstance(made, pd.DataFrame) else made.to_pandas()
+    if frame is None:
+        raise DataError(f"the {who} table must be a dataframe, not {type(table).__name__}")
+    missing = [name for name in schema if name not in frame.columns]
+    if missing:
+        raise DataError(f"column {missing[0]!r} is missing from the {who} table")
+    if not len(frame):
+        raise DataError(f"the {who} table has no rows")
+    return frame
+
+
+def _halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    order = generator(0).permutation(len(table))
+    cut = max(1, len(table) // 5)
+    return table.iloc[order[cut:]], table.iloc[order[:cut]]
+
+
+def _page(evaluation: NonprivateEvaluation) -> str:
+    def rows(pairs: Sequence[tuple[str, float]]) -> str:
+        return "".join(f'<tr><th scope="row">{escape(name)}</th><td>{value:.4f}</td></tr>' for name, value in pairs)
+
+    def table(title: str, pairs: Sequence[tuple[str, float]]) -> str:
+        return f"<h2>{escape(title)}</h2><table><tbody>{rows(pairs)}</tbody></table>"
+
+    named = [(MEANING.get(name, name), value) for name, value in evaluation.scores.items()]
+    between = [(MEANING.get(name, name), value) for name, value in evaluation.no_privacy_evidence.items()]
+    worst = [(f"{a} × {b}", value) for a, b, value in evaluation.worst_pairs]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        "<title>NON-PRIVATE evaluation</title><style>:root{color-scheme:light dark}"
+        "body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:0 auto;padding:0 1rem 3rem}"
+        ".banner{background:#b00020;color:#fff;font-weight:700;padding:14px 18px;position:sticky;top:0;margin:0 -1rem 1rem}"
+        "table{border-collapse:collapse;width:100%}th{text-align:left;font-weight:400}td{text-align:right}"
+        "th,td{padding:4px 0;border-bottom:1px solid #8886}@media print{.banner{border:4px solid #b00020;color:#b00020;"
+        f'background:none}}}}</style></head><body><p class="banner" role="alert">{escape(evaluation.warning)}</p>'
+        "<h1>Synthetic rows against the real ones</h1>"
+        + table("Scores", named)
+        + table("Worst pairs of columns, total variation distance", worst)
+        + table("Columns, total variation distance", list(evaluation.columns.items()))
+        + table("Distances between rows: no evidence about privacy, in either direction", between)
+        + f'<p class="banner">{escape(evaluation.warning)}</p></body></html>\n'
+    )

@@ -1,0 +1,262 @@
+"""NON-PRIVATE measures of how near a synthetic table is to the real one; read by `synthdp.nonprivate.evaluate` alone.
+
+Each takes tables of real rows and returns numbers without noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synthdp.arrays import AnyArray, FloatArray, IntArray
+from synthdp.randomness import generator
+from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Integer
+from synthdp.schema.schema import Schema
+
+BINS, TABLES, KERNEL_QUERIES, CENTRES = 32, 300, 10_000, 10
+SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
+MOST_LEVELS = 255
+"""Levels that boosting takes as levels; a column with more is taken as a number."""
+
+PROPENSITY_ROWS = 20_000
+NEIGHBOURS = 1_000
+"""Rows compared with all others in distances to the closest record."""
+
+
+def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
+    """Codes (n, d) of the 32-bin form, and the number of codes of each column.
+
+    At most 32 equal cells of each column of numbers or moments, levels as they are, a cell for missing values.
+    """
+    columns, sizes = [], []
+    for name, column in schema.items():
+        values = table[name]
+        if isinstance(column, (Integer, Continuous, Datetime, Duration)):
+            x, lower, upper = _numbers(values, column)
+            whole = isinstance(column, Integer)
+            bins = min(BINS, int(upper - lower + 1)) if whole else BINS
+            width = (upper - lower + whole) / bins
+            code = np.clip(np.floor((np.nan_to_num(x, nan=lower) - lower) / width), 0, bins - 1)
+            columns.append(np.where(np.isnan(x), bins, code).astype(np.int64))
+            sizes.append(bins + 1)
+        else:
+            levels = list(getattr(column, "levels", None) or (False, True))
+            code = pd.Categorical(values, categories=levels).codes.astype(np.int64)
+            columns.append(np.where(code < 0, len(levels), code))
+            sizes.append(len(levels) + 1)
+    return np.column_stack(columns), sizes
+
+
+def marginal_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, order: int = 3) -> float:
+    """Average total variation distance over the first 300 of the marginals of an order, in a seeded order."""
+    (a, sizes), (b, _) = binned(real, schema), binned(synthetic, schema)
+    cliques = list(itertools.combinations(range(len(sizes)), order))
+    chosen = generator(0).permutation(len(cliques))[:TABLES]
+    return float(np.mean([distance(a, b, cliques[i], sizes) for i in chosen]))
+
+
+def kolmogorov(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
+    """Mean Kolmogorov-Smirnov distance over the numeric columns, missing values left out."""
+    distances = []
+    for name in numeric(schema):
+        a, b = (np.sort(t[name].to_numpy(dtype=float, na_value=np.nan)) for t in (real, synthetic))
+        a, b = a[~np.isnan(a)], b[~np.isnan(b)]
+        if not len(a) or not len(b):
+            distances.append(1.0)
+            continue
+        at = np.concatenate([a, b])
+        gap = np.searchsorted(a, at, "right") / len(a) - np.searchsorted(b, at, "right") / len(b)
+        distances.append(float(np.abs(gap).max()))
+    return float(np.mean(distances))
+
+
+def kernel_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, widths: Sequence[float]) -> float:
+    """Worst error over Gaussian-kernel queries on the numeric columns scaled to [-1, 1], 10 000 over all widths.
+
+    f(x) = sum over 10 centres of a_j exp(-|x - c_j|^2 / 2 s^2), centres uniform in the cube, weights uniform with sum 1.
+    """
+    a, b = points(real, schema), points(synthetic, schema)
+    rng = generator(1)
+    worst = 0.0
+    for width in widths:
+        for _ in range(KERNEL_QUERIES // CENTRES // len(widths)):
+            # weights change nothing in the kernels, so each draw of centres serves ten sets of weights
+            centres = rng.uniform(-1, 1, (CENTRES, a.shape[1]))
+            weights = rng.uniform(0, 1, (CENTRES, CENTRES))
+            weights /= weights.sum(axis=1, keepdims=True)
+            gap = _kernels(a, centres, width) - _kernels(b, centres, width)
+            worst = max(worst, float(np.abs(weights @ gap).max()))
+    return worst
+
+
+def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
+    """Mean absolute difference of the pairwise correlations of the numeric columns."""
+    names = numeric(schema)
+    a, b = (t[names].astype(float).corr().fillna(0.0).to_numpy() for t in (real, synthetic))
+    upper = np.triu_indices(len(names), 1)
+    return float(np.abs(a[upper] - b[upper]).mean())
+
+
+def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target: str) -> float:
+    """AUC on real held-out rows of gradient boosting trained on ``train``; .5 where it cannot be trained.
+
+    With more than two classes: the mean over classes of one against the rest.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+
+    names = [name for name in schema if name != target]
+    x, y = _encoded(train, schema, names), train[target].astype(str).to_numpy()
+    if len(set(y)) < 2:
+        return 0.5
+    categorical = [1 < _levels(schema[name]) <= MOST_LEVELS for name in names]
+    model = HistGradientBoostingClassifier(random_state=0, categorical_features=categorical).fit(x, y)
+    truth = test[target].astype(str).to_numpy()
+    scores = model.predict_proba(_encoded(test, schema, names))
+    if len(model.classes_) == 2:
+        return float(roc_auc_score(truth == model.classes_[1], scores[:, 1]))
+    present = [i for i, level in enumerate(model.classes_) if 0 < (truth == level).sum() < len(truth)]
+    return float(np.mean([roc_auc_score(truth == model.classes_[i], scores[:, i]) for i in present] or [0.5]))
+
+
+def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
+    """Return the mean squared error of propensities over what two tables of one law would give (Snoke et al. 2018).
+
+    A logistic regression on standardised numbers and indicators of the levels tells real from synthetic rows; under one
+    law its pMSE has expectation k (1 - c) c / N for k slopes and a share c of synthetic rows, when both tables are fresh
+    samples (Snoke's (1 - c)^2 c is for rows drawn from a model fitted to the real table at hand).
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    rng = generator(0)
+    some = [t[list(schema)].iloc[rng.permutation(len(t))[:PROPENSITY_ROWS]] for t in (real, synthetic)]
+    x = _indicators(pd.concat(some, ignore_index=True), schema)
+    label = np.repeat([0, 1], [len(t) for t in some])
+    share = float(label.mean())
+    if not x.shape[1]:
+        return 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # redundant indicators have no single best weight
+        scores = LogisticRegression(C=1e4, max_iter=300).fit(x, label).predict_proba(x)[:, 1]
+    expected = np.linalg.matrix_rank(x.T @ x) * (1 - share) * share / len(label)
+    return float(np.mean((scores - share) ** 2) / max(expected, 1e-300))
+
+
+def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
+    """Return distances between rows.  They are no evidence about privacy, in either direction."""
+    a, b = (_unit_rows(table, schema) for table in (real, synthetic))
+    rng = generator(0)
+    some_a, some_b = (rng.permutation(len(t))[:NEIGHBOURS] for t in (a, b))
+    keys = {row.tobytes() for row in a}
+    return {
+        "closest_synthetic": float(np.median(_closest(b[some_b], a))),
+        "closest_real": float(np.median(_closest(a[some_a], a, itself=some_a))),
+        "copies": float(np.mean([row.tobytes() in keys for row in b])),
+    }
+
+
+def numeric(schema: Schema) -> list[str]:
+    """Names of the columns of numbers."""
+    return [name for name, column in schema.items() if isinstance(column, (Integer, Continuous))]
+
+
+def points(table: pd.DataFrame, schema: Schema) -> FloatArray:
+    """Numeric columns scaled to [-1, 1] by the schema's bounds; missing values in the middle."""
+    columns = []
+    for name in numeric(schema):
+        x, lower, upper = _numbers(table[name], schema[name])
+        columns.append(np.nan_to_num((2 * x - lower - upper) / (upper - lower), nan=0.0))
+    return np.column_stack(columns)
+
+
+def _numbers(values: pd.Series, column: Any) -> tuple[FloatArray, float, float]:
+    """Return a column's values and bounds as floats; NaN where missing."""
+    if isinstance(column, Datetime):
+        moments = pd.to_datetime(values, utc=True, errors="coerce").dt.tz_localize(None)
+        return _steps(moments.to_numpy().astype("datetime64[us]"), column)
+    if isinstance(column, Duration):
+        return _steps(pd.to_timedelta(values).to_numpy().astype("timedelta64[us]"), column)
+    return values.to_numpy(dtype=float, na_value=np.nan), float(column.lower), float(column.upper)
+
+
+def _steps(ticks: AnyArray, column: Datetime | Duration) -> tuple[FloatArray, float, float]:
+    whole = ticks.astype(np.int64).astype(np.float64) / RESOLUTIONS[column.resolution]
+    return np.where(np.isnat(ticks), np.nan, whole), float(column.steps[0]), float(column.steps[1])
+
+
+def _kernels(x: FloatArray, centres: FloatArray, width: float) -> FloatArray:
+    squared = (x**2).sum(1)[:, None] - 2 * x @ centres.T + (centres**2).sum(1)
+    return np.asarray(np.exp(-np.maximum(squared, 0) / (2 * width**2)).mean(axis=0))
+
+
+def distance(a: IntArray, b: IntArray, clique: tuple[int, ...], sizes: Sequence[int]) -> float:
+    """Return the total variation distance of two tables of codes on some columns."""
+    shape = [sizes[j] for j in clique]
+    cells = int(np.prod(shape))
+    p, q = (np.bincount(np.ravel_multi_index(c[:, clique].T, shape), minlength=cells) / len(c) for c in (a, b))
+    return float(0.5 * np.abs(p - q).sum())
+
+
+def _encoded(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> FloatArray:
+    columns: list[FloatArray] = []
+    for name in names:
+        if isinstance(schema[name], (Integer, Continuous, Datetime, Duration)):
+            columns.append(np.asarray(_numbers(table[name], schema[name])[0], np.float64))
+        else:
+            levels = list(getattr(schema[name], "levels", None) or (False, True))
+            code = pd.Categorical(table[name], categories=levels).codes
+            columns.append(np.where(code < 0, np.nan, code).astype(np.float64))
+    return np.column_stack(columns)
+
+
+def _levels(column: Column) -> int:
+    """Return the number of levels of a column, 0 for numbers and moments."""
+    if isinstance(column, (Integer, Continuous, Datetime, Duration)):
+        return 0
+    return len(getattr(column, "levels", None) or (False, True))
+
+
+def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
+    """Return standardised numbers, and indicators of levels and missing values that some but not all rows have."""
+    columns = []
+    for name, column in schema.items():
+        if isinstance(column, (Integer, Continuous, Datetime, Duration)):
+            x, lower, upper = _numbers(table[name], column)
+            columns += [np.nan_to_num((x - lower) / (upper - lower), nan=0.5), np.isnan(x).astype(float)]
+        else:
+            levels = list(getattr(column, "levels", None) or (False, True))
+            code = pd.Categorical(table[name], categories=levels).codes
+            columns += [(code == level).astype(float) for level in range(-1, len(levels) - 1)]
+    kept = [x - x.mean() for x in columns if x.std() > 0]
+    return np.column_stack([x / x.std() for x in kept]) if kept else np.zeros((len(table), 0))
+
+
+def _unit_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
+    """Return rows whose coordinates differ by at most 1: numbers over their range, levels by number."""
+    columns = []
+    for name, column in schema.items():
+        if isinstance(column, (Integer, Continuous, Datetime, Duration)):
+            x, lower, upper = _numbers(table[name], column)
+            columns.append(np.nan_to_num((x - lower) / (upper - lower), nan=-1.0))
+        else:
+            levels = list(getattr(column, "levels", None) or (False, True))
+            codes = pd.Categorical(table[name], categories=levels).codes
+            columns.append(np.asarray(10.0 * (1 + codes.astype(np.float64)), np.float64))
+    return np.ascontiguousarray(np.column_stack(columns))
+
+
+def _closest(rows: FloatArray, others: FloatArray, itself: IntArray | None = None) -> FloatArray:
+    """Return each row's mean distance per column to the closest other row (Gower's); levels count 0 or 1."""
+    found = np.empty(len(rows))
+    for i, row in enumerate(rows):
+        gap = np.minimum(np.abs(others - row), 1.0).mean(axis=1)
+        if itself is not None:
+            gap[itself[i]] = np.inf
+        found[i] = gap.min()
+    return found

@@ -1,0 +1,248 @@
+"""`plan`: the mechanism itself runs, with the real budget, on made-up rows; its error there is known exactly.
+
+No private row is read, so a plan costs nothing and may be made as often as wanted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from synthdp.arrays import Codes, Units
+from synthdp.curator.curator import Curator
+from synthdp.distribution.contingency import contingency, table_size
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import Domain
+from synthdp.domain.encoder import decode
+from synthdp.errors import ParameterError, SchemaError
+from synthdp.mechanisms.automatic import Automatic
+from synthdp.planning.plan import Plan
+from synthdp.planning.simulated_table import stand_in
+from synthdp.privacy.calibration import gaussian_account
+from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
+from synthdp.progress import Progress
+from synthdp.randomness import generator
+from synthdp.release import Release
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+
+MOST_ROWS = 40_000
+"""Rows of a rehearsal; a larger table is rehearsed with proportionally more budget, so that signal over noise is right."""
+
+TABLES, MOST_CELLS = 150, 300_000
+"""Marginals of each order whose error is averaged, and the most cells of one."""
+
+SECONDS_A_VALUE = 1.7e-7
+"""Time for a value beyond the rehearsal's, to read, count and draw it: as benchmarks/speed/flagship_scale.py measures it."""
+
+BYTES_AT_REST, BYTES_A_VALUE = 290e6, 18
+"""Peak memory of the process, the table included, as measured by the same and for Adult."""
+
+USEFUL = 0.97
+"""Pairs were learned if their tables' error is below this part of that of independent columns."""
+
+UNIT = "synthdp's unit of privacy"
+"""Name of the made-up column that says whose rows are whose."""
+
+
+class Distances(NamedTuple):
+    """Mean distance of marginals, and sqrt(k) times that of a random sample of k rows."""
+
+    error: float
+    sample: float
+
+
+def plan(
+    schema: Schema,
+    *,
+    rows: int,
+    epsilon: float | Sequence[float] = 1.0,
+    delta: float = 1e-9,
+    neighbors: str = "add_remove",
+    mechanism: Any = None,
+    max_rows_per_unit: int = 1,
+    random_state: int = 0,
+) -> Plan | list[Plan]:
+    """Say what a release would cost and how good it would be, before anything is spent.
+
+    Parameters
+    ----------
+    schema
+        With all bounds and levels declared.
+    rows
+        About how many rows the table has; an assumption of yours, not read from the table.
+    epsilon
+        One loss, or several for the trade-off curve.
+    delta, neighbors, max_rows_per_unit
+        As for `SyntheticRelease`.
+    mechanism
+        A mechanism object; default: the automatic choice.
+    random_state
+        Seed of the made-up table.
+
+    Returns
+    -------
+    A `Plan`, or a list of them for a list of epsilons.
+
+    Raises
+    ------
+    ParameterError, SchemaError
+        If a setting is out of range, or the schema leaves something open.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> expected = sd.plan(sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()}), rows=5000, epsilon=1.0)
+    >>> expected.rows, sorted(expected.errors)
+    (5000, [1, 2])
+    """
+    if isinstance(rows, bool) or rows < 1:
+        raise ParameterError(f"rows ({rows}) must be a whole number of at least 1")
+    if schema.undeclared:
+        raise SchemaError(f"a plan needs the bounds and levels of all columns; open: {', '.join(schema.undeclared)}")
+    losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
+    units = stand_in(schema, min(rows, MOST_ROWS), generator(random_state))
+    plans = [
+        _rehearse(
+            schema, units, rows=rows, loss=loss, neighbors=neighbors, mechanism=mechanism or Automatic(),
+            max_rows_per_unit=max_rows_per_unit, random_state=random_state,
+        )
+        for loss in losses
+    ]  # fmt: skip
+    return plans if isinstance(epsilon, Sequence) else plans[0]
+
+
+def _rehearse(
+    schema: Schema,
+    units: dict[str, Units],
+    *,
+    rows: int,
+    loss: PrivacyLoss,
+    neighbors: str,
+    mechanism: Any,
+    max_rows_per_unit: int,
+    random_state: int,
+) -> Plan:
+    """Run the mechanism on a made-up table, and compare what comes out with what went in."""
+    assumed = len(next(iter(units.values())))
+    table = TableFormat.default(schema).build(schema, {name: decode(c, units[name]) for name, c in schema.items()})
+    unit = UNIT if max_rows_per_unit > 1 else None
+    if unit is not None:
+        table[unit] = np.arange(assumed) // max_rows_per_unit
+    clock = _Clock()
+    if hasattr(mechanism, "on_progress"):
+        mechanism = replace(mechanism, on_progress=clock)
+    scaled = _scaled(loss, rows / assumed)
+    with Curator(
+        table, schema=schema, budget=scaled, neighbors=neighbors, privacy_unit=unit, max_rows_per_unit=max_rows_per_unit
+    ) as curator:
+        release: Release[Any] = mechanism.release(curator.open_account(), random_state=random_state)
+    clock.enter("drawing rows")
+    drawn = release.output.sample_units(assumed, generator(random_state))
+    stages = clock.stages()
+    stages["reading"] += SECONDS_A_VALUE * (rows - assumed) * len(schema)
+    return _compared(
+        domain_of(schema), units, drawn,
+        rows=rows, columns=len(schema), neighbors=neighbors,
+        epsilon=getattr(loss, "epsilon", math.nan), delta=getattr(loss, "delta", 0.0),
+        mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
+        seconds=sum(stages.values()), stages=stages, memory_mb=(BYTES_AT_REST + BYTES_A_VALUE * rows * len(schema)) / 1e6,
+    )  # fmt: skip
+
+
+def _compared(domain: Domain, units: dict[str, Units], drawn: dict[str, Units], **known: Any) -> Plan:
+    """Complete a plan by the errors of drawn rows."""
+    real, synthetic = domain.codes(units), domain.codes(drawn)
+    rng = generator(0)
+    shuffled = np.column_stack([rng.permutation(synthetic[:, j]) for j in range(len(domain))])
+    orders = range(1, min(3, len(domain)) + 1)
+    errors = {order: _distances(real, synthetic, domain.shape, order) for order in orders}
+    independent = {order: _distances(real, shuffled, domain.shape, order).error for order in orders}
+    pairs = errors[min(2, len(domain))]
+    return Plan(
+        **known,
+        errors={order: found.error for order, found in errors.items()},
+        independent=independent,
+        by_column={name: _distance(real, synthetic, domain.shape, (j,)).error for j, name in enumerate(domain.names)},
+        like_rows=round((pairs.sample / max(pairs.error, 1e-9)) ** 2),
+        advice=_advice(known["epsilon"], known["rows"], errors, independent),
+    )
+
+
+class _Clock:
+    """Notes when each stage begins."""
+
+    def __init__(self) -> None:
+        self.begun = [("reading", time.process_time())]
+
+    def __call__(self, progress: Progress) -> None:
+        self.enter(progress.stage)
+
+    def enter(self, stage: str) -> None:
+        self.begun.append((stage, time.process_time()))
+
+    def stages(self) -> dict[str, float]:
+        """Return the seconds of each stage, now that the last one ends."""
+        self.enter("")
+        return {stage: after - before for (stage, before), (_, after) in itertools.pairwise(self.begun)}
+
+
+def _scaled(loss: PrivacyLoss, growth: float) -> PrivacyLoss:
+    """Return the loss at which fewer rows have the signal over noise of more."""
+    if growth <= 1:
+        return loss
+    match loss:
+        case PureDP(epsilon):
+            return PureDP(epsilon * growth)
+        case ApproxDP():
+            account = gaussian_account(loss)
+            return GaussianDP(account.mu * growth) if isinstance(account, GaussianDP) else loss
+        case _:
+            return loss
+
+
+def _distances(real: Codes, synthetic: Codes, shape: tuple[int, ...], order: int) -> Distances:
+    cliques = [c for c in itertools.combinations(range(len(shape)), order) if table_size(shape, c) <= MOST_CELLS]
+    chosen = generator(0).permutation(len(cliques))[:TABLES]
+    found = np.array([_distance(real, synthetic, shape, cliques[i]) for i in chosen])
+    return Distances(*found.mean(axis=0).tolist())
+
+
+def _distance(real: Codes, synthetic: Codes, shape: tuple[int, ...], clique: tuple[int, ...]) -> Distances:
+    p, q = (contingency(codes, shape, clique) / len(codes) for codes in (real, synthetic))
+    return Distances(float(np.abs(p - q).sum()) / 2, float(np.sqrt(p * (1 - p) / (2 * math.pi)).sum()))
+
+
+def _why(mechanism: str, *, automatic: bool) -> str:
+    if not automatic:
+        return "as you asked"
+    if mechanism == "adaptive marginals":
+        return "a table of several kinds of columns, or rich in rows for its budget"
+    return "a table of numbers that is small for its budget: averages of smooth functions say more than histograms"
+
+
+def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent: dict[int, float]) -> tuple[str, ...]:
+    lines = []
+    if 2 in errors and errors[2].error > USEFUL * independent[2]:
+        lines.append(
+            f"at ε = {epsilon:g} and {rows:,} rows nothing beyond one-way marginals can be learned: relations between "
+            "columns will look weaker than they are"
+        )
+    if errors[1].error > 0.1:
+        lines.append(
+            f"at ε = {epsilon:g} even single columns will be off by more than 10 %: use more rows, coarser columns or more "
+            "budget"
+        )
+    if epsilon > 5:
+        lines.append("ε above 5 is a weak promise; see the attacker's odds in the receipt")
+    lines.append(
+        "errors are those of a rehearsal on a made-up table of this schema, some of whose columns hang together closely and "
+        "some not at all; yours may be easier or harder"
+    )
+    return tuple(lines)

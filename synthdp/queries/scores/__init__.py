@@ -1,0 +1,1 @@
+"""Scores of candidates: what a selection asks for."""

@@ -1,0 +1,1 @@
+"""Families of statistics in the even trigonometric (Chebyshev) basis."""

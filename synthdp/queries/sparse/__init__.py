@@ -1,0 +1,1 @@
+"""Families of statistics of record keys."""

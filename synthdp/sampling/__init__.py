@@ -1,0 +1,1 @@
+"""From a distribution over cells to rows of a table."""

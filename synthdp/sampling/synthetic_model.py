@@ -1,0 +1,305 @@
+"""From a distribution over cells to rows of a table: the last step, free of cost and repeatable by seed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, Units, narrow
+from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
+from synthdp.distribution.systematic import draw_within_groups
+from synthdp.domain.domain import Domain
+from synthdp.domain.encoder import RawColumn, decode, fresh_labels
+from synthdp.domain.refinement import Refinement
+from synthdp.domain.rules import rules_of
+from synthdp.domain.values import units_of_values
+from synthdp.errors import ParameterError
+from synthdp.randomness import Generator, RandomState, generator
+from synthdp.sampling.balanced import balanced_sample
+from synthdp.sampling.constraint_repair import Repair
+from synthdp.schema.columns import Identifier
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+from synthdp.tables.write import library_for, write_blocks
+
+REPLACEMENTS = 30
+"""How often rows whose cells let them obey no rule are replaced by new ones before they repeat others."""
+
+FEWEST_REPLACED = 100
+"""Rows that are drawn at least, when some are replaced."""
+
+BLOCK_ROWS = 1_000_000
+"""Rows that are held at once when rows are drawn into a file."""
+
+WORKERS = min(4, os.cpu_count() or 1)
+"""Threads that draw and decode columns; numpy computes outside the interpreter's lock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SyntheticModel:
+    """A distribution over the cells of a domain that can be sampled as a table.
+
+    Parameters
+    ----------
+    schema
+        The columns.
+    domain
+        Coarse axes, one per column.
+    distribution
+        Over the cells of ``domain``.
+    refinements
+        How each coarse cell is divided.
+    total
+        Estimated number of rows of the private table (or the exact one, where it is public).
+    format
+        The outer form of the tables.
+    """
+
+    schema: Schema
+    domain: Domain
+    distribution: Distribution
+    refinements: tuple[Refinement, ...]
+    total: float
+    format: TableFormat
+
+    def __repr__(self) -> str:
+        return f"SyntheticModel({len(self.domain)} columns, about {self.rows} rows)"
+
+    @property
+    def rows(self) -> int:
+        """Default number of rows: the estimated total, at least 1."""
+        return max(1, round(self.total))
+
+    def sample(
+        self,
+        rows: int | None = None,
+        *,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        method: str = "systematic",
+        format: TableFormat | None = None,  # noqa: A002 - the word users know
+    ) -> Any:
+        """Draw rows, by systematic sampling: counts differ from their expectation by less than independent draws' would.
+
+        Parameters
+        ----------
+        rows
+            How many; default: the estimated number of private rows.
+        random_state
+            Seed of the sampling.  It never reaches noise.
+        given
+            Values that the rows must have, by column: one value, a list of values, or ``(lower, upper)`` for an ordered
+            column, both inclusive, with ``None`` for no end; ``None`` alone is the missing value.  The rows have the
+            model's conditional law: nothing is drawn and rejected, except to keep rules that cut through a cell.
+        method
+            ``"systematic"``, or ``"multinomial"`` for independent rows.
+        format
+            Another outer form.
+
+        Raises
+        ------
+        ParameterError
+            If ``method`` is another, ``rows`` is below 1, or ``given`` names no column or a combination of probability 0.
+        """
+        if method not in ("systematic", "multinomial"):
+            raise ParameterError(f"method ({method!r}) must be 'systematic' or 'multinomial'")
+        wanted, rng = self.rows if rows is None else rows, generator(random_state)
+        units = self.sample_units(wanted, rng, given=given, independent=method == "multinomial")
+        return (format or self.format).build(self.schema, _Values(self.schema, units))
+
+    def sample_to(
+        self,
+        path: str | PathLike[str],
+        *,
+        rows: int | None = None,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        block_rows: int = BLOCK_ROWS,
+        escape_formulas: bool = False,
+    ) -> None:
+        """Draw rows into a file, in bounded memory; counts are as systematic as in `sample` within each block.
+
+        A file of one block holds the rows that `sample` draws with the same seed.
+
+        Parameters
+        ----------
+        path
+            A ``.parquet``, ``.arrow``, ``.csv`` or ``.csv.gz`` file.  It appears whole or not at all.
+        rows, random_state, given
+            As for `sample`.
+        block_rows
+            Rows that are held at once.
+        escape_formulas
+            In CSV files, defuse texts that a spreadsheet would run; see `synthdp.tables.sources.csv.write_csv`.
+
+        Raises
+        ------
+        ParameterError
+            As for `sample`, or if the ending is unknown.
+        FormatError
+            If the file cannot be written.
+        """
+        form = TableFormat.default(self.schema, library=library_for(path)).in_order([*dict(self.format.dtypes)])
+        blocks = self.sample_blocks(rows, random_state=random_state, given=given, block_rows=block_rows, format=form)
+        write_blocks(path, blocks, escape_formulas=escape_formulas)
+
+    def sample_blocks(
+        self,
+        rows: int | None = None,
+        *,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        block_rows: int = BLOCK_ROWS,
+        first: int = 0,
+        format: TableFormat | None = None,  # noqa: A002
+    ) -> Iterator[Any]:
+        """Draw rows as tables of at most ``block_rows`` rows, one at a time; see `sample` and `sample_to`.
+
+        Parameters
+        ----------
+        rows, random_state, given, format
+            As for `sample`.
+        block_rows
+            Rows that are held at once.
+        first
+            Rows that were drawn elsewhere: the labels of identifiers go on after them.
+        """
+        wanted, size = _checked_rows(self.rows if rows is None else rows), _checked_rows(block_rows, "block_rows")
+        return self._blocks(wanted, size, generator(random_state), given, first, format or self.format)
+
+    def _blocks(
+        self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
+    ) -> Iterator[Any]:
+        for done in range(0, rows, size):
+            units = self.sample_units(min(size, rows - done), rng, given=given)
+            yield form.build(self.schema, _Values(self.schema, units, first=first + done))
+
+    def sample_units(
+        self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None, independent: bool = False
+    ) -> dict[str, Units]:
+        """Draw rows as units of each column."""
+        rows = _checked_rows(rows)
+        allowed = {name: self._allowed(name, value) for name, value in (given or {}).items()}
+        units, wrong = self._draw(rows, rng, allowed, independent)
+        for _ in range(REPLACEMENTS):
+            if not len(wrong):
+                return units
+            fresh, broken = self._draw(max(2 * len(wrong), FEWEST_REPLACED), rng, allowed, independent)
+            good = np.setdiff1d(np.arange(len(fresh[self.domain.names[0]])), broken)[: len(wrong)]
+            _copy(fresh, good, units, wrong[: len(good)])
+            wrong = wrong[len(good) :]
+        good = np.setdiff1d(np.arange(rows), wrong)
+        if not len(good):
+            raise ParameterError(
+                "no row was found that obeys all rules of the schema" + (" and has the given values" if given else "")
+            )
+        _copy(units, rng.choice(good, len(wrong)), units, wrong)
+        return units
+
+    def _draw(
+        self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray], independent: bool
+    ) -> tuple[dict[str, Units], IntArray]:
+        """Draw rows and mend them within their cells; also which ones still break a rule."""
+        evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
+        try:
+            if independent:
+                codes = self.distribution.sample(rows, rng, given=evidence or None, independent=True)
+            else:
+                codes = balanced_sample(self.distribution, rows, rng, given=evidence or None)
+        except ImpossibleEvidenceError:
+            names = " and ".join(repr(name) for name in allowed)
+            raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
+        seeds = rng.integers(2**63, size=len(self.domain))
+
+        def units_of(j: int) -> Units:
+            mask, own = allowed.get(self.domain.names[j]), generator(int(seeds[j]))
+            return self._refine(j, codes[:, j], own, mask, independent=independent)
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            units = dict(zip(self.domain.names, pool.map(units_of, range(len(self.domain))), strict=True))
+        rules = rules_of(self.schema)
+        if not rules:
+            return units, np.zeros(0, np.int64)
+
+        def redraw(name: str, some: IntArray, mask: BoolArray | None) -> Units:
+            j = self.domain.index(name)[0]
+            return self._refine(j, codes[some, j], rng, mask)
+
+        return units, Repair(self.domain, rules, codes, units, allowed, redraw, rng).mend()
+
+    def _allowed(self, name: str, value: object) -> BoolArray:
+        if name not in self.schema:
+            raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(self.schema)}")
+        return units_of_values(self.schema[name], value, name=name)
+
+    def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
+        """Share of each fine cell's units that are allowed."""
+        fine = self.refinements[j].fine
+        cells = fine.cells_of(np.flatnonzero(allowed[: fine.grid.visible]).astype(np.uint32))
+        count = np.bincount(cells, minlength=fine.size)
+        return np.divide(count, fine.width, out=np.zeros(fine.size), where=fine.width > 0)
+
+    def _coarse_share(self, j: int, allowed: BoolArray) -> FloatArray:
+        """Share of each coarse cell's mass that is allowed."""
+        refinement = self.refinements[j]
+        share = self._fine_share(j, allowed)
+        whole = np.bincount(refinement.coarse_cell, weights=refinement.weights)
+        part = np.bincount(refinement.coarse_cell, weights=refinement.weights * share)
+        return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+
+    def _refine(
+        self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None, *, independent: bool = False
+    ) -> Units:
+        """Draw units of column ``j`` for rows in these coarse cells."""
+        refinement = self.refinements[j]
+        table = refinement.table(None if allowed is None else self._fine_share(j, allowed))
+        fine = draw_within_groups(table, cells, rng, independent=independent)
+        if allowed is None:
+            return refinement.fine.units_in(fine, rng)
+        return _units_among(allowed, refinement, fine, rng)
+
+
+class _Values(Mapping[str, RawColumn]):
+    """The values of drawn rows, each column decoded when it is asked for and then forgotten: it is asked for once."""
+
+    def __init__(self, schema: Schema, units: dict[str, Units], *, first: int = 0) -> None:
+        self._schema, self._units, self._first = schema, units, first
+
+    def __getitem__(self, name: str) -> RawColumn:
+        column, units = self._schema[name], self._units.pop(name)
+        if isinstance(column, Identifier):
+            return fresh_labels(column, len(units), first=self._first)
+        return decode(column, units)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schema)
+
+    def __len__(self) -> int:
+        return len(self._schema)
+
+
+def _checked_rows(rows: object, name: str = "rows") -> int:
+    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
+        raise ParameterError(f"{name} ({rows!r}) must be a whole number of at least 1")
+    return int(rows)
+
+
+def _units_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> Units:
+    """Draw a unit for every fine cell, uniformly among the allowed ones that a released row may have."""
+    good = np.flatnonzero(allowed[: refinement.fine.grid.visible])
+    cell = refinement.fine.cells_of(good.astype(np.uint32))
+    good = good[np.argsort(cell, kind="stable")]
+    count = np.bincount(cell, minlength=refinement.fine.size)
+    place = (np.cumsum(count) - count)[fine] + (rng.random(len(fine)) * count[fine]).astype(np.int64)
+    return narrow(good[place], refinement.fine.grid.size)
+
+
+def _copy(source: Mapping[str, Units], rows: IntArray, target: dict[str, Units], at: IntArray) -> None:
+    for name, column in target.items():
+        column[at] = source[name][rows]

@@ -1,0 +1,1 @@
+"""Columns of each dataframe library, read and built."""

@@ -1,0 +1,217 @@
+"""Released values brought into what a column's type can hold, without leaving the declared range.
+
+Shared by the builders of all dataframe libraries; it knows none of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.domain.grid import labels_of
+from synthdp.errors import FormatError
+from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Identifier, Integer, Level
+from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
+
+EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
+FIRST_MOMENT = -62_135_596_800_000_000
+"""Year 1, the first of Python's datetimes, in microseconds since 1970."""
+LAST_MOMENT = 253_402_300_799_999_999
+LARGEST_NANO = 2**63 // 1000 - 1
+"""Most microseconds that a number of nanoseconds can hold."""
+
+
+def nulls(raw: RawColumn) -> BoolArray:
+    """Return where a column is missing, (n,)."""
+    if isinstance(raw, Labels):
+        return np.asarray(raw.codes < 0)
+    missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
+    return missing | np.isnan(raw.values) if raw.values.dtype.kind == "f" else missing
+
+
+def levels_as_text(levels: Sequence[Level]) -> list[str]:
+    """Return how levels are written."""
+    return [text_of_level(level) for level in levels]
+
+
+def levels_as_whole(levels: Sequence[Level], *, first: int, last: int) -> list[int]:
+    """Return levels as whole numbers in first <= x <= last.
+
+    Raises
+    ------
+    FormatError
+        If one is none.
+    """
+    numbers = [_number(level) for level in levels]
+    if any(number != int(number) or not first <= number <= last for number in numbers):
+        raise FormatError("whole numbers of its size are expected")
+    return [int(number) for number in numbers]
+
+
+def levels_as_float(levels: Sequence[Level]) -> list[float]:
+    """Return levels as floats.
+
+    Raises
+    ------
+    FormatError
+        If one is no number.
+    """
+    return [float(_number(level)) for level in levels]
+
+
+def levels_as_bool(levels: Sequence[Level]) -> list[bool]:
+    """Return levels as booleans.
+
+    Raises
+    ------
+    FormatError
+        If one is neither true nor false.
+    """
+    return [number == 1 for number in levels_as_whole(levels, first=0, last=1)]
+
+
+def _number(level: Level) -> float | int:
+    if isinstance(level, str):
+        try:
+            return int(level) if level.strip().lstrip("+-").isdigit() else float(level)
+        except ValueError:
+            words = {"true": 1, "false": 0}
+            if level.casefold() in words:
+                return words[level.casefold()]
+            raise FormatError("numbers are expected, and a level is none") from None
+    return level
+
+
+def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
+    """Return numbers as whole ones in first <= x <= last, rounded without leaving the bounds; 0 where missing.
+
+    Unsigned, if ``first`` is not negative.
+    """
+    _check_numbers(column)
+    values: AnyArray = np.where(nulls(raw), 0, raw.values)
+    if values.dtype.kind == "f":
+        lower, upper = bounds(column)
+        inside = np.clip(np.rint(values), np.ceil(lower), np.floor(upper))
+        largest = float(last) if int(float(last)) <= last else np.nextafter(float(last), 0)
+        values = np.clip(np.where(_is_special(column, values), np.rint(values), inside), first, largest)
+    else:
+        values = np.clip(values, max(first, -(2**63)), min(last, 2**63 - 1))
+    return np.where(nulls(raw), 0, values.astype(np.int64 if first < 0 else np.uint64))
+
+
+def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
+    """Return numbers as floats of some precision, rounded without leaving the bounds; NaN where missing."""
+    _check_numbers(column)
+    exact = raw.values.astype(np.float64)
+    limits = np.finfo(dtype)
+    values = np.clip(exact, limits.min, limits.max).astype(dtype)
+    lower, upper = bounds(column)
+    inside = (lower <= exact) & (exact <= upper)
+    values = np.where(inside & (values.astype(np.float64) > upper), np.nextafter(values, limits.min), values)
+    values = np.where(inside & (values.astype(np.float64) < lower), np.nextafter(values, limits.max), values)
+    values[nulls(raw)] = np.nan
+    return values
+
+
+def decimals(column: Column, raw: Numbers, *, precision: int, scale: int) -> list[Decimal | None]:
+    """Return numbers as decimals of some digits after the point, rounded without leaving the bounds."""
+    _check_numbers(column)
+    lower, upper = (Decimal(bound) for bound in bounds(column))
+    step = Decimal(1).scaleb(-scale)
+    largest = Decimal(10) ** (precision - scale) - step
+    special = getattr(column, "special", ())
+
+    def rounded(value: Decimal, exact: float) -> Decimal:
+        near = value.quantize(step, ROUND_HALF_EVEN)
+        if exact not in special and near > upper:
+            near = value.quantize(step, ROUND_FLOOR)
+        if exact not in special and near < lower:
+            near = value.quantize(step, ROUND_CEILING)
+        return max(-largest, min(near, largest))
+
+    missing = nulls(raw)
+    exact = {value: rounded(Decimal(repr(value)), value) for value in set(raw.values[~missing].tolist())}
+    return [None if gone else exact[value] for value, gone in zip(raw.values.tolist(), missing, strict=True)]
+
+
+def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
+    """Return moments or durations as whole ticks of ``"D"``, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; 0 where missing.
+
+    Rounded without leaving the bounds, and clipped to what the unit, and for moments Python's calendar, can hold.
+
+    Raises
+    ------
+    FormatError
+        If the column is neither a Datetime nor a Duration.
+    """
+    if not isinstance(column, (Datetime, Duration)):
+        raise FormatError("the type holds moments, and the schema declares none")
+    first, last = (FIRST_MOMENT, LAST_MOMENT) if isinstance(column, Datetime) else (-(2**62), 2**62)
+    if unit == "ns":
+        first, last = max(first, -LARGEST_NANO), min(last, LARGEST_NANO)
+    step = MICROSECONDS.get(unit, 1)
+    lower, upper = (bound * RESOLUTIONS[column.resolution] for bound in column.steps)
+    micros = np.where(nulls(raw), 0, raw.values).astype(np.int64)
+    down = micros - micros % step
+    down = np.where((down < lower) & (down + step <= upper), down + step, down)
+    micros = np.clip(np.where(nulls(raw), 0, down), first, last)
+    return micros * 1000 if unit == "ns" else micros // step
+
+
+def kind(column: Column) -> str:
+    """Return what a column's values are: real, whole, flag, day, moment, length, text, or mixed (levels of several)."""
+    match column:
+        case Continuous():
+            return "real"
+        case Integer():
+            return "whole"
+        case Datetime():
+            return "day" if column.resolution == "D" else "moment"
+        case Duration():
+            return "length"
+        case Identifier():
+            return "whole" if column.prefix is None else "text"
+        case _:
+            kinds = {type(level) for level in labels_of(column)}
+            plain = {str: "text", bool: "flag", int: "whole", float: "real"}
+            return plain.get(kinds.pop(), "mixed") if len(kinds) == 1 else "mixed"
+
+
+def texts(column: Column, raw: Numbers) -> list[str | None]:
+    """Return numbers, moments or durations as texts: the shortest that read back the same."""
+    return [None if value is None else str(value) for value in objects(column, raw)]
+
+
+def objects(column: Column, raw: Numbers) -> list[Any]:
+    """Return numbers, moments or durations as Python's own objects; ``None`` where missing."""
+    if isinstance(column, Datetime):
+        days = column.resolution == "D"
+        moved = (EPOCH + dt.timedelta(microseconds=value) for value in ticks(column, raw, "us").tolist())
+        plain: list[Any] = [moment.date() if days else moment for moment in moved]
+    elif isinstance(column, Duration):
+        plain = [dt.timedelta(microseconds=v) for v in ticks(column, raw, "us").tolist()]
+    else:
+        plain = raw.values.tolist()
+    return [None if gone else value for value, gone in zip(plain, nulls(raw), strict=True)]
+
+
+def bounds(column: Column) -> tuple[float, float]:
+    """Return the declared bounds of a number; an Identifier has none."""
+    if isinstance(column, (Continuous, Integer)) and column.lower is not None and column.upper is not None:
+        return float(column.lower), float(column.upper)
+    return -np.inf, np.inf
+
+
+def _is_special(column: Column, values: AnyArray) -> BoolArray:
+    return np.isin(values, getattr(column, "special", ()))
+
+
+def _check_numbers(column: Column) -> None:
+    if isinstance(column, (Datetime, Duration)):
+        raise FormatError("the type holds numbers, and the schema declares moments")

@@ -1,0 +1,74 @@
+"""Relations of DuckDB: collected as Arrow to be read, built as Arrow and cast to DuckDB's types.
+
+A built relation belongs to DuckDB's default connection, so that ``duckdb.sql`` can query it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+
+from synthdp.domain.encoder import Labels, RawColumn
+from synthdp.errors import FormatError
+from synthdp.schema.columns import Column
+from synthdp.tables.columns import arrow as arrow_columns, cast as casting
+from synthdp.tables.columns.arrow import read
+
+__all__ = ["array", "can_be_null", "default_type", "frame", "read", "type_names"]
+
+_ARROW = {
+    "BOOLEAN": "bool", "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
+    "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32", "UBIGINT": "uint64",
+    "HUGEINT": "int64", "UHUGEINT": "uint64", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "string",
+    "DATE": "date32[day]", "TIMESTAMP": "timestamp[us]", "TIMESTAMP_S": "timestamp[s]", "TIMESTAMP_MS": "timestamp[ms]",
+    "TIMESTAMP_NS": "timestamp[ns]", "TIMESTAMP WITH TIME ZONE": "timestamp[us, tz=UTC]", "INTERVAL": "duration[us]",
+}  # fmt: skip
+_DEFAULTS = {"real": "DOUBLE", "whole": "BIGINT", "flag": "BOOLEAN", "day": "DATE", "moment": "TIMESTAMP",
+             "length": "INTERVAL", "text": "VARCHAR", "mixed": "VARCHAR"}  # fmt: skip
+_DECIMAL = re.compile(r"DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\)")
+
+
+def type_names(frame: Any) -> dict[str, str]:
+    """Return the public name of each column's type; an ENUM's categories are no part of it."""
+    types = (str(kind) for kind in frame.types)
+    return {name: "ENUM" if kind.startswith("ENUM(") else kind for name, kind in zip(frame.columns, types, strict=True)}
+
+
+def default_type(column: Column) -> str:
+    """Return the name of the type that suits a column."""
+    return _DEFAULTS[casting.kind(column)]
+
+
+def can_be_null(name: str) -> bool:
+    """Say whether a type of that name can hold a missing value: all can."""
+    return bool(name)
+
+
+def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, str]:
+    """Return a raw column as an Arrow array, and the type of DuckDB to cast it to."""
+    if name == "ENUM":
+        if not isinstance(raw, Labels):
+            raise FormatError("an ENUM holds levels, and the schema declares none")
+        levels = ", ".join(_quoted(level, "'") for level in casting.levels_as_text(raw.levels))
+        return arrow_columns.values_of(column, raw, "string"), f"ENUM({levels})"
+    found = _DECIMAL.fullmatch(name)
+    arrow = f"decimal128({found['precision']}, {found['scale']})" if found else _ARROW.get(name)
+    if arrow is None:
+        raise FormatError("there is no such type, or it is a nested one")
+    return arrow_columns.values_of(column, raw, arrow), name
+
+
+def frame(arrays: Mapping[str, tuple[Any, str]]) -> Any:
+    """Return a relation of the default connection."""
+    table = arrow_columns.frame({name: (values, True) for name, (values, _) in arrays.items()})
+    casts = (
+        f"CAST({_quoted(name, chr(34))} AS {kind}) AS {_quoted(name, chr(34))}" for name, (_, kind) in arrays.items()
+    )
+    return duckdb.from_arrow(table).project(", ".join(casts))
+
+
+def _quoted(text: str, mark: str) -> str:
+    return mark + text.replace(mark, mark * 2) + mark

@@ -1,0 +1,218 @@
+"""Columns of pandas: numpy, nullable, Arrow and categorical types, read as raw columns and built from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synthdp.arrays import AnyArray
+from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.domain.grid import has_labels
+from synthdp.errors import FormatError
+from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer
+from synthdp.tables.columns import cast as casting
+from synthdp.tables.columns.parse import all_missing, declared, labels_of_objects, micros, some
+
+_CATEGORY = re.compile(r"category\[(?P<levels>.*?)(?P<ordered>, ordered)?\]")
+_STRING = re.compile(r"(?P<name>str|string)\((?P<storage>\w+)\)")
+_NULLABLE = {"int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint8": "UInt8", "uint16": "UInt16",
+             "uint32": "UInt32", "uint64": "UInt64", "bool": "boolean"}  # fmt: skip
+_TEXT = "object" if int(pd.__version__.split(".")[0]) < 3 else "str"
+_DEFAULTS = {"real": "float64", "whole": "int64", "flag": "bool", "day": "datetime64[us]", "moment": "datetime64[us]",
+             "length": "timedelta64[us]", "text": _TEXT, "mixed": "object"}  # fmt: skip
+
+
+def type_names(frame: pd.DataFrame) -> dict[str, str]:
+    """Return the public name of each column's type."""
+    return {str(name): type_name(dtype) for name, dtype in frame.dtypes.items()}
+
+
+def type_name(dtype: Any) -> str:
+    """Return the public name of a type: no category is part of it."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        levels = "object" if dtype.categories is None else type_name(dtype.categories.dtype)
+        return f"category[{levels}, ordered]" if dtype.ordered else f"category[{levels}]"
+    if isinstance(dtype, pd.StringDtype):
+        name = "str" if isinstance(getattr(dtype, "na_value", pd.NA), float) else "string"
+        return f"{name}({dtype.storage})"  # "string[pyarrow]" is the name of another type, Arrow's
+    return str(dtype)
+
+
+def default_type(column: Column) -> str:
+    """Return the name of the type that suits a column."""
+    name = _DEFAULTS[casting.kind(column)]
+    return _NULLABLE.get(name, name) if column.nullable else name
+
+
+def can_be_null(name: str) -> bool:
+    """Say whether a type of that name can hold a missing value."""
+    return name not in _NULLABLE
+
+
+def read(series: pd.Series[Any], column: Column) -> RawColumn:
+    """Return a series as raw values of a declared column; what does not fit the declaration is missing."""
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return declared(Labels(dtype.categories.tolist(), series.cat.codes.to_numpy().astype(np.int64)), column)
+    if isinstance(dtype, pd.ArrowDtype):
+        from synthdp.tables.columns import arrow as arrow_columns
+
+        return arrow_columns.read(series.array.__arrow_array__(), column)
+    match dtype.kind:
+        case "i" | "u" | "f" | "b" if not isinstance(dtype, pd.SparseDtype):
+            return _numbers(series, column)
+        case "M" | "m" if not isinstance(dtype, pd.PeriodDtype):
+            return _ticks(series, column)
+    if isinstance(dtype, pd.PeriodDtype):
+        return _ticks(series.dt.to_timestamp(), column)
+    return declared(labels_of_objects(np.asarray(series.to_numpy(dtype=object))), column)
+
+
+def array(column: Column, raw: RawColumn, name: str) -> Any:
+    """Return a raw column as an array of the type of that name."""
+    if name.endswith("[pyarrow]"):
+        from synthdp.tables.columns import arrow as arrow_columns
+
+        return pd.arrays.ArrowExtensionArray(arrow_columns.values_of(column, raw, name.removesuffix("[pyarrow]")))
+    if found := _CATEGORY.fullmatch(name):
+        return _categories(column, raw, found["levels"], ordered=found["ordered"] is not None)
+    if casting.nulls(raw).any():
+        name = _NULLABLE.get(name, name)
+    dtype = dtype_named(name)
+    if isinstance(raw, Labels):
+        return _levels(raw.levels, dtype).take(raw.codes, allow_fill=True)
+    return _numeric(column, raw, dtype)
+
+
+def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a frame with a RangeIndex and no attributes."""
+    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in arrays.items()}, copy=False)
+
+
+def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
+    if isinstance(column, (Datetime, Duration)):
+        return all_missing(len(series))
+    masked = not isinstance(series.dtype, np.dtype)
+    missing = some(series.isna().to_numpy()) if masked else None
+    kind = series.dtype.kind
+    if kind == "b":
+        flags = series.to_numpy(np.bool_, na_value=False) if masked else series.to_numpy()
+        if has_labels(column):
+            codes = flags.astype(np.int64)
+            return declared(Labels([False, True], codes if missing is None else np.where(missing, -1, codes)), column)
+        return Numbers(flags.astype(np.int64), missing)
+    if kind == "f" or (kind == "u" and isinstance(column, Continuous)):
+        return Numbers(series.to_numpy(np.float64, na_value=np.nan) if masked else series.to_numpy(np.float64))
+    values = series.to_numpy(series.dtype.name.lower(), na_value=0) if masked else series.to_numpy()
+    if values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(2**63 - 1))
+    return Numbers(values.astype(np.int64, copy=False), missing)
+
+
+def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
+    kind, wanted = series.dtype.kind, {Datetime: "M", Duration: "m"}.get(type(column))
+    if wanted != kind and isinstance(column, (Datetime, Duration, Continuous, Integer)):
+        return all_missing(len(series))
+    if isinstance(series.dtype, pd.DatetimeTZDtype):
+        series = series.dt.tz_convert(None)
+    values = series.to_numpy()
+    return micros(values.view(np.int64), np.datetime_data(values.dtype)[0], some(np.isnat(values)))
+
+
+def dtype_named(name: str) -> Any:
+    """Return the type of a public name.
+
+    Raises
+    ------
+    FormatError
+        If this pandas knows no such type.
+    """
+    found = _STRING.fullmatch(name)
+    try:
+        if found and found["name"] == "string":
+            return pd.StringDtype(found["storage"])
+        if found:
+            return pd.StringDtype(found["storage"], na_value=np.nan) if _TEXT == "str" else np.dtype(object)
+        return pd.api.types.pandas_dtype(_TEXT if name == "str" else name)
+    except ImportError:
+        raise FormatError("the type needs pyarrow: pip install 'synthdp[arrow]'") from None
+    except (TypeError, ValueError, SyntaxError):
+        raise FormatError("this pandas has no such type") from None
+
+
+def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> pd.Categorical[Any]:
+    """Return a categorical whose categories are the levels of the schema, or the different numbers of the output."""
+    if not isinstance(raw, Labels):
+        here = ~casting.nulls(raw)
+        numbers: AnyArray = raw.values[here]
+        values, places = np.unique(numbers, return_inverse=True)
+        codes = np.full(len(here), -1)
+        codes[here] = places
+        levels: pd.Index[Any] = pd.Index(array(column, Numbers(values), name))
+    else:
+        codes, levels = raw.codes, pd.Index(_levels(raw.levels, dtype_named(name)))
+    return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(levels, ordered=ordered))
+
+
+def _levels(levels: list[Any], dtype: Any) -> Any:
+    if isinstance(dtype, pd.StringDtype):
+        return pd.array(casting.levels_as_text(levels), dtype=dtype)
+    if dtype == np.dtype(object):
+        return pd.array(np.fromiter(levels, dtype=object, count=len(levels)), dtype=dtype)
+    match dtype.kind:
+        case "i" | "u" if not isinstance(dtype, pd.SparseDtype):
+            limits = np.iinfo(dtype.name.lower())
+            return pd.array(casting.levels_as_whole(levels, first=int(limits.min), last=int(limits.max)), dtype=dtype)
+        case "f" if not isinstance(dtype, pd.SparseDtype):
+            return pd.array(casting.levels_as_float(levels), dtype=dtype)
+        case "b" if not isinstance(dtype, pd.SparseDtype):
+            return pd.array(casting.levels_as_bool(levels), dtype=dtype)
+    raise FormatError("the type holds none of the declared levels")
+
+
+def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
+    missing = casting.nulls(raw)
+    if isinstance(dtype, pd.StringDtype):
+        return pd.array(casting.texts(column, raw), dtype=dtype)
+    if isinstance(dtype, pd.PeriodDtype):
+        moments: Any = pd.Series(_times(column, raw, "datetime64[us]"))
+        return moments.dt.to_period(dtype.freq).array
+    if dtype == np.dtype(object):
+        plain = casting.objects(column, raw)
+        return np.fromiter((np.nan if one is None else one for one in plain), dtype=object, count=len(plain))
+    if isinstance(dtype, pd.SparseDtype):
+        raise FormatError("a sparse type cannot be built: make the column dense")
+    masked = not isinstance(dtype, np.dtype)
+    match dtype.kind:
+        case "i" | "u":
+            limits = np.iinfo(dtype.name.lower())
+            values: Any = casting.whole(column, raw, first=int(limits.min), last=int(limits.max)).astype(limits.dtype)
+            return pd.arrays.IntegerArray(values, missing) if masked else values
+        case "f":
+            values = casting.real(column, raw, np.dtype(dtype.name.lower()))
+            return pd.arrays.FloatingArray(np.where(missing, 1, values), missing) if masked else values
+        case "b":
+            values = casting.whole(column, raw, first=0, last=1).astype(np.bool_)
+            return pd.arrays.BooleanArray(values, missing) if masked else values
+        case "M" if isinstance(dtype, pd.DatetimeTZDtype):
+            moments = pd.Series(_times(column, raw, f"datetime64[{dtype.unit}]"))
+            return moments.dt.tz_localize("UTC").astype(dtype).array
+        case "M" | "m":
+            return _times(column, raw, dtype.name)
+    raise FormatError("the type cannot be built")
+
+
+def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
+    """Return moments or durations as numpy's own, in the unit of the type of that name."""
+    dtype = np.dtype(name)
+    unit = np.datetime_data(dtype)[0]
+    if unit == "generic" or (dtype.kind == "M") != isinstance(column, Datetime):
+        raise FormatError("the type does not hold what the schema declares")
+    values = casting.ticks(column, raw, unit)
+    times = values.view(dtype)
+    times[casting.nulls(raw)] = np.array("NaT", dtype)
+    return times

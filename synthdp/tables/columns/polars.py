@@ -1,0 +1,204 @@
+"""Columns of polars, read as raw columns and built from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.domain.grid import has_labels
+from synthdp.errors import FormatError
+from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.tables.columns import cast as casting
+from synthdp.tables.columns.parse import all_missing, declared, labels_of_objects, micros, some
+
+_PARAMETERS = re.compile(r"(?P<name>\w+)\((?P<inside>.*)\)")
+_WHOLE = {
+    str(kind): kind for kind in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+}
+_FLOAT = {str(kind): kind for kind in (pl.Float32, pl.Float64)}
+_DEFAULTS = {"real": "Float64", "whole": "Int64", "flag": "Boolean", "day": "Date", "text": "String", "mixed": "String",
+             "moment": "Datetime(time_unit='us', time_zone=None)", "length": "Duration(time_unit='us')"}  # fmt: skip
+_PLAIN = {str(kind): kind for kind in (pl.Boolean, pl.String, pl.Categorical, pl.Date, pl.Int128)}
+
+
+def type_names(frame: pl.DataFrame) -> dict[str, str]:
+    """Return the public name of each column's type; an Enum's categories are no part of it."""
+    return {name: _type_name(dtype) for name, dtype in frame.schema.items()}
+
+
+def _type_name(dtype: Any) -> str:
+    return "Enum" if dtype == pl.Enum else "Categorical" if dtype == pl.Categorical else str(dtype)
+
+
+def default_type(column: Column) -> str:
+    """Return the name of the type that suits a column."""
+    return _DEFAULTS[casting.kind(column)]
+
+
+def can_be_null(name: str) -> bool:
+    """Say whether a type of that name can hold a missing value: all can."""
+    return bool(name)
+
+
+def type_named(name: str, levels: list[Any]) -> Any:
+    """Return the type of a public name; an Enum takes its categories from ``levels``.
+
+    Raises
+    ------
+    FormatError
+        If there is no such type, or it is a nested one.
+    """
+    if name in {**_WHOLE, **_FLOAT, **_PLAIN}:
+        return {**_WHOLE, **_FLOAT, **_PLAIN}[name]
+    if name == "Enum":
+        return pl.Enum(casting.levels_as_text(levels))
+    found = _PARAMETERS.fullmatch(name)
+    settings = dict(re.findall(r"(\w+)='?([^',]+)'?", found["inside"])) if found else {}
+    match found["name"] if found else None, settings:
+        case "Datetime", {"time_unit": unit, "time_zone": zone}:
+            return pl.Datetime(unit, None if zone == "None" else zone)
+        case "Duration", {"time_unit": unit}:
+            return pl.Duration(unit)
+        case "Decimal", {"precision": precision, "scale": scale}:
+            return pl.Decimal(int(precision), int(scale))
+    raise FormatError("there is no such type, or it is a nested one")
+
+
+def read(series: pl.Series, column: Column) -> RawColumn:
+    """Return a series as raw values of a declared column; what does not fit the declaration is missing."""
+    kind = series.dtype
+    if kind in (pl.Categorical, pl.Enum):
+        series, kind = series.cast(pl.String), pl.String()
+    if kind == pl.String:
+        return declared(_coded(series), column)
+    if kind == pl.Boolean:
+        return _flags(series, column)
+    if kind.is_numeric():
+        return _numbers(series, column)
+    if kind in (pl.Datetime, pl.Date, pl.Duration):
+        return _ticks(series, column)
+    values = series.to_list()
+    return declared(labels_of_objects(np.fromiter(values, dtype=object, count=len(values))), column)
+
+
+def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
+    """Return a raw column as a series of the type of that name."""
+    kind = type_named(name, raw.levels if isinstance(raw, Labels) else [])
+    try:
+        if isinstance(raw, Labels):
+            return _levels(raw.levels, kind).gather(pl.Series(np.where(raw.codes < 0, len(raw.levels), raw.codes)))
+        return _numeric(column, raw, kind)
+    except pl.exceptions.PolarsError:
+        raise FormatError("the type does not hold what the schema declares") from None
+
+
+def frame(arrays: Mapping[str, pl.Series]) -> pl.DataFrame:
+    """Return an eager frame."""
+    return pl.DataFrame(dict(arrays))
+
+
+def _coded(series: pl.Series) -> Labels:
+    levels = series.unique().drop_nulls()
+    codes = series.replace_strict(
+        levels, pl.Series(range(len(levels)), dtype=pl.Int64), default=-1, return_dtype=pl.Int64
+    )
+    return Labels(levels.to_list(), codes.fill_null(-1).to_numpy())
+
+
+def _missing(series: pl.Series) -> Any:
+    return some(series.is_null().to_numpy()) if series.null_count() else None
+
+
+def _flags(series: pl.Series, column: Column) -> RawColumn:
+    if isinstance(column, (Datetime, Duration)):
+        return all_missing(len(series))
+    flags = series.fill_null(value=False).cast(pl.Int64).to_numpy()
+    missing = _missing(series)
+    if has_labels(column):
+        return declared(Labels([False, True], flags if missing is None else np.where(missing, -1, flags)), column)
+    return Numbers(flags, missing)
+
+
+def _numbers(series: pl.Series, column: Column) -> RawColumn:
+    if isinstance(column, (Datetime, Duration)):
+        return all_missing(len(series))
+    kind = series.dtype
+    wide = kind in (pl.UInt64, pl.Int128) or str(kind) == "UInt128"
+    if kind.is_float() or (isinstance(column, Continuous) and (wide or kind.is_decimal())):
+        return Numbers(series.cast(pl.Float64).fill_null(np.nan).to_numpy())
+    if wide or kind.is_decimal():
+        cells = series.to_list()
+        return declared(labels_of_objects(np.fromiter(cells, dtype=object, count=len(cells))), column)
+    missing = _missing(series)
+    values = (series if missing is None else series.fill_null(0)).to_numpy()
+    return Numbers(values.astype(np.int64, copy=False), missing)
+
+
+def _ticks(series: pl.Series, column: Column) -> RawColumn:
+    wanted = Duration if series.dtype == pl.Duration else Datetime
+    if not isinstance(column, wanted) and isinstance(column, (Datetime, Duration, Continuous, Integer)):
+        return all_missing(len(series))
+    unit = getattr(series.dtype, "time_unit", "D")
+    ticks = series.to_physical().fill_null(0).to_numpy().astype(np.int64)
+    return micros(ticks, unit, _missing(series))
+
+
+def _levels(levels: list[Any], kind: Any) -> pl.Series:
+    """Return the levels and a null after them."""
+    values: list[Any]
+    if kind in (pl.String, pl.Categorical, pl.Enum):
+        values = [*casting.levels_as_text(levels)]
+    elif kind == pl.Boolean:
+        values = [*casting.levels_as_bool(levels)]
+    elif kind.is_integer():
+        first, last = _limits(kind)
+        values = [*casting.levels_as_whole(levels, first=first, last=last)]
+    elif kind.is_float():
+        values = [*casting.levels_as_float(levels)]
+    elif kind.is_decimal():
+        numbers = Numbers(np.array(casting.levels_as_float(levels)))
+        values = [*casting.decimals(Identifier(), numbers, precision=kind.precision, scale=kind.scale)]
+    else:
+        raise FormatError("the type holds none of the declared levels")
+    return pl.Series([*values, None], dtype=kind)
+
+
+def _limits(kind: Any) -> tuple[int, int]:
+    bits = int(str(kind).lstrip("UInt"))
+    return (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
+    missing = casting.nulls(raw)
+    if kind == pl.Boolean:
+        values = pl.Series(casting.whole(column, raw, first=0, last=1).astype(np.bool_))
+    elif kind in (pl.String, pl.Categorical):
+        return pl.Series(casting.texts(column, raw), dtype=pl.String).cast(kind)
+    elif kind.is_integer():
+        first, last = _limits(kind)
+        values = pl.Series(casting.whole(column, raw, first=first, last=last)).cast(kind)
+    elif kind.is_float():
+        values = pl.Series(casting.real(column, raw, np.dtype(str(kind).lower())))
+    elif kind.is_decimal():
+        return pl.Series(casting.decimals(column, raw, precision=kind.precision, scale=kind.scale), dtype=kind)
+    else:
+        values = _times(column, raw, kind)
+    return pl.select(pl.when(pl.Series(~missing)).then(values)).to_series()
+
+
+def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
+    length = kind == pl.Duration
+    if kind not in (pl.Datetime, pl.Date, pl.Duration) or length != isinstance(column, Duration):
+        raise FormatError("the type does not hold what the schema declares")
+    unit: Any = getattr(kind, "time_unit", "D")
+    ticks = pl.Series(casting.ticks(column, raw, unit))
+    if unit == "D":
+        return ticks.cast(pl.Int32).cast(kind)
+    plain = ticks.cast(pl.Duration(unit) if length else pl.Datetime(unit))
+    zone = getattr(kind, "time_zone", None)
+    return plain if zone is None else plain.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)

@@ -1,0 +1,133 @@
+"""Dataframes in memory, of any library that narwhals knows, as sources of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+
+from synthdp.domain.encoder import RawColumn
+from synthdp.errors import DataError
+from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.tables.columns.library import library_named
+
+
+class FrameSource:
+    """The rows of one dataframe in memory.
+
+    Parameters
+    ----------
+    table
+        A dataframe of pandas, polars or pyarrow, or a lazy one (polars, DuckDB, ...), which is collected here.
+
+    Raises
+    ------
+    DataError
+        If it is no dataframe, or has column names that are not texts or not different.
+    """
+
+    def __init__(self, table: object) -> None:
+        self._frame = frame_of(table)
+        self.library = _library_name(table, self._frame)
+        self._native = self._frame.to_native()
+        if self.library == "pandas" and not isinstance(self._native, pd.DataFrame):
+            self._native = self._frame.to_pandas()  # modin and its like
+        types = table if self.library == "duckdb" else self._native
+        self.dtypes: Mapping[str, str] = library_named(self.library).type_names(types)
+
+    def __repr__(self) -> str:
+        return f"FrameSource({self.library}, {len(self.names)} columns)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(self._frame.columns)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no row at all."""
+        return len(self._frame) == 0
+
+    def kind(self, name: str) -> Column:
+        """Return the kind of column that a column's type suggests, with bounds or levels left open.
+
+        Looks at the type only, never at a value.
+        """
+        nullable = library_named(self.library).can_be_null(self.dtypes[name])
+        return _kind_of(self._frame.collect_schema()[name], nullable=nullable)
+
+    def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
+        """Yield the whole frame as one block."""
+        read = library_named(self.library).read
+        block = {name: read(self._native[name], column) for name, column in columns.items()}
+        block |= {name: read(self._native[name], Identifier()) for name in extra if name not in block}
+        yield block
+
+
+def frame_of(table: object) -> nw.DataFrame[Any]:
+    """Return a dataframe of any library as one of narwhals', collected if it is lazy.
+
+    Raises
+    ------
+    DataError
+        If it is no dataframe, or has column names that are not texts or not different.
+    """
+    if isinstance(table, pd.DataFrame):
+        _check_names(list(table.columns))
+    elif type(table).__module__.split(".")[0] == "pyarrow" and hasattr(table, "column_names"):
+        _check_names(list(table.column_names))
+    try:
+        frame = nw.from_native(table)  # type: ignore[call-overload]
+    except TypeError:
+        hint = ": give CsvSource(path) or ParquetSource(path)" if isinstance(table, (str, PathLike)) else ""
+        raise DataError(f"the table must be a dataframe, not {type(table).__name__}{hint}") from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = _collected(frame)
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError(f"the table must be a dataframe, not {type(table).__name__}")
+    return frame
+
+
+def _check_names(names: list[object]) -> None:
+    if not all(isinstance(name, str) for name in names):
+        raise DataError("column names must be texts: rename the columns, for example with table.columns.astype(str)")
+    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"column {repeated[0]!r} occurs more than once")
+
+
+def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    try:
+        return frame.collect()
+    except ImportError:
+        raise DataError("a lazy table needs pyarrow to be collected: pip install 'synthdp[arrow]'") from None
+    except Exception:  # noqa: BLE001 - any engine may fail, and its own message may quote a value
+        raise DataError("the lazy table could not be collected: collect it first to see why") from None
+
+
+def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:
+    module = type(table).__module__.split(".")[0].lstrip("_")
+    if module == "duckdb":
+        return "duckdb"
+    if frame.implementation.is_polars():
+        return "polars lazy" if type(table).__name__ == "LazyFrame" else "polars"
+    return "pandas" if frame.implementation.is_pandas_like() else "pyarrow"
+
+
+def _kind_of(dtype: Any, *, nullable: bool) -> Column:
+    if dtype.is_integer():
+        return Integer(nullable=nullable)
+    if dtype.is_numeric():
+        return Continuous(nullable=True)
+    if dtype == nw.Boolean:
+        return Boolean(nullable=nullable)
+    if dtype == nw.Date:
+        return Datetime(nullable=True, resolution="D")
+    if dtype == nw.Datetime:
+        return Datetime(nullable=True)
+    if dtype == nw.Duration:
+        return Duration(nullable=True)
+    return Categorical(nullable=True, other="other")

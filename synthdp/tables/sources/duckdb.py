@@ -1,0 +1,259 @@
+"""DuckDB as a source of rows: a relation, or a table of a database file; marginals are counted inside DuckDB.
+
+The cell of a value is written as SQL whose comparisons are exact: the ends of cells are found by asking the encoder, so
+that DuckDB's counts are the very integers that the encoder gives.  Where that cannot be promised, rows come in blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from synthdp.arrays import AnyArray, Totals
+from synthdp.domain.axis import Axis
+from synthdp.domain.encoder import Numbers, RawColumn, encode
+from synthdp.domain.grid import labels_of
+from synthdp.errors import DataError
+from synthdp.queries.counting import Clique, margin_of
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import Statistic
+from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Identifier, Integer, Ordinal
+from synthdp.schema.schema import Schema
+from synthdp.tables.columns.arrow import read
+from synthdp.tables.source import Bound
+
+BLOCK_ROWS = 131_072
+"""Rows of a block; a public constant."""
+
+SETS_A_QUERY = 40
+"""Tables counted in one pass over the rows."""
+
+MOST_LEVELS = 256
+"""Columns of more levels are not translated to SQL."""
+
+_WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+_REAL = frozenset({"FLOAT", "DOUBLE"})
+_FIRST_WHOLE, _LAST_WHOLE = -(2**63), 2**63 - 1
+
+
+class DuckDBSource:
+    """The rows of a relation or of a table in a database file.
+
+    Parameters
+    ----------
+    table
+        A relation, as ``duckdb.sql("from adult")`` gives it, which must give the same rows whenever it is asked; or the
+        path of a database file, which is opened for reading only.
+    name
+        The table's name, if ``table`` is a file of several.
+    push_down
+        Count marginals inside DuckDB at every question, so that no row comes here; otherwise rows are encoded once and
+        kept, on disk if they are many, which is faster when many questions are asked.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or table.
+    """
+
+    def __init__(self, table: Any, *, name: str | None = None, push_down: bool = False) -> None:
+        self._relation = _opened(table, name) if isinstance(table, (str, PathLike)) else table
+        if not isinstance(self._relation, duckdb.DuckDBPyRelation):
+            raise DataError(
+                f"the table must be a DuckDB relation or the path of a database, not {type(table).__name__}"
+            )
+        self._push_down = push_down
+
+    def __repr__(self) -> str:
+        return f"DuckDBSource({len(self.names)} columns)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(self._relation.columns)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no row at all."""
+        with _Asking():
+            return len(self._relation.limit(1).fetchall()) == 0
+
+    def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
+        """Yield all rows in blocks; see `Source.blocks`."""
+        kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
+        empty = True
+        with _Asking():
+            reader = self._relation.project(", ".join(map(_quoted, kinds))).to_arrow_reader(BLOCK_ROWS)
+            for batch in reader:
+                empty = False
+                yield {name: read(batch.column(i), kind) for i, (name, kind) in enumerate(kinds.items())}
+        if empty:
+            yield {
+                name: read(reader.schema.empty_table().column(i), kind) for i, (name, kind) in enumerate(kinds.items())
+            }
+
+    def sums(
+        self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
+    ) -> Totals | None:
+        """Count marginals by GROUPING SETS; None for other statistics, with a unit, or for types without exact SQL."""
+        marginals = statistic.marginals if isinstance(statistic, MarginalDistances) else statistic
+        if not (self._push_down and isinstance(marginals, Marginals)) or unit is not None or bound is not None:
+            return None
+        used = sorted({j for clique in marginals.cliques for j in clique})
+        cells = {j: self._cell(marginals.domain.axes[j], schema) for j in used}
+        known = {j: sql for j, sql in cells.items() if sql is not None}
+        if len(known) < len(cells):
+            return None
+        wanted = sorted({tuple(sorted(clique)) for clique in marginals.cliques})
+        tables: dict[Clique, AnyArray] = {}
+        with _Asking():
+            for start in range(0, len(wanted), SETS_A_QUERY):
+                tables |= self._count(wanted[start : start + SETS_A_QUERY], known, marginals.domain.shape)
+        return np.concatenate([margin_of(tables[tuple(sorted(c))], tuple(sorted(c)), c) for c in marginals.cliques])
+
+    def forget(self) -> None:
+        """Keep nothing: DuckDB holds the rows."""
+
+    def _count(self, sets: Sequence[Clique], cells: Mapping[int, str], shape: Sequence[int]) -> dict[Clique, AnyArray]:
+        """Count the rows in every cell of some tables, in one pass."""
+        used = sorted({j for columns in sets for j in columns})
+        inner = self._relation.project(", ".join(f"{cells[j]} AS c{j}" for j in used))
+        groups = ", ".join(f"({', '.join(f'c{j}' for j in columns)})" for columns in sets)
+        which = " || ".join(f"GROUPING(c{j})" for j in used)
+        cell = ", ".join(f"coalesce(c{j}, 0) AS c{j}" for j in used)
+        question = f"SELECT {which} AS which, {cell}, count(*) AS n FROM coded GROUP BY GROUPING SETS ({groups})"  # noqa: S608
+        found = inner.query("coded", question)
+        answer = found.fetchnumpy()
+        tables = {}
+        texts = np.asarray(answer["which"]).astype(str)
+        for columns in sets:
+            mine = texts == "".join("0" if j in columns else "1" for j in used)
+            table = np.zeros([shape[j] for j in columns], np.int64)
+            table[tuple(np.asarray(answer[f"c{j}"])[mine].astype(np.int64) for j in columns)] = answer["n"][mine]
+            tables[columns] = table
+        return tables
+
+    def _cell(self, axis: Axis, schema: Schema) -> str | None:
+        """Return SQL for the cell of a row's value, or None if it could differ from the encoder's."""
+        kind = str(self._relation.types[self.names.index(axis.name)])
+        column, value = schema[axis.name], _quoted(axis.name)
+        if column != axis.column:
+            return None
+        match column:
+            case Continuous() | Integer() if kind in _REAL:
+                return _number_cell(axis, f"CAST({value} AS DOUBLE)", real=True)
+            case Continuous() | Integer() if kind in _WHOLE:
+                return _number_cell(axis, f"CAST({value} AS BIGINT)", real=False)
+            case Datetime() if kind in {"TIMESTAMP", "DATE"}:
+                return _number_cell(axis, f"CAST({value} AS TIMESTAMP)", real=False)
+            case Boolean() if kind == "BOOLEAN":
+                return _level_cell(axis, value, {False: "false", True: "true"})
+            case Categorical() | Ordinal() if kind == "VARCHAR":
+                levels = labels_of(column)
+                if len(levels) > MOST_LEVELS or not all(isinstance(level, str) for level in levels):
+                    return None
+                return _level_cell(axis, value, {level: "'" + str(level).replace("'", "''") + "'" for level in levels})
+        return None
+
+
+def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:
+    grid = axis.grid
+    null, other = _cell_of(axis, grid.other if grid.null is None else grid.null), _cell_of(axis, grid.other)
+    whens = " ".join(f"WHEN {literal} THEN {_cell_of(axis, unit)}" for unit, literal in enumerate(literals.values()))
+    return f"CASE WHEN {value} IS NULL THEN {null} ELSE CASE {value} {whens} ELSE {other} END END"
+
+
+def _number_cell(axis: Axis, value: str, *, real: bool) -> str:
+    """Compare a number, or a moment, with the first value of each run of the axis."""
+    column, grid = axis.column, axis.grid
+    runs = axis.starts < grid.regular
+    first = _first_values(column, axis.starts[runs][1:], real=real)
+    moment = isinstance(column, Datetime)
+    literals = [
+        f"make_timestamp({x})" if moment else f"CAST('{x!r}' AS {'DOUBLE' if real else 'BIGINT'})" for x in first
+    ]
+    null = _cell_of(axis, grid.other if grid.null is None else grid.null)
+    regular = _search(value, literals, [str(cell) for cell in axis.cells[runs].tolist()])
+    for i, special in enumerate(grid.special):
+        exact = isinstance(column, Integer) and not real
+        equal = f"{value} = " + (
+            f"CAST({int(special)} AS BIGINT)" if exact else f"CAST('{float(special)!r}' AS DOUBLE)"
+        )
+        regular = f"CASE WHEN {equal} THEN {_cell_of(axis, grid.regular + i)} ELSE {regular} END"
+    missing = f"{value} IS NULL OR isnan({value})" if real else f"{value} IS NULL"
+    return f"CASE WHEN {missing} THEN {null} ELSE {regular} END"
+
+
+def _search(value: str, ends: Sequence[str], cells: Sequence[str]) -> str:
+    """Return SQL that finds a value among ends by halving."""
+    if not ends:
+        return cells[0]
+    middle = len(ends) // 2
+    low, high = (
+        _search(value, ends[:middle], cells[: middle + 1]),
+        _search(value, ends[middle + 1 :], cells[middle + 1 :]),
+    )
+    return f"CASE WHEN {value} < {ends[middle]} THEN {low} ELSE {high} END"
+
+
+def _first_values(column: Column, units: AnyArray, *, real: bool) -> list[Any]:
+    """Return the least value that is coded as each of some regular units or a later one: by halving what may be it."""
+    plain = replace(column, special=()) if isinstance(column, (Continuous, Integer)) else column
+    low = np.full(len(units), _key(-math.inf) if real else _FIRST_WHOLE, object)
+    high = np.full(len(units), _key(math.inf) if real else _LAST_WHOLE, object)
+    while len(units) and (low < high).any():
+        middle = (low + high) // 2
+        values = np.array([_real(int(m)) for m in middle]) if real else middle.astype(np.int64)
+        reached = encode(plain, Numbers(values)) >= units
+        high, low = np.where(reached, middle, high), np.where(reached, low, middle + 1)
+    return [_real(int(key)) if real else int(key) for key in low]
+
+
+def _key(value: float) -> int:
+    """Return a whole number in the order of floats."""
+    bits = int(np.float64(value).view(np.int64))
+    return bits if bits >= 0 else -(bits & (2**63 - 1))
+
+
+def _real(key: int) -> float:
+    return float(np.int64(abs(key)).view(np.float64)) * (1.0 if key >= 0 else -1.0)
+
+
+def _cell_of(axis: Axis, unit: int) -> int:
+    return int(axis.cells[np.searchsorted(axis.starts, unit, side="right") - 1])
+
+
+def _opened(path: str | PathLike[str], name: str | None) -> Any:
+    if not Path(path).is_file():
+        raise DataError(f"there is no file '{path}'")
+    with _Asking():
+        connection = duckdb.connect(str(path), read_only=True)
+        tables = [row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()]
+        if name is None and len(tables) == 1:
+            name = str(tables[0])
+        if name is None or name not in tables:
+            raise DataError(f"name ({name!r}) must be a table of '{path}': {', '.join(sorted(tables))}")
+        return connection.table(_quoted(name))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+class _Asking:
+    """Turns DuckDB's errors, which may quote values, into one sentence that does not."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, duckdb.Error):
+            raise DataError("DuckDB could not read the table: run the query in DuckDB itself to see why") from None

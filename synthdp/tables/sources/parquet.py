@@ -1,0 +1,220 @@
+"""Parquet and Arrow files as sources of rows: one file, several, a glob or a folder with partitions, in bounded memory.
+
+No type is inferred from values: files say their types, partitions are texts until the schema says what they are.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import ipc
+
+from synthdp.domain.encoder import RawColumn
+from synthdp.errors import DataError
+from synthdp.schema.columns import Column, Identifier
+from synthdp.tables.columns.arrow import read
+from synthdp.tables.sources.dataframe import FrameSource
+
+BLOCK_ROWS = 131_072
+"""Rows of a block; a public constant."""
+
+FORMATS = {
+    ".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".arrows": "stream",
+}  # fmt: skip
+COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4"})
+
+Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+class ParquetSource:
+    """The rows of Parquet or Arrow files, read in blocks.
+
+    All files must have the same columns and types.  Folders are searched to the end; parts of their names such as
+    ``year=2026`` are columns of text.  Names that begin with a dot or an underscore are left out.
+
+    Parameters
+    ----------
+    paths
+        A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these.  Files end in ``.parquet`` or
+        ``.pq``; ``.arrow``, ``.feather`` or ``.ipc`` (Arrow's file format); ``.arrows`` (its stream format, which may be
+        compressed as a whole: ``.arrows.gz``, ``.zst``, ``.bz2``, ``.lz4``).
+
+    Raises
+    ------
+    DataError
+        If there is no such file, one cannot be read, or they differ in their columns or types.
+    """
+
+    def __init__(self, paths: Paths) -> None:
+        self._files = _found(paths)
+        self._schema = self._common_schema()
+
+    def __repr__(self) -> str:
+        return f"ParquetSource({len(self._files)} files, {len(self.names)} columns)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order, those of partitions last."""
+        return tuple(self._schema.names)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no row at all."""
+        return all(next(_batches(file, [], self._schema), None) is None for file, _ in self._files)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files in the order in which they are read."""
+        return tuple(str(file) for file, _ in self._files)
+
+    def kind(self, name: str) -> Column:
+        """Return the kind of column that a column's type suggests; see `FrameSource.kind`."""
+        return FrameSource(self._schema.empty_table()).kind(name)
+
+    def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
+        """Yield all rows in blocks; see `Source.blocks`.
+
+        Raises
+        ------
+        DataError
+            If a file is gone, cut short or changed since the source was made.
+        """
+        kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
+        empty = True
+        for file, partition in self._files:
+            inside = [name for name in kinds if name not in partition]
+            for batch in _batches(file, inside, self._schema):
+                empty = False
+                yield {
+                    name: read(batch.column(name) if name in inside else _constant(partition[name], len(batch)), kind)
+                    for name, kind in kinds.items()
+                }
+        if empty:
+            yield {name: read(pa.array([], self._schema.field(name).type), kind) for name, kind in kinds.items()}
+
+    def _common_schema(self) -> Any:
+        first, partition = self._files[0]
+        schema = _schema(first)
+        for file, found in self._files[1:]:
+            if set(found) != set(partition):
+                raise DataError(f"'{file}' lies in folders of other partitions than '{first}'")
+            if not _same(_schema(file), schema):
+                raise DataError(f"'{file}' has other columns or types than '{first}'")
+        if len(set(schema.names)) < len(schema.names):
+            raise DataError(f"'{first}' has several columns of one name")
+        for name in partition:
+            if name in schema.names:
+                raise DataError(f"{name!r} is both a column of '{first}' and a part of a folder's name")
+            schema = schema.append(pa.field(name, pa.string()))
+        return schema
+
+
+def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
+    """Return the files that some paths stand for, sorted, and the partition that each lies in."""
+    files: list[tuple[Path, dict[str, str | None]]] = []
+    for path in [paths] if isinstance(paths, (str, PathLike)) else paths:
+        name = fspath(path)
+        matches = (
+            sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) and not Path(name).exists() else [name]
+        )
+        for match in map(Path, matches):
+            inside = [file for file in sorted(match.rglob("*")) if _is_data(file, match)] if match.is_dir() else [match]
+            files += [(file, _partition(file.relative_to(match).parts[:-1])) for file in inside]
+    if not files:
+        raise DataError(f"there is no file {', '.join(FORMATS)} at {paths!r}")
+    for file, _ in files:
+        _format(file)
+    return files
+
+
+def _is_data(file: Path, folder: Path) -> bool:
+    hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    return not hidden and file.is_file() and (file.suffix in FORMATS or file.suffix in COMPRESSED)
+
+
+def _partition(folders: Sequence[str]) -> dict[str, str | None]:
+    pairs = [part.split("=", 1) for part in folders if "=" in part]
+    return {name: None if value == "__HIVE_DEFAULT_PARTITION__" else value for name, value in pairs}
+
+
+def _format(file: Path) -> str:
+    name = Path(file.stem) if file.suffix in COMPRESSED else file
+    found = FORMATS.get(name.suffix)
+    if found is None or (file.suffix in COMPRESSED and found != "stream"):
+        raise DataError(f"'{file}' must end in {', '.join(FORMATS)} (or .arrows.gz and the like)")
+    return found
+
+
+def _constant(value: str | None, rows: int) -> Any:
+    return pa.nulls(rows, pa.string()) if value is None else pa.repeat(pa.scalar(value), rows)
+
+
+def _is_text(kind: Any) -> bool:
+    """Say whether values are texts, which are read as the numbers that the file stores for them."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return [(f.name, f.type) for f in one] == [(f.name, f.type) for f in other]
+
+
+def _schema(file: Path) -> Any:
+    with _Reading(file):
+        if _format(file) == "stream":
+            with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
+                return reader.schema
+        if _format(file) == "parquet":
+            return pq.read_schema(file)
+        with pa.OSFile(str(file)) as opened, ipc.open_file(opened) as reader:
+            return reader.schema
+
+
+def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
+    """Yield the record batches of one file; its columns are checked again, since it may have been replaced."""
+    with _Reading(file):
+        found = _schema(file)
+        if not _same(found, pa.schema([expected.field(name) for name in found.names if name in expected.names])):
+            raise DataError(f"'{file}' has changed its columns or types since the source was made")
+        match _format(file):
+            case "stream":
+                with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
+                    for batch in reader:
+                        yield from _slices(batch.select(list(names)))
+            case "ipc":  # not mapped into memory: a file cut short meanwhile would end the process
+                with pa.OSFile(str(file)) as opened, ipc.open_file(opened) as reader:
+                    for i in range(reader.num_record_batches):
+                        yield from _slices(reader.get_batch(i).select(list(names)))
+            case _:  # one row group at a time: buffered ahead, the whole file would come to lie in memory
+                texts = [field.name for field in found if field.name in names and _is_text(field.type)]
+                with pq.ParquetFile(file, read_dictionary=texts, pre_buffer=False, memory_map=False) as parquet:
+                    for batch in parquet.iter_batches(BLOCK_ROWS, columns=list(names)):
+                        yield from _slices(batch)
+
+
+def _slices(batch: Any) -> Iterator[Any]:
+    for start in range(0, batch.num_rows, BLOCK_ROWS):
+        yield batch.slice(start, BLOCK_ROWS)
+
+
+class _Reading:
+    """Turns the errors of reading a file into one sentence that quotes no value."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, FileNotFoundError):
+            raise DataError(f"there is no file '{self._file}'") from None
+        if isinstance(error, MemoryError):
+            return
+        if isinstance(error, (OSError, pa.ArrowException, EOFError)):
+            raise DataError(f"'{self._file}' cannot be read: it is cut short, damaged or of another format") from None

@@ -1,0 +1,28 @@
+"""The source of rows that a table, whatever it is, stands for."""
+
+from __future__ import annotations
+
+from synthdp.tables.source import Source
+from synthdp.tables.sources.dataframe import FrameSource
+
+
+def source_of(table: object) -> Source:
+    """Return a source as it is, a Spark DataFrame where it lies, and any other dataframe in memory.
+
+    Raises
+    ------
+    DataError
+        If it is none of these.
+    """
+    if isinstance(table, Source):
+        return table
+    if is_spark(table):
+        from synthdp.tables.sources.spark import SparkSource
+
+        return SparkSource(table)
+    return FrameSource(table)
+
+
+def is_spark(table: object) -> bool:
+    """Say whether a table is a Spark DataFrame, which must not be collected."""
+    return type(table).__module__.split(".")[0] == "pyspark" and hasattr(table, "mapInArrow")

@@ -1,0 +1,87 @@
+"""Tables written to a file block by block, so that they may be larger than memory; whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from synthdp.errors import FormatError, ParameterError
+from synthdp.tables.sources.csv import write_csv_blocks
+
+ENDINGS = (".parquet", ".arrow", ".csv", ".csv.gz")
+
+
+def library_for(path: str | PathLike[str]) -> str:
+    """Return the dataframe library whose frames `write_blocks` takes for a file.
+
+    Raises
+    ------
+    ParameterError
+        If the file's ending is unknown.
+    """
+    name = Path(path).name
+    if not name.endswith(ENDINGS):
+        raise ParameterError(f"'{path}' must end in {', '.join(ENDINGS)}")
+    return "pandas" if name.endswith((".csv", ".csv.gz")) else "pyarrow"
+
+
+def write_blocks(path: str | PathLike[str], blocks: Iterable[Any], *, escape_formulas: bool = False) -> None:
+    """Write dataframes of `library_for`'s library, one after the other, as one file.
+
+    Parameters
+    ----------
+    path
+        The file; its ending says the format.  Until all is written it has another name, which is removed on failure.
+    blocks
+        One frame or more, of the same columns and types.
+    escape_formulas
+        In CSV files, defuse texts that a spreadsheet would run; see `synthdp.tables.sources.csv.write_csv`.
+
+    Raises
+    ------
+    ParameterError
+        If the file's ending is unknown, or its library is not installed.
+    FormatError
+        If the file cannot be written.
+    """
+    if library_for(path) == "pandas":
+        write_csv_blocks(blocks, path, escape_formulas=escape_formulas)
+    else:
+        _write_arrow(Path(path), blocks)
+
+
+def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ParameterError(f"'{path}' needs pyarrow: pip install 'synthdp[arrow]'") from None
+    opened: Callable[..., Any] = pq.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_file
+    try:
+        with _replacing(path) as beside:
+            writer = None
+            try:
+                for block in blocks:
+                    writer = writer or opened(str(beside), block.schema)
+                    writer.write_table(block)
+            finally:
+                if writer is not None:
+                    writer.close()
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else "the disk may be full"
+        raise FormatError(f"'{path}' cannot be written: {why}") from None
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,276 @@
+"""Discovery: bounds and levels under noise, itemised, and never a value of one row."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+import strategies as my
+from hypothesis import given, strategies as st
+from no_noise import recorded, replayed, without_noise
+
+from synthdp.curator.curator import Curator
+from synthdp.curator.discovery import EXPONENTS, MOST_LEVELS, _different, _level_counts, _power_bins, _power_edge
+from synthdp.domain.encoder import Labels, Numbers
+from synthdp.domain.grid import grid_of
+from synthdp.errors import SchemaError
+from synthdp.measurements import NoiseLaw
+from synthdp.privacy import noise
+from synthdp.privacy.loss import ZCDP, ApproxDP, PureDP
+from synthdp.schema.columns import (
+    Categorical,
+    Continuous,
+    Datetime,
+    Duration,
+    Identifier,
+    Integer,
+    check_column,
+    is_complete,
+)
+from synthdp.schema.schema import Schema
+
+BUDGET = ApproxDP(1.0, 1e-9)
+
+
+def discovered(values, column, *, budget=BUDGET, **options):
+    curator = Curator(pd.DataFrame({"x": values}), schema=Schema({"x": column}), budget=budget, **options)
+    return curator.discover(spend=budget).schema["x"]
+
+
+BOUNDS = {
+    "ages": (np.arange(17, 91), Integer(), 17, 90, 4),
+    "constant": (np.full(50, 7), Integer(), 7, 7, 1),
+    "zeros": (np.zeros(50), Continuous(), 0, 0, 1),
+    "negative": (np.linspace(-1000, -900, 50), Continuous(), -1000, -900, 50),
+    "both signs": (np.linspace(-3, 5, 50), Continuous(), -3, 5, 1),
+    "tiny": (np.linspace(1e-6, 3e-6, 50), Continuous(), 1e-6, 3e-6, 1e-6),
+    "large": (np.linspace(0, 1e15, 50), Continuous(), 0, 1e15, 1e14),
+    "whole": (np.repeat([2**61, -(2**61)], 25), Integer(), -(2**61), 2**61, 2**60),
+}
+
+
+@pytest.mark.parametrize(("values", "column", "low", "high", "slack"), BOUNDS.values(), ids=BOUNDS)
+def test_without_noise_bounds_hold_all_values_and_little_more(monkeypatch, values, column, low, high, slack):
+    without_noise(monkeypatch)
+    found = discovered(np.repeat(values, 200), column)
+    assert low - slack <= found.lower <= low
+    assert high <= found.upper <= high + slack
+
+
+def test_without_noise_moments_are_bounded_closely(monkeypatch):
+    without_noise(monkeypatch)
+    days = pd.date_range("2015-03-01", "2024-11-30", freq="D").repeat(20)
+    found = discovered(days, Datetime(resolution="D"))
+    assert pd.Timestamp("2013-01-01") <= pd.Timestamp(found.lower) <= days[0]
+    assert days[-1] <= pd.Timestamp(found.upper) <= pd.Timestamp("2027-01-01")
+
+
+def test_without_noise_lengths_are_bounded_closely(monkeypatch):
+    without_noise(monkeypatch)
+    found = discovered(pd.to_timedelta(np.arange(30, 91).repeat(50), unit="s"), Duration())
+    assert 26 <= found.lower <= 30
+    assert 90 <= found.upper <= 94
+
+
+def test_one_row_far_away_does_not_move_the_bounds(monkeypatch):
+    """R2."""
+    without_noise(monkeypatch)
+    values = np.tile(np.arange(100.0), 300)
+    assert discovered(np.append(values, 1e12), Continuous()) == discovered(values, Continuous())
+
+
+def test_bounds_found_under_noise_hold_most_values():
+    found = discovered(np.tile(np.arange(17, 91), 500), Integer())
+    assert found.lower <= 20
+    assert 85 <= found.upper <= 128
+
+
+@pytest.mark.parametrize("column", [Integer(), Continuous(), Datetime(), Duration(), Datetime(resolution="D")])
+@pytest.mark.parametrize("value", [2**62, -(2**62), 0, 1, -(10**17), 10**12])
+def test_whatever_is_found_is_a_column_that_can_be_coded(monkeypatch, column, value):
+    without_noise(monkeypatch)
+    kinds = {Datetime: "datetime64[us]", Duration: "timedelta64[us]"}
+    values = pd.Series(np.full(10_000, value)).astype(kinds.get(type(column), "int64"))
+    found = discovered(values, column)
+    check_column("x", found)
+    assert grid_of(found).size > 1
+
+
+@pytest.mark.parametrize("values", [[None] * 40, [np.nan] * 40, [np.inf] * 40, ["text"] * 40, []])
+def test_a_column_without_a_number_has_bounds_all_the_same(values):
+    assert is_complete(discovered(pd.Series(values, dtype=object), Continuous()))
+
+
+def test_without_noise_the_levels_are_the_frequent_ones(monkeypatch):
+    without_noise(monkeypatch)
+    found = discovered(["b"] * 300 + ["a"] * 400 + ["canary"] + [None] * 500, Categorical(nullable=True))
+    assert found == Categorical(("a", "b"), nullable=True)
+
+
+def test_a_value_of_one_row_is_never_a_level():
+    """R1: the threshold holds with probability 1 - delta, so never here."""
+    for _ in range(20):
+        found = discovered(["a"] * 1000 + ["canary"], Categorical())
+        assert "canary" not in found.levels
+        assert "canary" not in repr(found)
+
+
+def test_categories_of_a_type_that_no_row_has_are_never_levels(monkeypatch):
+    """R1: an unobserved category is a trace of rows that are gone."""
+    without_noise(monkeypatch)
+    values = pd.Categorical(["a"] * 500, categories=["canary", "a"])
+    assert discovered(values, Categorical()).levels == ("a",)
+
+
+@given(st.lists(my.values, max_size=8))
+def test_values_of_any_type_can_be_counted(values):
+    cells = pd.Series(np.fromiter(values, dtype=object, count=len(values)), dtype=object)
+    frame = pd.DataFrame({"x": cells})
+    curator = Curator(frame, schema=Schema({"x": Categorical(other="other")}), budget=BUDGET)
+    assert curator.discover(spend=BUDGET).schema["x"].levels == ("other",)
+
+
+def test_a_column_without_frequent_values_is_named_for_a_hint():
+    frame = pd.DataFrame({"note": [f"note {i}" for i in range(500)], "city": ["a"] * 500})
+    curator = Curator(frame, schema=Schema({"note": Categorical(), "city": Categorical()}), budget=BUDGET)
+    found = curator.discover(spend=BUDGET)
+    assert found.without_levels == ("note",)
+    assert found.schema["city"].levels == ("a",)
+
+
+def test_at_most_so_many_levels_are_kept(monkeypatch):
+    without_noise(monkeypatch)
+    counts = np.arange(1, MOST_LEVELS + 51) + 300
+    found = discovered(np.repeat(np.arange(len(counts)), counts), Categorical())
+    assert found.levels == tuple(range(50, len(counts)))
+
+
+@pytest.mark.parametrize(
+    ("levels", "other", "kept"),
+    [(["b", "a"], None, ("a", "b")), ([1, "1"], None, (1,)), (["1", 1], None, ("1",)), (["x"], "x", ("x",)),
+     ([1, "b"], "1", ("b",)), ([True, "True", 0.5], None, (True, 0.5)), ([], "x", ())],
+)  # fmt: skip
+def test_of_levels_written_alike_one_is_kept(levels, other, kept):
+    assert _different(levels, other=other) == kept
+
+
+def test_discovery_is_itemised_and_spends_what_it_says():
+    frame = pd.DataFrame({"n": np.arange(100), "c": ["a"] * 100})
+    budget = ApproxDP(1.0, 1e-6)
+    curator = Curator(frame, budget=budget)
+    curator.discover(spend=ApproxDP(0.5, 1e-7))
+    items = curator.receipt().items
+    assert [item.step for item in items] == ["discovered range: n", "discovered bounds: n", "discovered levels: c"]
+    assert sum(item.loss.epsilon for item in items) == pytest.approx(0.5)
+    assert sum(getattr(item.loss, "delta", 0) for item in items) == pytest.approx(1e-7)
+    assert curator.remaining.epsilon == pytest.approx(0.5)
+    assert curator.remaining.delta == pytest.approx(9e-7)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_noise_is_asked_alike_on_neighbours(monkeypatch, neighbors):
+    """R8: what one row holds changes no scale, no number of answers and no order."""
+    frame = pd.DataFrame({"n": np.arange(100.0), "c": ["a", "b"] * 50})
+    ask = lambda table: Curator(table, budget=BUDGET, neighbors=neighbors).discover(spend=BUDGET)  # noqa: E731
+    first = recorded(monkeypatch)
+    found = ask(frame)
+    monkeypatch.undo()
+    second = replayed(monkeypatch, first)
+    assert ask(frame.assign(n=frame["n"].where(frame.index > 0, 1e300), c=["canary", *frame["c"][1:]])) == found
+    assert second.draws == first.draws
+
+
+def test_discovery_is_refused_before_it_spends():
+    frame = pd.DataFrame({"n": [1], "c": ["a"]})
+    with pytest.raises(
+        SchemaError, match=r"^the levels of column 'c' must be declared, or discovered with a delta above 0$"
+    ):
+        Curator(frame, budget=PureDP(1.0)).discover(spend=PureDP(1.0))
+    with pytest.raises(SchemaError, match=r"^every column of the schema is declared: there is nothing to discover$"):
+        Curator(frame, schema=Schema({"n": Integer(0, 1)}), budget=BUDGET).discover(spend=BUDGET)
+    with pytest.raises(SchemaError, match=r"^discovery is paid in epsilon, not from a budget of "):
+        Curator(frame, schema=Schema({"n": Integer()}), budget=ZCDP(1.0)).discover(spend=ZCDP(1.0))
+
+
+TINY = [-1e300, -3.0, 0.0, 1e-30, 0.7, 5.0, 1e300, np.inf, np.nan, None]
+
+
+def histogram_of(values):
+    """The exact histogram of powers of two that the noise is added to."""
+    asked = []
+
+    def catch(counts, *, scale):
+        asked.append(counts.copy())
+        return counts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(noise, "discrete_laplace", catch)
+        discovered(pd.Series(list(values), dtype=object), Continuous(), budget=PureDP(1.0))
+    return asked
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_histograms_move_by_no_more_than_the_item_says(neighbors):
+    """Brute force over all pairs of neighbouring tables of up to two rows."""
+    frame = pd.DataFrame({"x": [1.0, 2.0]})
+    curator = Curator(frame, schema=Schema({"x": Continuous()}), budget=PureDP(1.0), neighbors=neighbors)
+    curator.discover(spend=PureDP(1.0))
+    declared = [item.sensitivity for item in curator.receipt().items]
+    assert {item.mechanism for item in curator.receipt().items} == {str(NoiseLaw.LAPLACE)}
+    base = [(), (0.7,), (-3.0,), (None,)]
+    pairs = {
+        "add_remove": [(table, (*table, value)) for table in base for value in TINY],
+        "replace_one": [((*table, a), (*table, b)) for table in base for a, b in itertools.combinations(TINY, 2)],
+    }[neighbors]
+    moved = max(np.abs(histogram_of(one)[0] - histogram_of(two)[0]).sum() for one, two in pairs)
+    assert moved == declared[0]
+
+
+@given(st.lists(st.one_of(st.integers(-5, 5), st.floats(), st.booleans(), st.text(max_size=1)), max_size=6), st.data())
+def test_one_row_changes_one_count_of_one_level_by_one(values, data):
+    counted = Counter(_level_counts(Labels(values, np.arange(len(values)))))
+    more = data.draw(my.values)
+    labels = Labels([*values, more], np.arange(len(values) + 1))
+    both = Counter(_level_counts(labels))
+    assert sum((both - counted).values()) <= 1
+    assert not counted - both
+
+
+def test_a_missing_value_that_makes_numbers_floats_changes_no_count():
+    """R25: the row that turns an integer column float."""
+    whole = Numbers(np.array([1, 2, 2]))
+    real = Numbers(np.array([1.0, 2.0, 2.0, np.nan]))
+    assert _level_counts(whole) == _level_counts(real) == {"1": 1, "2": 2}
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_lies_between_the_edges_of_its_bin(value):
+    bin_ = int(_power_bins(np.array([value]))[0])
+    low, high = _power_edge(bin_, low=True), _power_edge(bin_, low=False)
+    largest = 2.0**EXPONENTS
+    smallest = 2.0**-EXPONENTS
+    assert low <= np.clip(value, -largest, largest) <= high or abs(value) < smallest
+    assert 0 <= bin_ <= 4 * EXPONENTS
+
+
+def test_identifiers_need_no_discovery():
+    assert Schema({"id": Identifier()}).undeclared == ()
+
+
+TYPES_OF_NUMBERS = {
+    "texts": pd.Series([str(i) for i in range(17, 91)] * 50, dtype=object),
+    "texts, some of them missing": pd.Series([None, *map(str, range(17, 91))] * 50, dtype=object),
+    "nullable whole numbers": pd.Series([None, *range(17, 91)] * 50, dtype="Int64"),
+    "floats with NaN and infinities": pd.Series([np.nan, np.inf, -np.inf, *range(17, 91)] * 50),
+}
+
+
+@pytest.mark.parametrize("values", TYPES_OF_NUMBERS.values(), ids=TYPES_OF_NUMBERS)
+def test_bounds_are_of_the_finite_numbers_whatever_they_are_stored_as(monkeypatch, values):
+    without_noise(monkeypatch)
+    found = discovered(values, Integer(nullable=True))
+    assert 13 <= found.lower <= 17
+    assert 90 <= found.upper <= 94

@@ -1,0 +1,105 @@
+"""The fitting problem: row weights, the common measure, its bounds, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.problem import FitProblem, expected_noise, row_weights
+
+finite = st.floats(-10, 10)
+
+
+@st.composite
+def problems(draw) -> FitProblem:
+    k, m = draw(st.integers(1, 5)), draw(st.integers(1, 6))
+    A = draw(hnp.arrays(float, (k, m), elements=finite))
+    b = draw(hnp.arrays(float, k, elements=finite))
+    stddev = draw(hnp.arrays(float, k, elements=st.one_of(st.just(0.0), st.floats(1e-3, 1.0))))
+    return FitProblem(A=A, b=b, stddev=stddev)
+
+
+def test_row_weights_are_inverse_to_the_noise_with_the_surest_at_one():
+    np.testing.assert_allclose(row_weights(np.array([0.1, 0.2, 0.4])), [1.0, 0.5, 0.25])
+
+
+def test_an_exact_query_outweighs_all_noisy_ones_together():
+    np.testing.assert_allclose(row_weights(np.array([0.1, 0.0, 0.2])), [1.0, 2.5, 0.5])
+
+
+def test_only_exact_queries_weigh_the_same():
+    np.testing.assert_array_equal(row_weights(np.zeros(3)), np.ones(3))
+
+
+def test_expected_noise_is_that_of_laplace_draws():
+    stddev = np.array([0.1, 0.3])
+    draws = np.random.default_rng(0).laplace(scale=stddev / math.sqrt(2), size=(200_000, 2))
+    assert expected_noise(stddev) == pytest.approx((np.abs(draws) @ row_weights(stddev)).mean(), rel=0.01)
+
+
+@given(problem=problems(), data=st.data())
+def test_every_dual_vector_bounds_every_objective_from_below(problem, data):
+    y = data.draw(hnp.arrays(float, problem.k, elements=st.floats(-100, 100)))
+    raw = data.draw(hnp.arrays(float, problem.m, elements=st.floats(0.01, 1)))
+    weights = raw / raw.sum()
+    assert problem.dual_bound(y) <= problem.objective(weights) + 1e-9 * (1 + problem.objective(weights))
+
+
+@given(problem=problems())
+def test_sparse_and_dense_features_give_the_same_measure(problem):
+    sparse = FitProblem(A=sp.coo_array(problem.A), b=problem.b, stddev=problem.stddev)
+    y = problem.row_weights / 2
+    assert sparse.objective(problem.start) == pytest.approx(problem.objective(problem.start), abs=1e-9)
+    assert sparse.dual_bound(y) == pytest.approx(problem.dual_bound(y), abs=1e-9)
+    assert sparse.magnitude == problem.magnitude
+
+
+def test_the_size_counts_stored_entries():
+    dense = FitProblem(A=np.eye(3), b=np.zeros(3), stddev=0.1)
+    sparse = FitProblem(A=sp.eye_array(3), b=np.zeros(3), stddev=0.1)
+    assert (dense.size, sparse.size) == ((3, 3, 9), (3, 3, 3))
+
+
+def test_a_prior_is_normalised_and_its_absence_means_uniform():
+    given_prior = FitProblem(A=np.ones((1, 2)), b=[1.0], stddev=0.1, prior=np.array([1.0, 3.0]))
+    np.testing.assert_allclose(given_prior.start, [0.25, 0.75])
+    np.testing.assert_allclose(FitProblem(A=np.ones((1, 2)), b=[1.0], stddev=0.1).start, [0.5, 0.5])
+
+
+def test_arrays_are_read_only_and_the_callers_stay_writable():
+    A, b = np.ones((1, 2)), np.array([0.5])
+    problem = FitProblem(A=A, b=b, stddev=0.1, prior=np.ones(2))
+    stored = (problem.A, problem.b, problem.stddev, problem.prior)
+    assert not any(array.flags.writeable for array in stored)
+    assert A.flags.writeable
+    assert b.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"A": np.ones(2)}, r"A must be a matrix of at least one query and one support point, not of shape \(2,\)"),
+        ({"A": np.ones((2, 0))}, r"A must be a matrix .* not of shape \(2, 0\)"),
+        ({"A": np.ones((3, 4))}, r"A must have one row per answer \(2\), not 3"),
+        ({"A": np.full((2, 4), np.nan)}, "A must be finite"),
+        ({"A": sp.coo_array(np.full((2, 4), np.inf))}, "A must be finite"),
+        ({"b": np.ones((2, 1))}, r"b must be a vector of at least one answer, not of shape \(2, 1\)"),
+        ({"b": np.array([0.0, np.inf])}, "b must be finite"),
+        ({"stddev": np.ones(3)}, r"stddev must have the shape of b \(2,\), not \(3,\)"),
+        ({"stddev": -0.1}, "stddev must be finite and non-negative"),
+        ({"stddev": np.array([0.1, np.nan])}, "stddev must be finite and non-negative"),
+        ({"prior": np.ones(3)}, r"prior must have one weight per support point \(4\), not shape \(3,\)"),
+        ({"prior": np.zeros(4)}, "prior must be finite, non-negative and not all zero"),
+        ({"prior": np.array([1.0, -1, 1, 1])}, "prior must be finite, non-negative and not all zero"),
+    ],
+)
+def test_a_malformed_problem_is_refused(changed, message):
+    arguments = {"A": np.ones((2, 4)), "b": np.zeros(2), "stddev": 0.1, **changed}
+    with pytest.raises(ParameterError, match=message):
+        FitProblem(**arguments)

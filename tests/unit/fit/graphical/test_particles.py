@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+from joint_tables import joint_table, margin
+
+from synthdp.distribution.contingency import NoisyTable, cell_index
+from synthdp.errors import ParameterError
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.raking import Particles
+
+SHAPE = (2, 3, 2)
+TREE = [(0,), (1,), (2,), (0, 1), (1, 2)]
+EXTRA = (0, 2)
+TOTAL = 2000.0
+
+
+def tables_of(joint, cliques, stddev=2.0):
+    return [NoisyTable(clique=c, counts=TOTAL * margin(SHAPE, joint, c), stddev=stddev) for c in cliques]
+
+
+@pytest.fixture(scope="module")
+def joint():
+    rng = np.random.default_rng(0)
+    potentials = {c: 0.7 * rng.normal(size=np.prod([SHAPE[a] for a in c])) for c in [(0, 1), (1, 2), (0, 2)]}
+    return joint_table(SHAPE, potentials)[0]
+
+
+@pytest.fixture(scope="module")
+def model(joint):
+    return MaxEntropy(max_tours=200, tolerance=1e-9).fit(tables_of(joint, TREE), SHAPE, total=TOTAL).model
+
+
+def test_without_extras_the_weights_stay_nearly_even(joint, model):
+    raked = Particles(size=20_000).fit(model, tables_of(joint, TREE), total=TOTAL, rng=np.random.default_rng(1))
+    assert np.abs(raked.weights * 20_000 - 1).max() < 0.1
+
+
+def test_an_extra_is_met_and_the_tables_of_the_tree_are_kept(joint, model):
+    tables = tables_of(joint, [*TREE, EXTRA])
+    raked = Particles(size=20_000, sweeps=20).fit(model, tables, total=TOTAL, rng=np.random.default_rng(1))
+    before = np.abs(model.marginal(EXTRA) - margin(SHAPE, joint, EXTRA)).sum()
+    assert np.abs(raked.marginal(EXTRA) - margin(SHAPE, joint, EXTRA)).sum() < 0.05 * before
+    for table in tables:
+        assert np.abs(raked.marginal(table.clique) - table.counts / TOTAL).sum() < 0.01
+
+
+def test_particles_reach_the_joint_fit_of_tree_and_extras(joint, model):
+    """With every cell occupied, raking solves the same dual as a tree that holds the extra."""
+    tables = tables_of(joint, [*TREE, EXTRA], stddev=40.0)
+    settings = MaxEntropy(max_tours=2000, tolerance=1e-10)
+    start = settings.fit(tables[:-1], SHAPE, total=TOTAL).model
+    exact = settings.fit(tables, SHAPE, total=TOTAL).model
+    raked = Particles(size=400_000, sweeps=300).fit(start, tables, total=TOTAL, rng=np.random.default_rng(2))
+    for table in tables:
+        np.testing.assert_allclose(raked.marginal(table.clique), exact.marginal(table.clique), atol=2e-3)
+
+
+def test_of_tables_that_contradict_each_other_the_one_way_is_met(model):
+    """One-ways are raked last: they are what everything else is decoded by."""
+    one_way = NoisyTable(clique=(0,), counts=np.array([500.0, 1500.0]), stddev=1e-6)
+    extra = NoisyTable(clique=EXTRA, counts=np.array([900.0, 600.0, 300.0, 200.0]), stddev=1e-6)
+    rng = np.random.default_rng(5)
+    raked = Particles(size=5000, sweeps=1).fit(model, [one_way, extra], total=TOTAL, rng=rng)
+    np.testing.assert_allclose(raked.marginal((0,)), [0.25, 0.75], atol=1e-6)
+
+
+def test_structural_zeros_of_the_model_stay():
+    allowed = np.array([True, True, False, True, True, True])
+    tables = [NoisyTable(clique=c, counts=np.full(k, TOTAL / k), stddev=3.0) for c, k in {(0,): 2, (0, 1): 6}.items()]
+    fit = MaxEntropy().fit(tables, SHAPE, total=TOTAL, allowed={(0, 1): allowed})
+    extra = NoisyTable(clique=EXTRA, counts=np.array([900.0, 100, 100, 900]), stddev=3.0)
+    rng = np.random.default_rng(3)
+    raked = Particles(size=5000).fit(fit.model, [*tables, extra], total=TOTAL, rng=rng)
+    assert raked.marginal((0, 1))[2] == 0
+    assert allowed[cell_index(raked.sample(3000, rng), SHAPE, (0, 1))].all()
+
+
+def test_a_cell_without_particles_is_left_alone(model):
+    """Five particles cannot fill six cells: the weights still sum to one."""
+    tables = [NoisyTable(clique=(0, 1), counts=np.full(6, TOTAL / 6), stddev=1.0)]
+    raked = Particles(size=5).fit(model, tables, total=TOTAL, rng=np.random.default_rng(4))
+    assert np.isfinite(raked.weights).all()
+    assert raked.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"size": 0}, r"size \(0\) must be at least 1"), ({"sweeps": 0}, r"sweeps \(0\) must be at least 1")],
+)
+def test_a_setting_outside_its_range_is_refused(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        Particles(**parameters)
+
+
+def test_what_does_not_fit_is_refused(model):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ParameterError, match=r"total \(nan\) must be finite"):
+        Particles(size=10).fit(model, [], total=float("nan"), rng=rng)
+    table = NoisyTable(clique=(3,), counts=np.zeros(2), stddev=1.0)
+    with pytest.raises(ParameterError, match="must lie within the 3 columns"):
+        Particles(size=10).fit(model, [table], total=10.0, rng=rng)

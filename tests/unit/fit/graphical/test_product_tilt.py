@@ -1,0 +1,66 @@
+"""The tilt meets exact means, ignores what is only noise, and never leaves a weight without bound."""
+
+import math
+
+import numpy as np
+import pytest
+
+from synthdp.distribution.contingency import NoisyTable
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.moment_matching import LONGEST, NoisyProducts, ProductTilt
+from synthdp.fit.graphical.raking import Particles
+from synthdp.queries.products import ClippedProducts
+from synthdp.schema.columns import Categorical
+
+LEVELS = Categorical(["a", "b", "c"])
+DOMAIN = Domain(tuple(Axis(f"c{j}", LEVELS, np.arange(3), np.arange(3)) for j in range(3)))
+SCORES = tuple(np.array([-64, 0, 64]) for _ in range(3))
+QUERIES = ClippedProducts(DOMAIN, SCORES, 64, 10**6)
+ROWS = np.random.default_rng(0).integers(0, 3, (20_000, 3)).astype(np.uint8)
+FLAT = np.ones(len(ROWS))
+CLIQUES = [(0,), (1,), (2,)]
+
+
+def noisy(means, stddev):
+    return NoisyProducts(queries=QUERIES, columns=(0, 1, 2), means=np.asarray(means), stddev=stddev)
+
+
+def test_exact_means_are_met():
+    tilt, weights = ProductTilt(noisy([0.2, -0.15, 0.05], 1e-5), ROWS, FLAT), FLAT.copy()
+    for _ in range(12):
+        weights *= tilt.step(weights)
+    np.testing.assert_allclose(tilt.means(weights), [0.2, -0.15, 0.05], atol=1e-3)
+    exact = QUERIES.features(ROWS) / QUERIES.unit
+    np.testing.assert_allclose(tilt.means(weights), weights @ exact / weights.sum(), atol=1e-4)
+
+
+def test_means_within_their_noise_move_nothing():
+    tilt = ProductTilt(noisy([0.02, -0.01, 0.03], 0.05), ROWS, FLAT)
+    assert math.isinf(tilt.ridge)
+    assert (tilt.step(FLAT) == 1).all()
+
+
+def test_noisy_means_are_approached_part_of_the_way():
+    tilt, weights = ProductTilt(noisy([0.2, 0.2, 0.2], 0.12), ROWS, FLAT), FLAT.copy()
+    for _ in range(12):
+        weights *= tilt.step(weights)
+    assert (np.abs(tilt.means(weights) - 0.1) < 0.06).all()
+
+
+def test_no_step_is_longer_than_allowed():
+    tilt = ProductTilt(noisy([0.9, 0.9, -0.9], 1e-3), ROWS, FLAT)
+    assert np.abs(np.log(tilt.step(FLAT))).max() <= LONGEST * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("means", [[0.2, -0.15, 0.05], [-0.3, 0.1, 0.0]])
+def test_particles_keep_their_tables_and_meet_the_products(means):
+    tables = [NoisyTable(clique=c, counts=np.array([3000.0, 5000.0, 2000.0]), stddev=1.0) for c in CLIQUES]
+    model = MaxEntropy().fit(tables, (3, 3, 3), total=10_000.0).model
+    fitted = Particles(size=50_000, sweeps=12).fit(
+        model, tables, total=10_000.0, rng=np.random.default_rng(1), products=noisy(means, 1e-4)
+    )
+    for clique in CLIQUES:
+        np.testing.assert_allclose(fitted.marginal(clique), [0.3, 0.5, 0.2], atol=1e-3)
+    np.testing.assert_allclose(fitted.expected(QUERIES.features(fitted.codes)) / QUERIES.unit, means, atol=5e-3)

@@ -1,0 +1,143 @@
+"""The flagship on awkward tables: any shape of table gives a release, costs what it said, and keeps what is certain."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from no_noise import recorded, replayed, without_noise
+
+from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuous, Curator, Integer, PureDP, Schema
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.adaptive.selection import Planner
+from synthdp.privacy.loss import GaussianDP
+
+BUDGET = ApproxDP(1.0, 1e-6)
+RNG = np.random.default_rng(5)
+
+
+def mixed(rows: int) -> pd.DataFrame:
+    """A number, a level that follows it, a coin, and a column that is often missing."""
+    x = RNG.normal(size=rows)
+    return pd.DataFrame(
+        {
+            "x": np.clip(x, -4, 4),
+            "level": np.where(x > 0.5, "high", np.where(x < -0.5, "low", "middle")),
+            "coin": RNG.random(rows) < 0.3,
+            "count": np.where(RNG.random(rows) < 0.2, np.nan, RNG.integers(0, 50, rows)),
+        }
+    )
+
+
+MIXED = Schema(
+    {
+        "x": Continuous(-4, 4),
+        "level": Categorical(["high", "low", "middle"]),
+        "coin": Boolean(),
+        "count": Integer(0, 60, nullable=True),
+    }
+)
+WIDE = Schema({f"c{j}": Boolean() if j % 2 else Integer(0, 99) for j in range(40)})
+TABLES = {
+    "one column": (Schema({"x": Continuous(-4, 4)}), mixed(300)[["x"]]),
+    "one level column": (Schema({"coin": Boolean()}), mixed(300)[["coin"]]),
+    "two columns": (Schema({"x": Continuous(-4, 4), "coin": Boolean()}), mixed(300)[["x", "coin"]]),
+    "all missing": (
+        Schema({"a": Integer(0, 9, nullable=True), "b": Boolean()}),
+        pd.DataFrame({"a": [None] * 50, "b": True}),
+    ),
+    "no row": (MIXED, mixed(0)),
+    "one row": (MIXED, mixed(1)),
+    "ten rows": (MIXED, mixed(10)),
+    "constant": (Schema({"a": Integer(3, 4), "b": Categorical(["only"])}), pd.DataFrame({"a": [3] * 80, "b": "only"})),
+    "a constant in a wide range": (
+        Schema({"a": Integer(0, 10**6), "b": Boolean()}),
+        pd.DataFrame({"a": [777] * 500, "b": [True, False] * 250}),
+    ),
+    "forty columns": (
+        WIDE,
+        pd.DataFrame({name: RNG.integers(0, 2, 200) * (1 if j % 2 else 60) == 1 if j % 2 else RNG.integers(0, 100, 200)
+                      for j, name in enumerate(WIDE)}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", [BUDGET, PureDP(1.0)], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", TABLES)
+def test_any_table_is_released_for_exactly_its_budget(name, relation, budget):
+    schema, table = TABLES[name]
+    curator = Curator(table, schema=schema, budget=budget, neighbors=relation)
+    release = AdaptiveMarginals().release(curator, random_state=0)
+    assert curator.remaining is None
+    assert release.loss == budget
+    synthetic = release.sample(25, random_state=0)
+    assert list(synthetic.columns) == list(schema)
+    assert len(synthetic) == 25
+    again = release.sample(25, random_state=0)
+    pd.testing.assert_frame_equal(synthetic, again)
+
+
+def test_hardly_anything_of_the_account_is_left(monkeypatch):
+    opened = []
+    original = Curator.open_account
+    monkeypatch.setattr(
+        Curator, "open_account", lambda self, *a, **k: opened.append(original(self, *a, **k)) or opened[-1]
+    )
+    AdaptiveMarginals().release(Curator(mixed(2000), schema=MIXED, budget=BUDGET), random_state=0)
+    left = opened[0].remaining or GaussianDP(1e-9)
+    assert left.mu**2 <= 0.05 * opened[0].budget.mu ** 2
+
+
+def test_what_no_table_was_worth_goes_back_to_the_one_ways():
+    curator = Curator(mixed(2000), schema=MIXED, budget=BUDGET)
+    release = AdaptiveMarginals(planner=Planner(max_batch=0)).release(curator, random_state=0)
+    assert "again" in release.receipt.items[-1].step
+    assert {len(c) for m in release.measurements for c in getattr(m.queries, "cliques", ((0,),))} == {1}
+
+
+def test_without_noise_the_release_repeats_the_one_ways_and_a_strong_pair(monkeypatch):
+    without_noise(monkeypatch)
+    table = mixed(4000)
+    curator = Curator(table, schema=MIXED, budget=ApproxDP(3.0, 1e-6))
+    synthetic = AdaptiveMarginals().release(curator, random_state=0).sample(random_state=0)
+    assert abs(len(synthetic) - 4000) <= 1
+    for name in ("level", "coin"):
+        both = table[name].value_counts().sub(synthetic[name].value_counts(), fill_value=0)
+        assert both.abs().max() <= 10
+    assert abs(table["count"].isna().mean() - synthetic["count"].isna().mean()) < 0.005
+    pair = pd.crosstab(table["level"], table["x"] > 0.5).to_numpy()
+    found = pd.crosstab(synthetic["level"], synthetic["x"] > 0.5).to_numpy()
+    assert np.abs(pair - found).sum() / 2 < 0.05 * 4000
+
+
+def test_rows_of_another_table_change_nothing_once_the_noisy_answers_are_the_same():
+    first, second = mixed(500), mixed(400)
+    with pytest.MonkeyPatch.context() as patch:
+        trace = recorded(patch)
+        one = (
+            AdaptiveMarginals()
+            .release(Curator(first, schema=MIXED, budget=BUDGET), random_state=0)
+            .sample(random_state=1)
+        )
+    with pytest.MonkeyPatch.context() as patch:
+        other = replayed(patch, trace)
+        two = (
+            AdaptiveMarginals()
+            .release(Curator(second, schema=MIXED, budget=BUDGET), random_state=0)
+            .sample(random_state=1)
+        )
+    assert other.draws == trace.draws
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_a_strong_relation_comes_through_at_a_usual_budget():
+    table = mixed(5000)
+    synthetic = (
+        AdaptiveMarginals().release(Curator(table, schema=MIXED, budget=BUDGET), random_state=0).sample(random_state=0)
+    )
+    assert (synthetic.loc[synthetic["x"] > 1, "level"] == "high").mean() > 0.8
+
+
+@pytest.mark.parametrize("name", ["screen", "second_stage"])
+def test_a_share_outside_the_unit_interval_is_refused(name):
+    with pytest.raises(ParameterError, match=rf"{name} \(1.0\) must be at least 0 and below 1"):
+        AdaptiveMarginals(**{name: 1.0})

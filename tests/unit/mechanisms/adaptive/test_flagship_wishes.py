@@ -1,0 +1,76 @@
+"""What the user asks of the flagship beyond a budget: a workload, a target, to be told of progress, and to stop it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from synthdp import AdaptiveMarginals, ApproxDP, Curator, Integer, Schema
+from synthdp.errors import BudgetExceededError
+from synthdp.mechanisms.adaptive.adaptive_marginals import STAGES
+from synthdp.queries.marginals import Marginals
+
+RNG = np.random.default_rng(2)
+NAMES = ["a", "b", "c", "d", "e"]
+SCHEMA = Schema({name: Integer(0, 9) for name in NAMES})
+BUDGET = ApproxDP(2.0, 1e-9)
+FIRST = RNG.integers(0, 10, 8000)
+FOLLOWERS = pd.DataFrame({name: np.where(RNG.random(8000) < 0.6, FIRST, RNG.integers(0, 10, 8000)) for name in NAMES})
+
+
+class Stop:
+    """Presses Ctrl-C when a stage begins."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+
+    def __call__(self, progress) -> None:
+        if progress.stage == self.stage:
+            raise KeyboardInterrupt
+
+
+def curator() -> Curator:
+    return Curator(FOLLOWERS, schema=SCHEMA, budget=BUDGET)
+
+
+def noise_of_tables(**wishes) -> dict[tuple[int, ...], float]:
+    """The noise of each table of several columns that the first round measures."""
+    release = AdaptiveMarginals(second_stage=0.0, **wishes).release(curator(), random_state=0)
+    return {m.queries.cliques[0]: m.stddev for m in release.measurements
+            if isinstance(m.queries, Marginals) and len(m.queries.cliques[0]) > 1}  # fmt: skip
+
+
+def test_only_what_the_workload_wishes_is_measured():
+    measured = noise_of_tables(workload=[("a", "b"), ("c", "e")])
+    assert set(measured) == {(0, 1), (2, 4)}
+    assert max(measured.values()) < min(noise_of_tables().values())
+
+
+def test_a_set_of_more_weight_has_less_noise():
+    measured = noise_of_tables(workload={("a", "b"): 20.0, ("c", "e"): 1.0})
+    assert measured[(0, 1)] < 0.5 * measured[(2, 4)]
+
+
+def test_relations_with_the_target_have_less_noise():
+    measured = noise_of_tables(target="d")
+    with_target = [noise for clique, noise in measured.items() if 3 in clique]
+    others = [noise for clique, noise in measured.items() if 3 not in clique]
+    assert len(with_target) == 4
+    assert max(with_target) < min([*others, *noise_of_tables().values()])
+
+
+def test_progress_is_told_stage_by_stage():
+    told = []
+    AdaptiveMarginals(second_stage=0.4, on_progress=told.append).release(curator(), random_state=0)
+    assert [progress.stage for progress in told] == list(STAGES)
+    assert [progress.done for progress in told] == [0, 1, 2, 3]
+    assert {progress.total for progress in told} == {4}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_release_can_be_stopped_at_any_stage_and_what_it_cost_stays_charged(stage):
+    asked = curator()
+    with pytest.raises(KeyboardInterrupt):
+        AdaptiveMarginals(second_stage=0.4, on_progress=Stop(stage)).release(asked, random_state=0)
+    assert asked.remaining is None
+    with pytest.raises(BudgetExceededError):
+        AdaptiveMarginals(spend=BUDGET).release(asked)

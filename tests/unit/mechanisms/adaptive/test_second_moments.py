@@ -1,0 +1,88 @@
+"""Scores are standardised values; products are asked only where they can be heard; correlations come through."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuous, Curator, Integer, Schema
+from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import axis_of
+from synthdp.domain.refinement import Refinement
+from synthdp.mechanisms.adaptive.second_moments import MOST_SHARE, RESOLUTION, scores
+from synthdp.mechanisms.adaptive.selection import Planner
+from synthdp.queries.products import ClippedProducts
+from synthdp.storage import load, save
+
+RNG = np.random.default_rng(3)
+NUMBERS = Schema({f"x{j}": Continuous(-4, 4) for j in range(4)})
+HEARD = ApproxDP(1.0, 1e-9)
+
+
+def correlated(rows: int) -> pd.DataFrame:
+    covariance = np.full((4, 4), 0.3) + 0.7 * np.eye(4)
+    return pd.DataFrame(np.clip(RNG.multivariate_normal(np.zeros(4), covariance, rows), -4, 4), columns=list(NUMBERS))
+
+
+def products_of(release):
+    return [m for m in release.measurements if isinstance(m.queries, ClippedProducts)]
+
+
+def test_scores_have_mean_0_and_variance_1_under_the_margin():
+    axis = axis_of("n", Integer(0, 99, nullable=True), bins=10)
+    margin = np.append(RNG.random(10), np.zeros(axis.size - 10))
+    found = scores(Refinement.trivial(axis), margin) / RESOLUTION
+    share = margin / margin.sum()
+    assert abs(share @ found) < 0.02
+    assert share @ found**2 == pytest.approx(1, abs=0.02)
+    assert (np.diff(found[:10]) > 0).all()
+    assert (found[10:] == 0).all()  # missing values
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [axis_of("c", Categorical(["a", "b", "c"])), Axis("n", Integer(0, 9), np.array([0]), np.array([0]))],
+    ids=["no order", "one cell"],
+)
+def test_a_column_without_order_or_spread_has_no_scores(axis):
+    assert scores(Refinement.trivial(axis), np.ones(axis.size)) is None
+
+
+def test_correlations_that_no_table_holds_come_through():
+    table = correlated(20_000)
+    only = AdaptiveMarginals(planner=Planner(max_batch=0))
+    release = only.release(Curator(table, schema=NUMBERS, budget=HEARD), random_state=0)
+    synthetic = release.sample(random_state=0)
+    upper = np.triu_indices(4, 1)
+    assert np.abs((synthetic.corr() - table.corr()).to_numpy()[upper]).max() < 0.08
+
+
+def test_products_take_a_small_share_and_no_more_than_they_need():
+    costs = []
+    for rows in (4000, 150_000):
+        release = AdaptiveMarginals().release(Curator(correlated(rows), schema=NUMBERS, budget=HEARD), random_state=0)
+        item = next(item for item in release.receipt.items if item.step == "products of columns")
+        costs.append(item.loss.mu**2 / sum(other.loss.mu**2 for other in release.receipt.items))
+    assert costs[1] < costs[0] <= MOST_SHARE
+
+
+def test_nothing_is_asked_where_noise_would_drown_it():
+    release = AdaptiveMarginals().release(Curator(correlated(200), schema=NUMBERS, budget=HEARD), random_state=0)
+    assert products_of(release) == []
+
+
+def test_columns_that_the_workload_leaves_out_have_no_products():
+    curator = Curator(correlated(5000), schema=NUMBERS, budget=HEARD)
+    release = AdaptiveMarginals(workload=[("x0", "x2")]).release(curator, random_state=0)
+    assert [m.queries.domain.names for m in products_of(release)] == [("x0", "x2")]
+
+
+def test_a_release_with_products_survives_its_file(tmp_path):
+    schema = Schema({**NUMBERS, "b": Boolean()})
+    table = correlated(5000).assign(b=RNG.random(5000) < 0.5)
+    release = AdaptiveMarginals().release(Curator(table, schema=schema, budget=HEARD), random_state=0)
+    save(release, tmp_path / "release")
+    again = load(tmp_path / "release")
+    before, after = products_of(release)[0], products_of(again)[0]
+    assert (before.values == after.values).all()
+    assert before.queries.bounds == after.queries.bounds
+    pd.testing.assert_frame_equal(release.sample(50, random_state=1), again.sample(50, random_state=1))

@@ -1,0 +1,118 @@
+"""The non-private comparison: stamped, zero for copies, and no part of it can enter a release."""
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import synthdp as sd
+from synthdp.errors import DataError
+from synthdp.nonprivate import evaluate
+
+PACKAGE = Path(sd.__file__).parent
+SCHEMA = sd.Schema({
+    "age": sd.Integer(0, 99, nullable=True),
+    "rate": sd.Continuous(0, 1),
+    "city": sd.Categorical(["a", "b", "c"], nullable=True),
+    "seen": sd.Datetime("2020-01-01", "2021-01-01", nullable=True),
+    "took": sd.Duration(0, 90, resolution="min"),
+    "member": sd.Boolean(),
+})  # fmt: skip
+
+
+def table(rows: int = 1500, *, seed: int = 0, tied: bool = True) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(100, size=rows).astype(float)
+    member = age > 50 if tied else rng.random(rows) < 0.49
+    return pd.DataFrame({
+        "age": np.where(rng.random(rows) < 0.05, np.nan, age),
+        "rate": np.clip(age / 100 + 0.1 * rng.random(rows), 0, 1) if tied else rng.random(rows),
+        "city": np.where(rng.random(rows) < 0.1, None, rng.choice(["a", "b", "c"], rows)),
+        "seen": np.datetime64("2020-01-01") + rng.integers(300, size=rows).astype("timedelta64[D]"),
+        "took": rng.integers(90, size=rows).astype("timedelta64[m]").astype("timedelta64[s]"),
+        "member": member,
+    })  # fmt: skip
+
+
+def test_a_copy_is_at_no_distance_and_is_no_news() -> None:
+    found = sd.nonprivate_evaluate(table(), table(), SCHEMA, target="member")
+    for name in ("one_way", "two_way", "three_way", "ks", "correlation", "smooth", "sharp"):
+        assert found.scores[name] == 0.0, name
+    assert found.scores["pmse_ratio"] < 1e-3
+    assert found.scores["auc"] > 0.95
+    assert found.no_privacy_evidence["copies"] == 1.0
+
+
+def test_a_fresh_sample_is_nearer_than_a_table_without_relations() -> None:
+    near = sd.nonprivate_evaluate(table(), table(seed=1), SCHEMA, target="member")
+    far = sd.nonprivate_evaluate(table(), table(seed=1, tied=False), SCHEMA, target="member")
+    for name in ("two_way", "three_way", "correlation", "smooth"):
+        assert near.scores[name] < far.scores[name], name
+    assert 0.5 < near.scores["pmse_ratio"] < 1.6
+    assert far.scores["pmse_ratio"] > 2
+    assert near.scores["auc"] > far.scores["auc"] + 0.2
+    assert {"age", "rate", "member"} >= {*far.worst_pairs[0][:2]}
+
+
+def test_the_distance_of_two_tables_is_what_it_says() -> None:
+    schema = sd.Schema({"a": sd.Boolean()})
+    real, synthetic = (pd.DataFrame({"a": [True] * k + [False] * (10 - k)}) for k in (3, 7))
+    found = sd.nonprivate_evaluate(real, synthetic, schema)
+    assert found.scores["one_way"] == pytest.approx(0.4)
+    assert found.columns == {"a": pytest.approx(0.4)}
+
+
+def test_everything_it_gives_is_stamped(tmp_path: Path) -> None:
+    found = sd.nonprivate_evaluate(table(300), table(300, seed=1), SCHEMA)
+    document = json.loads(json.dumps(found.to_document()))
+    assert document["nonprivate"] is True
+    found.write(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for text in (str(found), document["warning"], page):
+        assert "NON-PRIVATE" in text
+        assert "not for publication" in text
+        assert "no evidence about privacy" in str(found)
+    assert page.count('class="banner"') == 2
+    assert "#b00020" in page
+
+
+def test_a_changed_real_table_changes_no_byte_of_a_release(tmp_path: Path) -> None:
+    made = sd.SyntheticRelease(schema=SCHEMA, random_state=0).fit(table(300))
+    made.save(tmp_path / "before")
+    sd.nonprivate_evaluate(table(300, seed=5), made.sample(), SCHEMA)
+    made.save(tmp_path / "after")
+    for name in ("release.json", "arrays.npz"):
+        assert (tmp_path / "before" / name).read_bytes() == (tmp_path / "after" / name).read_bytes()
+
+
+def test_nothing_that_makes_or_stores_a_release_can_name_it() -> None:
+    allowed = {"cli/main.py", "__init__.py", "nonprivate/evaluate.py"}
+    for path in PACKAGE.rglob("*.py"):
+        imported = [
+            name
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for name in [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+        ]
+        assert not any("evaluate" in name or "nonprivate" in name for name in imported) or path.name in allowed, path
+
+
+def test_public_results_start_with_nonprivate() -> None:
+    assert [name for name in sd.__all__ if "evaluate" in name] == ["nonprivate_evaluate"]
+    assert evaluate.NonprivateEvaluation.__name__.lower().startswith("nonprivate")
+
+
+@pytest.mark.parametrize(
+    ("real", "synthetic", "message"),
+    [
+        (lambda: table().drop(columns="age"), table, "column 'age' is missing from the real table"),
+        (table, lambda: table().iloc[:0], "the synthetic table has no rows"),
+        (table, lambda: 3, "the synthetic table must be a dataframe"),
+    ],
+)
+def test_tables_that_cannot_be_compared_are_refused(real, synthetic, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        sd.nonprivate_evaluate(real(), synthetic(), SCHEMA)

@@ -1,0 +1,110 @@
+"""Plans: from the schema alone, better with more budget, honest when nothing can be learned."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import synthdp as sd
+from synthdp.errors import ParameterError, SchemaError
+from synthdp.planning.dry_run import MOST_ROWS
+from synthdp.planning.plan import curve
+from synthdp.planning.simulated_table import stand_in
+from synthdp.randomness import generator
+
+SCHEMA = sd.Schema({
+    "age": sd.Integer(0, 99, nullable=True),
+    "city": sd.Categorical(["a", "b", "c", "d"]),
+    "sex": sd.Boolean(),
+    "rate": sd.Continuous(0, 1),
+    "seen": sd.Datetime("2020-01-01", "2021-01-01"),
+    "id": sd.Identifier(),
+})  # fmt: skip
+
+
+def test_more_budget_promises_less_error() -> None:
+    low, high = sd.plan(SCHEMA, rows=3000, epsilon=[0.1, 10])
+    for order in (1, 2, 3):
+        assert high.errors[order] < low.errors[order]
+    assert high.like_rows > low.like_rows
+    assert low.errors[1] < low.errors[2] < low.errors[3]
+    assert set(high.by_column) == set(SCHEMA)
+    assert sum(high.stages.values()) == pytest.approx(high.seconds, rel=1e-6)
+
+
+def test_where_nothing_can_be_learned_the_plan_says_so() -> None:
+    hopeless = sd.plan(SCHEMA, rows=300, epsilon=0.05)
+    assert any("nothing beyond one-way marginals can be learned" in line for line in hopeless.advice)
+    assert "nothing beyond" in str(hopeless)
+    rich = sd.plan(SCHEMA, rows=20_000, epsilon=5)
+    assert not any("nothing beyond" in line for line in rich.advice)
+
+
+def test_a_large_table_is_rehearsed_on_fewer_rows_with_its_signal() -> None:
+    small, large = (sd.plan(SCHEMA, rows=rows, epsilon=0.3) for rows in (MOST_ROWS, 10 * MOST_ROWS))
+    assert large.rows == 10 * MOST_ROWS
+    assert large.errors[2] < small.errors[2]
+    assert large.memory_mb > small.memory_mb
+
+
+def test_a_plan_is_a_document() -> None:
+    planned = sd.SyntheticRelease(schema=SCHEMA, epsilon=2.0, n_rows=900).plan()
+    assert planned.rows == 900
+    document = json.loads(json.dumps(planned.to_document()))
+    assert document["epsilon"] == 2.0
+    assert document["mechanism"]
+    assert planned.mechanism in str(planned)
+
+
+def test_a_named_mechanism_is_rehearsed() -> None:
+    planned = sd.SyntheticRelease(schema=SCHEMA, mechanism="l1_fit").plan(rows=400)
+    assert planned.mechanism == "L1 fit"
+    assert planned.why == "as you asked"
+
+
+def test_protecting_all_rows_of_a_person_promises_more_error() -> None:
+    one, ten = (
+        sd.SyntheticRelease(schema=SCHEMA, privacy_unit="person", max_rows_per_unit=most).plan(rows=4000)
+        for most in (1, 10)
+    )
+    assert ten.errors[1] > 2 * one.errors[1]
+
+
+def test_fewer_bins_measure_fewer_numbers() -> None:
+    table = pd.DataFrame({"x": np.arange(500) % 100, "y": np.arange(500) % 2 == 0})
+    schema = sd.Schema({"x": sd.Integer(0, 99), "y": sd.Boolean()})
+    for mechanism in ("auto", "adaptive_marginals"):
+        for bins in (4, 32):
+            fitted = sd.SyntheticRelease(schema=schema, bins=bins, mechanism=mechanism).fit(table)
+            asked = {item.step: item.answers for item in fitted.receipt_.items}
+            assert asked["one-way marginals"] == bins + 4  # x missing; y false, true, missing
+    with pytest.raises(ParameterError, match="bins \\(1\\)"):
+        sd.SyntheticRelease(schema=schema, bins=1).fit(table)
+
+
+def test_a_plan_after_a_fit_is_for_as_many_rows_as_the_fit_found() -> None:
+    schema = sd.Schema({"x": sd.Integer(0, 9)})
+    fitted = sd.SyntheticRelease(schema=schema, epsilon=5.0).fit(pd.DataFrame({"x": np.arange(700) % 10}))
+    assert fitted.plan().rows == round(fitted.release_.output.total)
+    assert fitted.plan(rows=50).rows == 50
+
+
+def test_a_curve_has_a_line_for_each_loss() -> None:
+    text = curve(sd.plan(SCHEMA, rows=500, epsilon=[0.1, 1.0]))
+    assert [line.split()[0] for line in text.splitlines()[2:4]] == ["0.1", "1"]
+    assert "at ε = 0.1 and 500 rows nothing beyond one-way marginals can be learned" in text
+
+
+def test_made_up_rows_come_from_the_schema_and_the_seed_alone() -> None:
+    first, second = (stand_in(SCHEMA, 50, generator(3)) for _ in range(2))
+    assert all((first[name] == second[name]).all() for name in SCHEMA)
+
+
+def test_a_plan_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(SchemaError, match="open: age"):
+        sd.plan(sd.Schema({"age": sd.Integer()}), rows=100)
+    with pytest.raises(ParameterError, match="rows \\(0\\)"):
+        sd.plan(SCHEMA, rows=0)
+    with pytest.raises(ParameterError, match="a plan needs a schema"):
+        sd.SyntheticRelease().plan()

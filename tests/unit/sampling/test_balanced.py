@@ -1,0 +1,83 @@
+"""Halving keeps every row with probability one half, makes tables of pairs nearer to the model, and invents nothing."""
+
+import numpy as np
+import pytest
+
+from synthdp.distribution.contingency import contingency
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.product import Product
+from synthdp.sampling.balanced import WORK, balanced_sample, halved
+
+SHAPE = (4, 3, 5)
+MARGINS = (np.array([4, 3, 2, 1.0]), np.array([1, 1, 8.0]), np.ones(5))
+MODEL = Product(shape=SHAPE, margins=MARGINS)
+
+
+def pair_error(codes, model, shape):
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    return sum(np.abs(contingency(codes, shape, p) / len(codes) - model.marginal(p)).sum() for p in pairs)
+
+
+def test_the_halves_of_rows_are_rows():
+    codes = MODEL.sample(400, np.random.default_rng(0))
+    half = halved(codes, SHAPE, np.random.default_rng(1))
+    assert half.shape == (200, 3)
+    whole, part = ({tuple(row): 0 for row in codes.tolist()} for _ in range(2))
+    for rows, counts in ((codes, whole), (half, part)):
+        for row in rows.tolist():
+            counts[tuple(row)] += 1
+    assert all(part[row] <= whole[row] for row in part)
+
+
+def test_every_row_stays_with_probability_one_half():
+    codes = np.array([[0, 0, 0], [3, 2, 4], [0, 1, 2], [1, 0, 3], [2, 2, 2], [3, 0, 1], [1, 1, 0], [0, 2, 4]])
+    kept = np.zeros(SHAPE)
+    for seed in range(4000):
+        np.add.at(kept, tuple(halved(codes, SHAPE, np.random.default_rng(seed)).T), 1)
+    rate = kept[tuple(codes.T)] / 4000
+    assert np.abs(rate - 0.5).max() < 6.2 * 0.5 / np.sqrt(4000)  # p = 1e-9
+
+
+def test_tables_of_pairs_are_much_nearer_to_the_model_than_those_of_plain_draws():
+    plain = np.mean([pair_error(MODEL.sample(300, np.random.default_rng(s)), MODEL, SHAPE) for s in range(20)])
+    better = np.mean(
+        [pair_error(balanced_sample(MODEL, 300, np.random.default_rng(s)), MODEL, SHAPE) for s in range(20)]
+    )
+    assert better < 0.6 * plain
+
+
+def test_impossible_rows_stay_impossible_and_evidence_holds():
+    codes = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2]])
+    model = Explicit(shape=SHAPE, codes=codes, weights=np.array([0.5, 0.25, 0.25]))
+    sampled = balanced_sample(model, 101, np.random.default_rng(0))
+    assert (sampled[:, 0] == sampled[:, 1]).all()
+    given = balanced_sample(model, 40, np.random.default_rng(0), given={0: np.array([0.0, 1.0, 1.0, 0.0])})
+    assert set(given[:, 0].tolist()) == {1, 2}
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 2)])
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_any_number_of_rows_and_columns_is_drawn_repeatably(shape, rows):
+    model = Product(shape=shape, margins=tuple(np.ones(k) for k in shape))
+    first, second = (balanced_sample(model, rows, np.random.default_rng(3)) for _ in range(2))
+    assert first.shape == (rows, len(shape))
+    assert (first == second).all()
+
+
+def test_large_samples_are_plain_draws():
+    rows = WORK // 3 + 1
+    plain = MODEL.sample(rows, np.random.default_rng(2))
+    assert (balanced_sample(MODEL, rows, np.random.default_rng(2)) == plain).all()
+
+
+def test_columns_of_many_codes_need_no_large_tables():
+    model = Product(shape=(40_000, 40_000, 3), margins=(np.ones(40_000), np.ones(40_000), np.ones(3)))
+    sampled = balanced_sample(model, 50, np.random.default_rng(0))  # a table of all pairs would take 12 GB
+    assert sampled.shape == (50, 3)
+    assert abs(np.bincount(sampled[:, 2]) - 50 / 3).max() < 2
+
+
+def test_the_order_of_rows_carries_nothing():
+    codes = balanced_sample(MODEL, 2000, np.random.default_rng(4))
+    first, second = (np.bincount(part[:, 2], minlength=5) for part in (codes[:1000], codes[1000:]))
+    assert np.abs(first - second).max() < 6.2 * np.sqrt(2 * 200)
