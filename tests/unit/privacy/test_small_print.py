@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, strategies as st
 from no_noise import without_noise
 
+import synthdp.curator
 import synthdp.privacy
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
 from synthdp.curator import ledger as ledger_module
@@ -40,9 +41,10 @@ from synthdp.schema.columns import Integer
 STATEFUL = {"Account", "Room", "SparseVector"}
 RECORDS = [
     kind
-    for module in pkgutil.iter_modules(synthdp.privacy.__path__)
-    for kind in vars(importlib.import_module(f"synthdp.privacy.{module.name}")).values()
-    if dataclasses.is_dataclass(kind) and kind.__module__ == f"synthdp.privacy.{module.name}"
+    for package in (synthdp.privacy, synthdp.curator)
+    for module in pkgutil.iter_modules(package.__path__)
+    for kind in vars(importlib.import_module(f"{package.__name__}.{module.name}")).values()
+    if dataclasses.is_dataclass(kind) and kind.__module__ == f"{package.__name__}.{module.name}"
 ]
 
 
