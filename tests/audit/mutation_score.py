@@ -1,4 +1,4 @@
-"""The mutation score of `synthdp/privacy`: how many of a random sample of cosmic-ray's mutants its tests notice.
+"""The mutation score of the trusted code: how many of a random sample of cosmic-ray's mutants its tests notice.
 
     pip install cosmic-ray coverage
     python tests/audit/mutation_score.py --work /tmp/score --sample 400 --write docs/audit/mutation-score.md
@@ -32,8 +32,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = "synthdp/privacy"
+TRUSTED = ("synthdp/curator", "synthdp/privacy")
 TESTS = (
+    "tests/unit/curator",
     "tests/unit/privacy",
     "tests/privacy/test_room.py",
     "tests/privacy/test_attacks.py",
@@ -106,7 +107,7 @@ def all_mutants(root: Path) -> Iterator[Mutant]:
     from cosmic_ray.ast import ast_nodes, get_ast
     from cosmic_ray.plugins import get_operator, operator_names
 
-    for path in sorted((root / PACKAGE).glob("*.py")):
+    for path in sorted(path for folder in TRUSTED for path in (root / folder).glob("*.py")):
         nodes = list(ast_nodes(get_ast(path.read_text(encoding="utf-8"))))
         for name in sorted(operator_names()):
             kind = get_operator(name)
@@ -114,7 +115,7 @@ def all_mutants(root: Path) -> Iterator[Mutant]:
                 continue
             places = [start for node in nodes for start, _ in kind().mutation_positions(node)]
             for occurrence, start in enumerate(places):
-                yield Mutant(f"{PACKAGE}/{path.name}", name, occurrence, start[0])
+                yield Mutant(path.relative_to(root).as_posix(), name, occurrence, start[0])
 
 
 def sampled(root: Path, size: int, seed: int) -> tuple[list[Mutant], int, int]:
@@ -164,7 +165,7 @@ def record(root: Path, found: Path) -> None:
     import pytest
 
     os.chdir(root)
-    collector = coverage.Coverage(data_file=None, source=[str(root / PACKAGE)], config_file=False)
+    collector = coverage.Coverage(data_file=None, source=[str(root / folder) for folder in TRUSTED], config_file=False)
     collector.start()
     plugin = Recorder(collector)
     status = pytest.main([*OPTIONS, *TESTS], [plugin])
@@ -281,7 +282,7 @@ def page(outcomes: dict[str, str], size: int, seed: int, total: int, left_out: i
     for key, outcome in outcomes.items():
         by_file[key.partition(":")[0]].append(outcome)
     lines = [
-        "# Mutation score of `synthdp/privacy`",
+        "# Mutation score of the trusted code",
         "",
         f"Made by `python tests/audit/mutation_score.py --sample {size} --seed {seed}`,",
         f"cosmic-ray {version('cosmic-ray')}, {dt.datetime.now(dt.UTC):%Y-%m-%d}.",
