@@ -29,10 +29,10 @@ from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import BudgetExceededError, DataError, FormatError, LedgerError, SynthDPError
 from synthdp.queries.marginals import one_ways
+from synthdp.tables.sources import files
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.duckdb import DuckDBSource
 from synthdp.tables.sources.parquet import ParquetSource
-from synthdp.tables.sources import files
 
 CANARY = "canary-4711"
 SCHEMA = Schema({"age": Integer(0, 99), "city": Categorical(["a", "b"], nullable=True), "rich": Boolean()})

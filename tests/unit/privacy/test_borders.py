@@ -57,7 +57,9 @@ BARE = [
     for place in (*MODULES, *CLASSES)
     for found in vars(place).values()
 ]
-FUNCTIONS = {f for f in BARE if inspect.isfunction(f) and f.__module__.startswith(("synthdp.privacy", "synthdp.curator"))}
+FUNCTIONS = {
+    f for f in BARE if inspect.isfunction(f) and f.__module__.startswith(("synthdp.privacy", "synthdp.curator"))
+}
 SHORT = {"Account", "Adjacency", "Alarm", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered", "Entry",
          "GaussianDP", "PureDP", "Remaining", "Room", "SparseVector", "ZCDP", "_Piece", "_Remaining"}  # fmt: skip
 """Records that may be made by position; all others name their fields."""

@@ -23,8 +23,8 @@ from synthdp.schema.columns import (
     Ordinal,
 )
 from synthdp.tables.format import TableFormat
-from synthdp.tables.sources.csv import CsvSource, write_csv
 from synthdp.tables.sources import csv as csv_module
+from synthdp.tables.sources.csv import CsvSource, write_csv
 
 
 def source(tmp_path, text, **options):

@@ -20,10 +20,10 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer
 from synthdp.schema.schema import Schema
+from synthdp.tables.sources import parquet
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.files import source_at
 from synthdp.tables.sources.parquet import ParquetSource
-from synthdp.tables.sources import parquet
 
 SCHEMA = Schema(
     {
