@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from html import escape
 from os import PathLike
 from typing import Any, Generic, TypeVar
 
 from synthdp.answers.answer import answer
 from synthdp.errors import ParameterError
+from synthdp.markup import render
 from synthdp.measurements import Measurements
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.receipt import Receipt
@@ -48,8 +48,8 @@ class Release(Generic[OutputT_co]):
 
     def _repr_html_(self) -> str:
         """Return the release for a notebook: what it is, and its receipt, folded."""
-        head = f"<b>{escape(self.mechanism)}</b> <code>{escape(repr(self.output))}</code>"
-        return f"<div>{head}{self.receipt._repr_html_()}</div>"
+        receipt = render("receipt.html", total=self.receipt.total, adjacency=self.receipt.adjacency, text=self.receipt)
+        return render("release.html", mechanism=self.mechanism, output=repr(self.output), receipt=receipt)
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.

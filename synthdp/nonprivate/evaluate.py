@@ -7,9 +7,7 @@ and no other module of the package imports this one but the façade's name table
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from synthdp.errors import DataError
+from synthdp.markup import render
 from synthdp.nonprivate.measures import (
     SHARP,
     SMOOTH,
@@ -199,28 +198,11 @@ def _halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _page(evaluation: NonprivateEvaluation) -> str:
-    def rows(pairs: Sequence[tuple[str, float]]) -> str:
-        return "".join(f'<tr><th scope="row">{escape(name)}</th><td>{value:.4f}</td></tr>' for name, value in pairs)
-
-    def table(title: str, pairs: Sequence[tuple[str, float]]) -> str:
-        return f"<h2>{escape(title)}</h2><table><tbody>{rows(pairs)}</tbody></table>"
-
-    named = [(MEANING.get(name, name), value) for name, value in evaluation.scores.items()]
     between = [(MEANING.get(name, name), value) for name, value in evaluation.no_privacy_evidence.items()]
-    worst = [(f"{a} × {b}", value) for a, b, value in evaluation.worst_pairs]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        "<title>NON-PRIVATE evaluation</title><style>:root{color-scheme:light dark}"
-        "body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:0 auto;padding:0 1rem 3rem}"
-        ".banner{background:#b00020;color:#fff;font-weight:700;padding:14px 18px;position:sticky;top:0;margin:0 -1rem 1rem}"
-        "table{border-collapse:collapse;width:100%}th{text-align:left;font-weight:400}td{text-align:right}"
-        "th,td{padding:4px 0;border-bottom:1px solid #8886}@media print{.banner{border:4px solid #b00020;color:#b00020;"
-        f'background:none}}}}</style></head><body><p class="banner" role="alert">{escape(evaluation.warning)}</p>'
-        "<h1>Synthetic rows against the real ones</h1>"
-        + table("Scores", named)
-        + table("Worst pairs of columns, total variation distance", worst)
-        + table("Columns, total variation distance", list(evaluation.columns.items()))
-        + table("Distances between rows: no evidence about privacy, in either direction", between)
-        + f'<p class="banner">{escape(evaluation.warning)}</p></body></html>\n'
-    )
+    tables = [
+        ("Scores", [(MEANING.get(name, name), value) for name, value in evaluation.scores.items()]),
+        ("Worst pairs of columns, total variation distance", [(f"{a} × {b}", v) for a, b, v in evaluation.worst_pairs]),
+        ("Columns, total variation distance", list(evaluation.columns.items())),
+        ("Distances between rows: no evidence about privacy, in either direction", between),
+    ]
+    return render("comparison.html", title="NON-PRIVATE evaluation", warning=evaluation.warning, tables=tables)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 from itertools import chain, repeat
 from typing import Any
 
+from synthdp.markup import render
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, combined, from_document, to_document
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 
@@ -102,10 +102,7 @@ class Receipt:
 
     def _repr_html_(self) -> str:
         """Return the receipt for a notebook, folded to its promise."""
-        return (
-            f"<details><summary>Privacy receipt: {escape(str(self.total))}, {escape(str(self.adjacency))}</summary>"
-            f"<pre>{escape(str(self))}</pre></details>"
-        )
+        return render("receipt.html", total=self.total, adjacency=self.adjacency, text=self)
 
     def groups(self) -> list[tuple[Item, ...]]:
         """Return the items in order, those of one kind together: steps whose first words are the same.

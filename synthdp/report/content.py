@@ -60,6 +60,11 @@ class ColumnView:
     missing: tuple[float, float, float] | None
     summary: str
 
+    @property
+    def numbers(self) -> list[tuple[str, float, float, float]]:
+        """Label, share, and both ends of its interval, one entry a level or bin."""
+        return list(zip(self.labels, self.shares, self.lower, self.upper, strict=True))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorView:

@@ -16,8 +16,8 @@ import pytest
 import synthdp as sd
 from synthdp.errors import DataError, ParameterError
 from synthdp.report.card import card_rows, card_text, privacy_card
+from synthdp.report.charts import bars, heat_map, histogram, nice
 from synthdp.report.content import cramers_v, expected_errors
-from synthdp.report.svg import bars, heat_map, histogram, nice
 from synthdp.storage import fingerprint
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
