@@ -77,7 +77,7 @@ def timed(work: Callable[[], object]) -> tuple[float, float, object]:
 
 
 def measure(folder: Path, _: int) -> dict[str, object]:
-    from synthdp.curator.private_table import Room
+    from synthdp.curator.private_table import PrivateTable
     from synthdp.privacy.neighbors import Adjacency
     from synthdp.tables.sources.parquet import ParquetSource
 
@@ -86,13 +86,13 @@ def measure(folder: Path, _: int) -> dict[str, object]:
     def start() -> None:
         with tempfile.TemporaryDirectory() as small:
             write(Path(small), 1000)
-            Room(ParquetSource(small), schema, Adjacency()).exact(marginals)
+            PrivateTable(ParquetSource(small), schema, Adjacency()).exact(marginals)
 
     beforehand, _, _ = timed(start)
-    rooms: list[Room] = []
+    rooms: list[PrivateTable] = []
 
     def first() -> np.ndarray:
-        rooms.append(Room(ParquetSource(folder), schema, Adjacency()))
+        rooms.append(PrivateTable(ParquetSource(folder), schema, Adjacency()))
         return rooms[0].exact(marginals)
 
     seconds, cpu, sums = timed(first)

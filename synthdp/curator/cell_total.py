@@ -5,13 +5,13 @@ On the curator's side only.
 
 from __future__ import annotations
 
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable, check_question
 from synthdp.errors import ParameterError
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.sparse.supports import UNIT
 
 
-def cell_total(room: Room, query: Statistic) -> int:
+def cell_total(table: PrivateTable, query: Statistic) -> int:
     """Return a query's exact total in 1024ths of a row.
 
     Costs nothing by itself: it may only be compared with noise, or noised.
@@ -19,12 +19,14 @@ def cell_total(room: Room, query: Statistic) -> int:
     Raises
     ------
     ParameterError
-        If it is not a single query that one unit's rows move by at most one each, in whole 1024ths.
+        If it is not a single query that one unit's rows move by at most one each, in whole 1024ths, or its domain is not
+        of the curator's schema.
     """
+    check_question(table, query)
     if query.k != 1:
         raise ParameterError("a watch is asked one query at a time")
     if UNIT % query.unit:
         raise ParameterError(f"the unit of a watched query ({query.unit}) must divide {UNIT}")
-    if room.adjacency.sensitivity(query).linf > query.unit * room.adjacency.rows:
+    if table.adjacency.sensitivity(query).linf > query.unit * table.adjacency.rows:
         raise ParameterError("one row must move a watched query by at most 1: scale its values to the range 0..1")
-    return int(room.exact(query)[0]) * (UNIT // query.unit)
+    return int(table.exact(query)[0]) * (UNIT // query.unit)

@@ -64,7 +64,7 @@ class Bounding:
     def digests(self, unit: RawColumn) -> AnyArray:
         """Return 128 bits that stand for the unit of each row, (n, 2) uint64; zeros where it is missing.
 
-        Two units have the same digest only if blake2b collides.  Costs nothing by itself: the rows stay in the room.
+        Two units have the same digest only if blake2b collides.  Costs nothing by itself: no row leaves.
         """
         position: dict[str, int] = {}
         owner = _owners(unit, position)
@@ -75,13 +75,13 @@ class Bounding:
     def keep(self, blocks: Sequence[tuple[dict[str, Units], AnyArray]]) -> dict[str, Units]:
         """Return blocks of units with their rows' digests as one, with at most ``rows`` rows of each digest.
 
-        All rows of a digest must be there.  Costs nothing by itself: the rows stay in the room.
+        All rows of a digest must be there.  Costs nothing by itself: no row leaves.
         """
         return kept_rows([(units, labels_of_digests(digest)) for units, digest in blocks], rows=self.rows)
 
 
 def labels_of_digests(digest: AnyArray) -> Labels:
-    """Return digests as the labels that `kept_rows` takes.  Costs nothing by itself: the rows stay in the room."""
+    """Return digests as the labels that `kept_rows` takes.  Costs nothing by itself: no row leaves."""
     different, codes = np.unique(np.ascontiguousarray(digest).view("V16").ravel(), return_inverse=True)
     levels = [value.tobytes().hex() for value in different]
     missing = np.array([level == bytes(16).hex() for level in levels], np.bool_)
@@ -108,7 +108,7 @@ def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolAr
 
 
 def rows_of(raw: RawColumn, kept: BoolArray) -> RawColumn:
-    """Return some rows of a raw column.  Costs nothing by itself: the rows stay in the room."""
+    """Return some rows of a raw column.  Costs nothing by itself: no row leaves."""
     if isinstance(raw, Labels):
         return Labels(raw.levels, raw.codes[kept])
     return Numbers(raw.values[kept], None if raw.missing is None else raw.missing[kept])

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from os import PathLike
-from threading import RLock
-from typing import Any, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
 
 from synthdp.arrays import IntArray
 from synthdp.curator.discovery import Discovered, discover
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
-from synthdp.curator.private_table import Room, check_columns, check_key_columns, check_unit
-from synthdp.curator.sparse_vector import SparseVector, plan_watch
+from synthdp.curator.private_table import PrivateTable, check_columns, check_key_columns, check_question, check_unit
+from synthdp.curator.sparse_vector import Continued, SparseVector, continued
+from synthdp.curator.vault import Vault
 from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import accounting, noise
+from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.budget import Account, check_loss
 from synthdp.privacy.calibration import COORDINATES, Calibration, calibrate, gaussian_account
 from synthdp.privacy.key_answers import KeyAnswers
@@ -31,6 +33,8 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
 from synthdp.tables.sources.resolve import source_of
 
+__all__ = ["Continued", "Curator", "SparseVector"]
+
 T = TypeVar("T")
 
 
@@ -39,7 +43,8 @@ class Curator:
     """Hold one private table and one budget; answer only with noise.
 
     Costs nothing until it is asked; then what each question says, for the neighbours given here, never more than
-    ``budget`` in all.  Several threads may ask one curator and its accounts: they are answered one after the other.
+    ``budget`` in all.  Several threads may ask one curator and its accounts: they are answered one after the other.  No
+    other process may: a forked one has a copy of the budget, and is refused.
 
     Parameters
     ----------
@@ -82,9 +87,7 @@ class Curator:
     ε = 0.5
     """
 
-    __slots__ = (
-        "_account", "_coordinates", "_dataset", "_entries", "_ledger", "_lock", "_room", "_unsettled", "extra_columns",
-    )  # fmt: skip
+    __slots__ = ("_account", "_dataset", "_ledger", "_vault")
 
     def __init__(
         self,
@@ -98,21 +101,13 @@ class Curator:
         ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
     ) -> None:
-        adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
-        source = source_of(table)
-        if schema is None:
-            schema = infer_schema(source, without=privacy_unit)
-        self.extra_columns = check_columns(source, schema)
-        check_unit(source, schema, privacy_unit)
+        if not isinstance(table, Vault):  # an account is a curator of what another one guards
+            table = _guarded(table, schema, Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit))
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
+        self._vault = table
         self._account = Account(check_loss("budget", budget))
         self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
-        self._entries: list[int] = []
-        self._room = Room(source, schema, adjacency)
-        self._coordinates = 0
-        self._lock = RLock()
-        self._unsettled: list[tuple[Ledger, int]] = []  # accounts reserved in a ledger, committed by their first answer
 
     def __repr__(self) -> str:
         left = self._account.remaining
@@ -130,12 +125,17 @@ class Curator:
     @property
     def schema(self) -> Schema:
         """What is publicly known, including what was discovered.  Costs nothing: public."""
-        return self._room.schema
+        return self._vault.schema
 
     @property
     def adjacency(self) -> Adjacency:
         """Which tables are neighbours.  Costs nothing: public."""
-        return self._room.adjacency
+        return self._vault.adjacency
+
+    @property
+    def extra_columns(self) -> tuple[str, ...]:
+        """Names of the columns that the table has beyond its schema.  Costs nothing: public."""
+        return self._vault.extra_columns
 
     @property
     def budget(self) -> PrivacyLoss:
@@ -160,8 +160,8 @@ class Curator:
         """
         if not self.adjacency.rows_are_public:
             raise PrivacyError("the number of rows is private under add_remove: measure it, or use replace_one")
-        with self._lock:
-            return self._room.rows()
+        with self._vault.turn() as table:
+            return table.rows()
 
     def cost(self, spend: Spend) -> PrivacyLoss:
         """Return a spend in this curator's currency, without spending it.  Costs nothing: arithmetic."""
@@ -189,9 +189,14 @@ class Curator:
         ------
         BudgetExceededError
             If less is left; nothing is read then.
+        ParameterError
+            If a column of the queries is declared otherwise than in the curator's schema.
+        PrivacyError
+            In a forked process.
         SensitivityError
             If the statistic may overflow an integer sum.
         """
+        self._check(queries)
         values, plan = self._noisy(queries, spend=spend, step=step, law=law)
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
@@ -202,7 +207,7 @@ class Curator:
 
         Costs ``spend``, for this curator's neighbours; the ledger is charged before any row is read.
         """
-        check_key_columns(self._room, queries.columns)
+        self._check(queries)
         values, plan = self._noisy(queries, spend=spend, step=step, law=law)
         return KeyAnswers(values=values, unit=queries.unit, plan=plan)
 
@@ -222,7 +227,8 @@ class Curator:
         step
             What the receipt calls it.
         """
-        check_key_columns(self._room, columns)
+        with self._vault.turn() as table:
+            check_key_columns(table, columns)
         loss = self.cost(spend)
         plan = plan_histogram(loss, adjacency=self.adjacency)
         item = Item(
@@ -235,7 +241,9 @@ class Curator:
         )
         counts = self._spend(
             item,
-            lambda: noise.laplace_threshold(self._room.key_counts(columns), scale=plan.scale, threshold=plan.threshold),
+            lambda table: noise.laplace_threshold(
+                table.key_counts(columns), scale=plan.scale, threshold=plan.threshold
+            ),
         )
         return KeyCounts(columns=columns, counts=counts, plan=plan)
 
@@ -250,7 +258,7 @@ class Curator:
         queries: int = 10_000,
         step: str = "watch",
     ) -> SparseVector:
-        """Open a watch over a stream of guesses at sparse queries: at most ``max_alarms`` answers (sparse vector).
+        """Open a watch over a stream of guesses: at most ``max_alarms`` noisy answers (sparse vector).
 
         Costs ``spend`` at once, for this curator's neighbours, however many queries are asked.
 
@@ -271,7 +279,8 @@ class Curator:
         step
             What the receipt calls it.
         """
-        check_key_columns(self._room, columns)
+        with self._vault.turn() as table:
+            check_key_columns(table, columns)
         if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / UNIT:
             raise ParameterError(f"threshold ({threshold}) must be a number of rows")
         loss = self.cost(spend)
@@ -286,14 +295,31 @@ class Curator:
             loss=loss,
         )
         level = round((plan.threshold_for(queries) if threshold is None else threshold) * UNIT)
-        return self._spend(item, lambda: SparseVector(self._room, columns, plan, level))
+        return self._spend(item, lambda _: SparseVector(self._vault, columns, plan, level))
 
-    def resume_watch(self, document: Mapping[str, Any]) -> SparseVector:
-        """Continue a watch from its private document, over the same rows.
+    def resume_watch(self, path: str | PathLike[str]) -> AbstractContextManager[Continued]:
+        """Continue a saved watch over the same rows, once.
+
+        Use it in a ``with`` statement, whose body checks what was saved with the watch: if it raises, the folder stays
+        as it is; only when it ends can nobody else continue the watch, and it answers.
 
         Costs nothing more: the whole watch was paid for when it was opened.
+
+        Parameters
+        ----------
+        path
+            The folder that `SparseVector.save` wrote.
+
+        Raises
+        ------
+        DataError
+            If the rows are not those of the saved watch.
+        FormatError
+            If the folder is not a saved session.
+        PrivacyError
+            If it was continued already, or opened for other neighbours; or in a forked process.
         """
-        return SparseVector.from_document(document, room=self._room)
+        return continued(path, vault=self._vault)
 
     def select(self, scores: Statistic | KeyStatistic, *, spend: Spend = Remaining(), step: str = "selection") -> int:
         """Return the position of a large score: permute-and-flip, or the exponential mechanism under zCDP.
@@ -312,6 +338,7 @@ class Curator:
         step
             What the receipt calls it.
         """
+        self._check(scores)
         loss = self.cost(spend)
         linf = self.adjacency.sensitivity(scores).linf
         if isinstance(loss, ZCDP):
@@ -329,7 +356,7 @@ class Curator:
             stddev=float(stddev) / scores.unit,
             loss=loss,
         )
-        return int(self._spend(item, lambda: choose(self._room.exact(scores), scale=scale)))
+        return int(self._spend(item, lambda table: choose(table.exact(scores), scale=scale)))
 
     def discover(self, *, spend: Spend) -> Discovered:
         """Find undeclared bounds and levels under noise, and complete the schema with them.
@@ -341,10 +368,9 @@ class Curator:
         SchemaError
             If nothing is undeclared, or levels are and the spend has no delta.
         """
-        with self._lock:
-            loss = self.cost(spend)
-            found = discover(self._room, loss, spend=self._spend)
-            self._room.schema = found.schema
+        with self._vault.turn() as table:
+            found = discover(table.schema, table.adjacency, self.cost(spend), spend=self._spend)
+            table.schema = found.schema
             return found
 
     def open_account(self, spend: Spend = Remaining(), *, currency: type[PrivacyLoss] | None = None) -> Curator:
@@ -364,21 +390,15 @@ class Curator:
         """
         loss = self.cost(spend)
         inner = _inside(loss, currency)
-        with self._lock:
+        with self._vault.turn():
             entry = self._charge(loss, what="account")
             if entry is not None and self._ledger is not None:
-                self._unsettled.append((self._ledger, entry))
-        opened = object.__new__(Curator)
-        opened._account, opened._coordinates, opened._entries = Account(inner), 0, self._entries
-        opened._ledger, opened._dataset = None, self._dataset
-        opened._room, opened.extra_columns = self._room, self.extra_columns
-        opened._unsettled, opened._lock = self._unsettled, self._lock
-        return opened
+                self._vault.unsettled.append((self._ledger, entry))
+        return Curator(self._vault, budget=inner)
 
     def close(self) -> None:
         """Forget the rows: every later question raises `RoomClosedError`.  Costs nothing: reads no row."""
-        with self._lock:
-            self._room.close()
+        self._vault.close()
 
     def receipt(
         self, *, total: PrivacyLoss | None = None, assumptions: tuple[str, ...] = (), notes: tuple[str, ...] = ()
@@ -398,13 +418,13 @@ class Curator:
         return Receipt(
             total=total or self.budget,
             adjacency=self.adjacency,
-            items=tuple(self._room.items),
+            items=tuple(self._vault.items),
             assumptions=assumptions,
             notes=notes,
             versions=noise_versions(),
             ledger=None if ledger is None else str(ledger.path),
             dataset=None if ledger is None else self._dataset,
-            entries=tuple(self._entries),
+            entries=tuple(self._vault.entries),
         )
 
     def _charge(self, loss: PrivacyLoss, *, what: str) -> int | None:
@@ -418,7 +438,7 @@ class Curator:
         except BaseException:
             self._account.spent[:] = before
             raise
-        self._entries.append(entry)
+        self._vault.entries.append(entry)
         return entry
 
     def _noisy(
@@ -437,28 +457,42 @@ class Curator:
             loss=loss,
         )
         values = self._spend(
-            item, lambda: _noised(self._room.exact(queries), plan.resolution, plan.noise.law, plan.noise.scale)
+            item, lambda table: _noised(table.exact(queries), plan.resolution, plan.noise.law, plan.noise.scale)
         )
         return values, plan
 
-    def _spend(self, item: Item, answer: Callable[[], T]) -> T:
+    def _check(self, statistic: Statistic | KeyStatistic) -> None:
+        with self._vault.turn() as table:
+            check_question(table, statistic)
+
+    def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
-        with self._lock:
+        with self._vault.turn() as table:
             if isinstance(self.budget, GaussianDP):
-                if self._coordinates + item.answers > COORDINATES:
+                if self._vault.coordinates + item.answers > COORDINATES:
                     raise PrivacyError(
                         f"a Gaussian account answers at most {COORDINATES} numbers: ask for fewer or smaller tables"
                     )
-                self._coordinates += item.answers
+                self._vault.coordinates += item.answers
             entry = self._charge(item.loss, what=item.step)
-            self._room.items.append(item)
-            result = answer()
+            self._vault.items.append(item)
+            result = answer(table)
             if entry is not None and self._ledger is not None:
                 self._ledger.commit(entry)
-            while self._unsettled:
-                ledger, number = self._unsettled.pop()
+            while self._vault.unsettled:
+                ledger, number = self._vault.unsettled.pop()
                 ledger.commit(number)
             return result
+
+
+def _guarded(table: object, schema: Schema | None, adjacency: Adjacency) -> Vault:
+    """Return what guards a table, after a look at its column names."""
+    source = source_of(table)
+    if schema is None:
+        schema = infer_schema(source, without=adjacency.unit)
+    extra_columns = check_columns(source, schema)
+    check_unit(source, schema, adjacency.unit)
+    return Vault(PrivateTable(source, schema, adjacency), extra_columns=extra_columns)
 
 
 def _inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> PrivacyLoss:

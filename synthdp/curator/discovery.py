@@ -1,4 +1,4 @@
-"""Bounds and levels that nobody declared, found under noise: the room's only look at values before they are coded."""
+"""Bounds and levels that nobody declared, found under noise: the only look at values before they are coded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw
@@ -20,6 +20,7 @@ from synthdp.privacy import noise
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.key_histogram import plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
+from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item
 from synthdp.schema.columns import (
     RESOLUTIONS,
@@ -50,7 +51,7 @@ CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 
 T = TypeVar("T")
 Bounded: TypeAlias = Integer | Continuous | Datetime | Duration
-Spend = Callable[[Item, Callable[[], T]], T]
+Spend = Callable[[Item, Callable[[PrivateTable], T]], T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,46 +82,46 @@ class Discovered:
         )
 
 
-def discover(room: Room, loss: PrivacyLoss, *, spend: Spend[Any]) -> Discovered:
-    """Complete the schema of a room.
+def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: Spend[Any]) -> Discovered:
+    """Complete the schema of a private table, which is lent to each step by ``spend``.
 
     Bounds: a histogram of signs and powers of two, whose first and last clear bins give a range; then one of equal parts
     of that range, whose ends without clear counts are cut off.  Levels: counts above a threshold (stability histogram),
     the most frequent first, the rest together as ``other``.
 
-    Costs ``loss``, in equal parts for every undeclared column, for the neighbours of the room.
+    Costs ``loss``, in equal parts for every undeclared column, for the table's neighbours.
 
     Raises
     ------
     SchemaError
         If nothing is undeclared, or a column's levels are and ``loss`` has no delta.
     """
-    names = room.schema.undeclared
+    names = schema.undeclared
     if not names:
         raise SchemaError("every column of the schema is declared: there is nothing to discover")
-    labelled = [name for name in names if isinstance(room.schema[name], Categorical)]
+    labelled = [name for name in names if isinstance(schema[name], Categorical)]
     if labelled and not (isinstance(loss, ApproxDP) and loss.delta > 0):
         raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
     epsilon = (loss.epsilon if isinstance(loss, (PureDP, ApproxDP)) else _no_epsilon(loss)) / len(names)
     found: dict[str, Column] = {}
     for name in names:
-        column = room.schema[name]
+        column = schema[name]
         if isinstance(column, Categorical):
             share = ApproxDP(epsilon, loss.delta / len(labelled) if isinstance(loss, ApproxDP) else 0.0)
-            found[name] = _with_levels(room, name, column, share, spend)
+            found[name] = _with_levels(adjacency, name, column, share, spend)
         else:
-            found[name] = _with_bounds(room, name, cast("Bounded", column), PureDP(epsilon), spend)
-    return Discovered(room.schema.replace(found), names)
+            found[name] = _with_bounds(adjacency, name, cast("Bounded", column), PureDP(epsilon), spend)
+    return Discovered(schema.replace(found), names)
 
 
 def _no_epsilon(loss: PrivacyLoss) -> float:
     raise SchemaError(f"discovery is paid in epsilon, not from a budget of {loss}")
 
 
-def _with_bounds(room: Room, name: str, column: Bounded, loss: PureDP, spend: Spend[Any]) -> Column:
+def _with_bounds(adjacency: Adjacency, name: str, column: Bounded, loss: PureDP, spend: Spend[Any]) -> Column:
     half = loss.fraction(0.5)
     counts, stddev = _noisy_histogram(
-        room, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
+        adjacency, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
     )
     present = np.flatnonzero(counts > _clear(stddev, len(counts)))
     if not len(present):
@@ -132,7 +133,7 @@ def _with_bounds(room: Room, name: str, column: Bounded, loss: PureDP, spend: Sp
         with np.errstate(over="ignore"):  # a warning would tell of one far value
             return np.clip(np.floor((values - lower) / width), 0, PARTS - 1)
 
-    counts, stddev = _noisy_histogram(room, name, part, PARTS, half, spend, step=f"discovered bounds: {name}")
+    counts, stddev = _noisy_histogram(adjacency, name, part, PARTS, half, spend, step=f"discovered bounds: {name}")
     filled = np.flatnonzero(counts > stddev)
     if len(filled):
         lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
@@ -157,7 +158,7 @@ def _range(first: int, last: int) -> tuple[float, float]:
 
 
 def _noisy_histogram(
-    room: Room,
+    adjacency: Adjacency,
     name: str,
     bin_of: Callable[[FloatArray], FloatArray],
     bins: int,
@@ -167,7 +168,7 @@ def _noisy_histogram(
     step: str,
 ) -> tuple[IntArray, float]:
     """Return noisy counts of a column's finite numbers by bin, and the stddev of their noise."""
-    plan = calibrate(room.adjacency.histogram, loss, k=bins, law=NoiseLaw.LAPLACE)
+    plan = calibrate(adjacency.histogram, loss, k=bins, law=NoiseLaw.LAPLACE)
     item = Item(
         step=step,
         mechanism=str(plan.noise.law),
@@ -177,9 +178,9 @@ def _noisy_histogram(
         loss=loss,
     )
 
-    def answer() -> IntArray:
+    def answer(table: PrivateTable) -> IntArray:
         counts = np.zeros(bins, np.int64)
-        for raw in _raw(room, name):
+        for raw in _raw(table, name):
             values = _present(raw)
             counts += np.bincount(bin_of(values).astype(np.int64), minlength=bins)
         return noise.discrete_laplace(counts, scale=plan.noise.scale)
@@ -204,8 +205,8 @@ def _power_edge(bin_: int, *, low: bool) -> float:
     return math.copysign(2.0 ** (exponent + outer), signed)
 
 
-def _raw(room: Room, name: str) -> Iterable[RawColumn]:
-    return (block[name] for block in room.raw_blocks((name,)))
+def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
+    return (block[name] for block in table.raw_blocks((name,)))
 
 
 def _present(raw: RawColumn) -> FloatArray:
@@ -239,8 +240,8 @@ def _whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[in
     return low, max(min(math.ceil(upper), last), low + 1)
 
 
-def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:
-    plan = plan_histogram(loss, adjacency=room.adjacency)
+def _with_levels(adjacency: Adjacency, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:
+    plan = plan_histogram(loss, adjacency=adjacency)
     item = Item(
         step=f"discovered levels: {name}",
         mechanism="thresholded discrete Laplace",
@@ -250,9 +251,9 @@ def _with_levels(room: Room, name: str, column: Categorical, loss: ApproxDP, spe
         loss=loss,
     )
 
-    def answer() -> dict[str, int]:
+    def answer(table: PrivateTable) -> dict[str, int]:
         counts: Counter[str] = Counter()
-        for raw in _raw(room, name):
+        for raw in _raw(table, name):
             counts.update(_level_counts(raw))
         return noise.laplace_threshold(counts, scale=plan.scale, threshold=plan.threshold)
 

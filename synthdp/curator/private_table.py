@@ -1,6 +1,6 @@
 """What the curator guards: the rows of one table, in units, with the record of every time they were read.
 
-Nothing outside `synthdp.privacy` may hold a room.  Its exact answers never leave it without noise.
+Nothing outside `synthdp.curator` may hold a private table.  Its exact answers never leave without noise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from synthdp.domain.encoder import RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import in_order
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.privacy.receipt import Item
 from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
 from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
@@ -39,8 +38,8 @@ BUCKETS = 64
 
 
 @dataclass(slots=True, repr=False)
-class Room:
-    """Private rows and what was done with them.
+class PrivateTable:
+    """Private rows and how often they were read.
 
     Costs nothing by itself: `Curator` charges for everything that leaves.
 
@@ -57,7 +56,6 @@ class Room:
     source: Source | None
     schema: Schema
     adjacency: Adjacency
-    items: list[Item] = field(default_factory=list)
     reads: int = 0
     _units: Store | None = None
     _codes: list[tuple[Domain, Store]] = field(default_factory=list)
@@ -114,9 +112,8 @@ class Room:
     def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
         """Return a statistic without noise.
 
-        Costs nothing by itself: only `Curator` may call it, and only to add noise.
+        Costs nothing by itself: only `Curator` may call it, for what `check_question` lets pass, and only to add noise.
         """
-        check_overflow(statistic)
         if isinstance(statistic, KeyStatistic):
             values = statistic.key_totals(self.key_counts(statistic.columns))
         else:
@@ -192,7 +189,7 @@ class Room:
         return self._units
 
     def open(self) -> Source:
-        """Return the source of rows, unless the room was closed.  Costs nothing by itself."""
+        """Return the source of rows, unless the table was closed.  Costs nothing by itself."""
         if self.source is None:
             raise RoomClosedError(
                 "the curator has finished its plan and reads no more: make a new one for a new release"
@@ -240,7 +237,35 @@ def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
         )
 
 
-def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
+def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> None:
+    """Check that a statistic is about this table, so that nothing is charged, or read, for one that cannot be answered.
+
+    Costs nothing: reads column names and declarations only.
+
+    Raises
+    ------
+    DataError
+        If a column of a record's key is missing.
+    ParameterError
+        If a column of the statistic's domain is declared otherwise than in the curator's schema, or not at all: its cells
+        would be those of other values.
+    SensitivityError
+        If it may overflow an integer sum.
+    """
+    check_overflow(statistic)
+    if isinstance(statistic, KeyStatistic):
+        check_key_columns(table, statistic.columns)
+        return
+    table.open()
+    for axis in statistic.domain.axes:
+        if axis.column != table.schema.get(axis.name):
+            raise ParameterError(
+                f"column {axis.name!r} of the queries must be declared as in the curator's schema: build their domain from "
+                "curator.schema"
+            )
+
+
+def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
     """Check that a table has the columns that make up a record's key.
 
     Costs nothing: reads column names only.
@@ -250,7 +275,7 @@ def check_key_columns(room: Room, columns: tuple[str, ...]) -> None:
     DataError
         Naming the first missing column.
     """
-    source = room.open()
+    source = table.open()
     missing = [name for name in columns if name not in source.names]
     if missing:
         raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")

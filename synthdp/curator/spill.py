@@ -1,6 +1,6 @@
 """Blocks of narrow arrays that are read several times: in memory up to a limit, then in a file that has no name.
 
-Part of the room.  Knows no column and no query.
+Part of the private table.  Knows no column and no query.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Store:
     The file is made without a name (or, where the system cannot, deleted when it is closed) and readable by its owner
     alone, so that nothing is left behind however the process ends.
 
-    Costs nothing by itself: the rows stay in the room.
+    Costs nothing by itself: no row leaves.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ class Store:
     def add(self, arrays: Sequence[AnyArray]) -> None:
         """Append a block.
 
-        Costs nothing by itself: the rows stay in the room.
+        Costs nothing by itself: no row leaves.
 
         Raises
         ------
         DataError
-            If there is no room left on the disk.
+            If the disk is full.
         """
         size = sum(array.nbytes for array in arrays)
         if self._held + size <= self._memory:

@@ -19,7 +19,7 @@ import pandas as pd
 
 from synthdp import Categorical, Integer, Ledger, Schema, SyntheticRelease
 from synthdp.curator.curator import Curator
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.errors import SynthDPError
 from synthdp.privacy import noise
 
@@ -43,7 +43,7 @@ def full(*_: Any, **__: Any) -> None:
 
 PLACES = {
     "before the spend": (Ledger, "reserve"),
-    "between spend and read": (Room, "_encoded"),
+    "between spend and read": (PrivateTable, "_encoded"),
     "while measuring": (noise, "discrete_gaussian"),
     "after measuring, before the fit is done": (Curator, "receipt"),
     "while writing the release": (Path, "rename"),

@@ -77,7 +77,7 @@ MUTATIONS = (
     Mutation(
         "half the noise of the sparse vector",
         "R7",
-        "curator/sparse_vector.py",
+        "privacy/above_threshold.py",
         "noise.laplace_scale(2 * together * norms.l1, epsilon=epsilon - level)",
         "noise.laplace_scale(together * norms.l1, epsilon=epsilon - level)",
         ("tests/unit/curator/test_sparse_vector.py::test_the_parts_of_a_plan_cost_no_more_than_the_whole",),
@@ -86,8 +86,8 @@ MUTATIONS = (
         "the sparse vector raises alarms for ever",
         "R8",
         "curator/sparse_vector.py",
-        "        self.alarms += 1\n",
-        "",
+        "_State(alarms + 1, None",
+        "_State(alarms, None",
         ("tests/unit/curator/test_sparse_vector.py::test_no_more_alarms_are_raised_than_were_paid_for",),
     ),
     Mutation(
@@ -161,7 +161,7 @@ MUTATIONS = (
         "R3",
         "mechanisms/smooth/domain.py",
         "    if account.adjacency.rows_are_public:\n",
-        "    if True:\n        return RowCount(float(max(1, account._room.rows())), 0.0, ())\n    if False:\n",
+        "    if True:\n        return RowCount(float(max(1, account._vault._table.rows())), 0.0, ())\n    if False:\n",
         ("tests/privacy/test_mechanism_traces.py::test_neighbours_give_the_same_trace_and_the_same_release",),
     ),
     Mutation(
@@ -231,9 +231,9 @@ MUTATIONS = (
         "R13",
         "curator/curator.py",
         "            entry = self._charge(item.loss, what=item.step)\n"
-        "            self._room.items.append(item)\n            result = answer()\n",
-        "            result = answer()\n            entry = self._charge(item.loss, what=item.step)\n"
-        "            self._room.items.append(item)\n",
+        "            self._vault.items.append(item)\n            result = answer(table)\n",
+        "            result = answer(table)\n            entry = self._charge(item.loss, what=item.step)\n"
+        "            self._vault.items.append(item)\n",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
     Mutation(
@@ -312,9 +312,9 @@ MUTATIONS = (
         "a selection is charged after it was made",
         "R13",
         "curator/curator.py",
-        "        return int(self._spend(item, lambda: choose(self._room.exact(scores), scale=scale)))\n",
-        "        found = int(choose(self._room.exact(scores), scale=scale))\n"
-        "        return self._spend(item, lambda: found)\n",
+        "        return int(self._spend(item, lambda table: choose(table.exact(scores), scale=scale)))\n",
+        "        found = int(choose(self._vault._table.exact(scores), scale=scale))\n"
+        "        return self._spend(item, lambda _: found)\n",
         ("tests/privacy/test_room.py::test_every_question_is_charged_before_the_data_is_read",),
     ),
     Mutation(
@@ -368,9 +368,9 @@ MUTATIONS = (
     Mutation(
         "threads that share a curator spend at the same time",
         "R13",
-        "curator/curator.py",
-        "        with self._lock:\n            if isinstance(self.budget, GaussianDP):",
-        "        if True:\n            if isinstance(self.budget, GaussianDP):",
+        "curator/vault.py",
+        "        with self._lock:\n            yield self._table\n",
+        "        if True:\n            yield self._table\n",
         (
             "tests/unit/curator/test_threads.py::test_threads_that_measure_at_once_are_answered_until_the_budget_is_spent",
         ),

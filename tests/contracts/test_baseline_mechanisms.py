@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from private_door import private_table
 from silence import silence
 from small_worlds import binary_table, binary_world, skewed_codes
 
@@ -89,7 +90,7 @@ def test_what_is_not_covered_is_refused_before_anything_is_read(name):
     with pytest.raises(BudgetExceededError):
         BUILD[name](spend=ApproxDP(2.0, 1e-7)).release(asked)
     assert asked.remaining == BUDGET
-    assert asked._room.reads == 0
+    assert private_table(asked).reads == 0
 
 
 @pytest.mark.parametrize("neighbors", NEIGHBORS)

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 from mechanism_cases import BUDGET, CANARY, CASES, outputs
+from private_door import private_table
 
 import synthdp
 from synthdp import ApproxDP, Curator, Ledger
@@ -53,7 +54,7 @@ def test_what_is_not_covered_is_refused_before_a_row_is_read(name):
     with pytest.raises(BudgetExceededError):
         case.run(case.build(spend=ApproxDP(2.0, 1e-7)), curator)
     assert curator.remaining == BUDGET
-    assert curator._room.reads == 0
+    assert private_table(curator).reads == 0
 
 
 @pytest.mark.parametrize("name", CASES)

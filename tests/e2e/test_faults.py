@@ -281,7 +281,7 @@ def test_a_disk_that_is_full_while_encoded_rows_are_kept_is_one_clear_error_and_
 
 def test_a_ledger_that_cannot_be_written_means_that_nothing_is_read(tmp_path, monkeypatch):
     reads: list[object] = []
-    monkeypatch.setattr(room_module.Room, "exact", lambda self, statistic: reads.append(statistic))
+    monkeypatch.setattr(room_module.PrivateTable, "exact", lambda self, statistic: reads.append(statistic))
     with full_disk(0), pytest.raises(LedgerError):
         ask(table_of(), Ledger(tmp_path / "l.sqlite"))
     assert reads == []

@@ -17,7 +17,7 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[2]), int(sys.argv[2])))
 from synthdp.domain.discretize import domain_of
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
@@ -25,7 +25,7 @@ from synthdp.tables.sources.parquet import ParquetSource
 source = ParquetSource(sys.argv[1])
 schema = Schema({name: Continuous(0, 1) for name in source.names})
 domain = domain_of(schema, bins=10)
-room = Room(source, schema, Adjacency())
+room = PrivateTable(source, schema, Adjacency())
 for _ in range(2):
     print(room.exact(Marginals(domain, all_cliques(domain, 2))).sum())
 """

@@ -25,7 +25,7 @@ from synthdp import (
     Ordinal,
     Schema,
 )
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import encode
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.tables.sources.dataframe import FrameSource
@@ -70,7 +70,7 @@ def read(rows: list[object], name: str) -> list[int]:
 
 
 def keys(rows: list[object]) -> Counter:
-    room = Room(FrameSource(frame(rows)), Schema({"v": Categorical(["a"])}), Adjacency())
+    room = PrivateTable(FrameSource(frame(rows)), Schema({"v": Categorical(["a"])}), Adjacency())
     return Counter(room.key_counts(("v",)))
 
 
@@ -102,5 +102,5 @@ def test_one_row_changes_one_record_key_by_one(rows, poison, place):
 )
 def test_one_moment_is_one_privacy_unit_in_every_zone(same):
     table = frame([*same, *same]).assign(x=[0.1, 0.2, 0.3, 0.4])
-    room = Room(FrameSource(table), Schema({"x": Continuous(0, 1)}), Adjacency("add_remove", "v", 2))
+    room = PrivateTable(FrameSource(table), Schema({"x": Continuous(0, 1)}), Adjacency("add_remove", "v", 2))
     assert room.rows() == 2

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from private_door import private_table
 
 from synthdp import (
     ZCDP,
@@ -235,7 +236,7 @@ def test_no_value_of_a_row_reaches_a_repr_or_an_error() -> None:
     table = pd.DataFrame({"age": [CANARY, 3, None, 4, 5], "city": [CANARY, "b", None, 7, [1]]}, dtype=object)
     curator = Curator(table, schema=SCHEMA, budget=PureDP(1.0))
     measured = curator.measure(one_ways(domain_of(SCHEMA)))
-    shown = [repr(curator), repr(measured), str(curator.receipt()), repr(curator._room)]
+    shown = [repr(curator), repr(measured), str(curator.receipt()), repr(private_table(curator))]
     with pytest.raises(BudgetExceededError) as caught:
         curator.measure(one_ways(domain_of(SCHEMA)))
     assert not any(CANARY in text for text in [*shown, str(caught.value)])

@@ -1,85 +1,73 @@
 """A session of sparse multiplicative weights <-> a private folder of JSON and npz, to be continued exactly once.
 
-The folder holds the hidden noise of the sparse vector: it must stay where the table is.  Whoever continues it renames the
-JSON file first, so that no two sessions go on from one state, which would spend the same budget twice.
+The folder is written and taken by the curator, for it holds the hidden noise of the sparse vector; here is what belongs to
+the mechanism: its settings, its public weights, its noisy answers.
 """
 
 from __future__ import annotations
 
 import io
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from synthdp.arrays import NO_ARRAYS
-from synthdp.curator.curator import Curator
+from synthdp.curator.curator import Curator, SparseVector
 from synthdp.distribution.sparse_table import SparseTable
-from synthdp.errors import FormatError, PrivacyError, SynthDPError
+from synthdp.errors import FormatError, SynthDPError
 from synthdp.mechanisms.sparse.model import Measured
 from synthdp.mechanisms.sparse.weights import SparseSession, SparseWeights
 from synthdp.privacy.loss import from_document, to_document
 from synthdp.privacy.receipt import Receipt
 
-FORMAT = "synthdp private session"
-VERSION = 1
-SESSION, CONTINUED, ARRAYS = "session.json", "session.continued.json", "session.npz"
-WARNING = "PRIVATE: holds hidden noise and a fingerprint of the table; publish the closed session's release instead"
-
 
 def write_session(session: SparseSession, path: str | PathLike[str]) -> None:
-    """Write a session to a new folder that only its owner can read.
+    """End a session and write it to a new folder that only its owner can read.
 
     Costs nothing as long as the folder stays on the curator's side: **it is private**.
 
     Raises
     ------
     FormatError
-        If the folder holds a session already, or cannot be written.
+        If the folder holds a session already, or cannot be written; the session goes on then.
+    PrivacyError
+        If the session was closed or saved, or in a forked process.
     """
-    folder = Path(path)
+    with session.watch.turn():
+        session.watch.save(path, _document(session), _arrays(session))
+
+
+def _document(session: SparseSession) -> dict[str, Any]:
     settings = asdict(session.settings)
     del settings["spend"]
     table = session.table
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "warning": WARNING,
+    return {
         "settings": settings,
         "columns": list(session.columns),
         "total": session.total,
         "alpha": session.alpha,
         "loss": to_document(session.loss),
         "receipt": session.receipt.to_document(),
-        "watch": session.watch.to_document(),
         "slots": table.slots,
         "untouched_weight": table.untouched_weight,
         "keys": list(table.place),
     }
-    sizes = [len(one.place) for one in session.measured]
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if (folder / SESSION).exists():
-            raise FormatError(f"'{folder}' holds a session already: choose another folder")
-        with _private(folder / ARRAYS) as file:
-            np.savez(
-                file,
-                weights=table.weights[: len(table.place)],
-                sizes=np.array(sizes, np.int64),
-                targets=np.array([one.target for one in session.measured], np.float64),
-                place=np.concatenate([np.zeros(0, np.int64), *(one.place for one in session.measured)]),
-                values=np.concatenate([np.zeros(0), *(one.values for one in session.measured)]),
-            )
-        with _private(folder / f"{SESSION}.part") as file:
-            file.write(json.dumps(document).encode())
-        (folder / f"{SESSION}.part").rename(folder / SESSION)
-    except OSError as error:
-        raise FormatError(f"the session cannot be written to '{folder}' ({error.strerror})") from None
+
+
+def _arrays(session: SparseSession) -> bytes:
+    table, file = session.table, io.BytesIO()
+    np.savez(
+        file,
+        weights=table.weights[: len(table.place)],
+        sizes=np.array([len(one.place) for one in session.measured], np.int64),
+        targets=np.array([one.target for one in session.measured], np.float64),
+        place=np.concatenate([np.zeros(0, np.int64), *(one.place for one in session.measured)]),
+        values=np.concatenate([np.zeros(0), *(one.values for one in session.measured)]),
+    )
+    return file.getvalue()
 
 
 def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession:
@@ -103,32 +91,17 @@ def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession
     PrivacyError
         If it was continued already, or the curator's neighbours are others.
     """
-    folder = Path(path)
-    if not (folder / SESSION).exists() and (folder / CONTINUED).exists():
-        raise PrivacyError(f"the session in '{folder}' was continued already: its budget would be spent twice")
-    try:
-        document = json.loads((folder / SESSION).read_text("utf-8"))
-        if document["format"] != FORMAT or document["version"] != VERSION:
-            raise FormatError(f"'{folder}' is not a session of version {VERSION}")
-        with np.load(io.BytesIO((folder / ARRAYS).read_bytes()), allow_pickle=False) as arrays:
-            session = _session(document, {name: arrays[name] for name in arrays.files}, curator)
-    except SynthDPError:
-        raise
-    except (*NO_ARRAYS, TypeError):
-        raise FormatError(f"'{folder}' is not a saved session") from None
-    try:
-        (folder / SESSION).rename(folder / CONTINUED)
-    except FileNotFoundError:
-        raise PrivacyError(
-            f"the session in '{folder}' was continued already: its budget would be spent twice"
-        ) from None
-    return session
+    with curator.resume_watch(path) as saved:
+        try:
+            with np.load(io.BytesIO(saved.arrays), allow_pickle=False) as arrays:
+                return _session(saved.watch, saved.document, {name: arrays[name] for name in arrays.files})
+        except SynthDPError:
+            raise
+        except (*NO_ARRAYS, TypeError):
+            raise FormatError(f"'{path}' is not a saved session") from None
 
 
-def _session(document: Mapping[str, Any], arrays: Mapping[str, np.ndarray], curator: Curator) -> SparseSession:
-    receipt = Receipt.from_document(document["receipt"])
-    if receipt.adjacency != curator.adjacency:
-        raise PrivacyError(f"the session was opened for other neighbours: {receipt.adjacency}")
+def _session(watch: SparseVector, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SparseSession:
     settings = dict(document["settings"])
     settings["columns"] = None if settings["columns"] is None else tuple(settings["columns"])
     loss = from_document(document["loss"])
@@ -150,14 +123,9 @@ def _session(document: Mapping[str, Any], arrays: Mapping[str, np.ndarray], cura
         columns=tuple(document["columns"]),
         total=float(document["total"]),
         alpha=float(document["alpha"]),
-        watch=curator.resume_watch(document["watch"]),
+        watch=watch,
         table=table,
         loss=loss,
-        receipt=receipt,
+        receipt=Receipt.from_document(document["receipt"]),
         measured=measured,
     )
-
-
-def _private(path: Path) -> Any:
-    """Open a file that only its owner can read."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")

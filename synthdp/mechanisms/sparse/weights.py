@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Literal
 
-from synthdp.curator.curator import Curator
-from synthdp.curator.sparse_vector import Alarm, SparseVector
+from synthdp.curator.curator import Curator, SparseVector
 from synthdp.distribution.sparse_table import SparseTable
-from synthdp.errors import MechanismFailure, ParameterError, PrivacyError
+from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
 from synthdp.mechanisms.sparse.bounds import smallest_slots
 from synthdp.mechanisms.sparse.model import Measured, SparseModel, check_query, replay, touched
+from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend
 from synthdp.privacy.receipt import Receipt
-from synthdp.queries.sparse.supports import SparseQuery
+from synthdp.queries.sparse.supports import SparseQuery, Support
 from synthdp.release import Release
 
 Update = Literal["projection", "paper"]
@@ -144,7 +144,8 @@ class SparseWeights:
 class SparseSession:
     """A stream of questions; made by `SparseWeights.open`.
 
-    Costs nothing more: its whole cost was charged when it was opened.
+    Costs nothing more: its whole cost was charged when it was opened.  Several threads may ask it, in the process that
+    opened it: they are answered one after the other.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ class SparseSession:
     alpha
         How far off a guess may be, as a fraction.
     watch
-        On the curator's side.
+        What finds wrong guesses, on the curator's side.
     table
         The public weights.
     loss, receipt
@@ -175,7 +176,6 @@ class SparseSession:
     loss: PrivacyLoss
     receipt: Receipt
     measured: list[Measured] = field(default_factory=list)
-    _ended: str = ""
 
     def __repr__(self) -> str:
         return f"SparseSession({self.updates} of {self.settings.max_updates} updates, {self.table!r})"
@@ -205,17 +205,18 @@ class SparseSession:
         ParameterError
             If the query is about other columns, or has a larger support than ``sparsity``.
         PrivacyError
-            If the session was closed or saved.
+            If the session was closed or saved, or in a forked process.
         """
-        if self._ended:
-            raise PrivacyError(f"the session was {self._ended}")
         check_query(query, self.columns)
         if query.sparsity > self.settings.sparsity:
             raise ParameterError(
                 f"the query's support has {query.sparsity} keys, and sparsity ({self.settings.sparsity}) allows fewer: "
                 "raise sparsity when opening a session"
             )
-        support = query.support()
+        with self.watch.turn():
+            return self._ask(query.support())
+
+    def _ask(self, support: Support) -> SparseAnswer:
         places = self.table.places(support)
         guess = self.table.mean(places, support.weights) * self.total
         if self.watch.exhausted:
@@ -225,34 +226,33 @@ class SparseSession:
                 f"the query needs more new slots than are left of {self.table.slots}: raise slots when opening a session"
             )
         error = self.error
-        alarm = self.watch.ask(support, guess=guess)
-        if alarm is None:
+        found = self.watch.ask(support, guess=guess)
+        if found is None:
             return SparseAnswer(count=guess, total=self.total, stddev=None, error=error, origin=Origin.WEIGHTS)
-        self._learn(touched(self.table, support, target=alarm.count / self.total), guess / self.total)
-        return _measured_answer(alarm, self.total)
+        self._learn(touched(self.table, support, target=found.count / self.total), guess / self.total)
+        return _measured_answer(found, self.total)
 
     def close(self) -> Release[SparseModel]:
         """End the session and return the public weights.
 
         Costs nothing: what was paid for and not used is not given back.
         """
+        self.watch.close()  # waits for the answers to other threads
         error = self.error
-        self._ended = "closed: ask its release"
         model = SparseModel(columns=self.columns, table=self.table.copy(), total=self.total, error=error)
         return Release(mechanism=type(self.settings).__name__, output=model, loss=self.loss, receipt=self.receipt)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """End the session and write it to a folder, to be continued by `resume_session`, once.
+        """End the session and write it to a new folder, to be continued by `resume_session`, once.
+
+        If it cannot be written, or is interrupted before it was, nothing is left behind and the session goes on.
 
         Costs nothing as long as the folder stays on the curator's side: it holds the hidden noise of the sparse vector
         and a fingerprint of the table.  **It is private**; publish `close`'s release instead.
         """
         from synthdp.mechanisms.sparse.session_files import write_session
 
-        if self._ended:
-            raise PrivacyError(f"the session was {self._ended}")
         write_session(self, path)
-        self._ended = "saved: resume it from its folder"
 
     def _learn(self, latest: Measured, guess: float) -> None:
         self.measured.append(latest)
@@ -263,11 +263,11 @@ class SparseSession:
             self.table.tilt(latest.place, latest.values, by=sign * self.alpha / 2)
 
 
-def _measured_answer(alarm: Alarm, total: float) -> SparseAnswer:
+def _measured_answer(found: AboveThresholdAnswer, total: float) -> SparseAnswer:
     return SparseAnswer(
-        count=alarm.count,
+        count=found.count,
         total=total,
-        stddev=alarm.stddev,
-        error=alarm.bound(beta=1 - CONFIDENCE),
+        stddev=found.stddev,
+        error=found.bound(beta=1 - CONFIDENCE),
         origin=Origin.MEASURED,
     )

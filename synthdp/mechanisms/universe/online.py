@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from synthdp.curator.curator import Curator
-from synthdp.curator.sparse_vector import SparseVector, WatchPlan, plan_watch
+from synthdp.curator.curator import Curator, SparseVector
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.sparse.supports import UNIT
@@ -69,7 +69,8 @@ class OnlineAnswer:
 class OnlineSession:
     """An open watch and what was learned in it; made by the mechanism's ``open``.
 
-    Costs nothing more than was charged when it was opened, however many queries are asked.
+    Costs nothing more than was charged when it was opened, however many queries are asked.  Several threads may ask it, in
+    the process that opened it: they are answered one after the other.
 
     Parameters
     ----------
@@ -115,14 +116,18 @@ class OnlineSession:
         ------
         ParameterError
             If a query is about other columns, or takes values outside [0, 1].
+        PrivacyError
+            In a forked process.
         """
         if queries.domain.names != self.domain.names or queries.domain.shape != self.domain.shape:
             raise ParameterError("queries must be about the columns and cells that the session was opened on")
-        return [self._ask(Subset(queries, np.array([i]))) for i in range(queries.k)]
+        with self.watch.turn():
+            return [self._ask(Subset(queries, np.array([i]))) for i in range(queries.k)]
 
     def close(self) -> Release[CellModel]:
         """Return a release of what is known now.  Costs nothing more: paid for when the session was opened."""
-        cells, weights = self.knowledge.weights()
+        with self.watch.turn():
+            cells, weights = self.knowledge.weights()
         model = CellModel.of(self.curator.schema, self.domain, cells, weights, total=float(self.total))
         return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=self.curator.receipt())
 
@@ -131,11 +136,11 @@ class OnlineSession:
         guess = self.knowledge.guess(query)
         if self.watch.exhausted:
             return OnlineAnswer(guess, learned=False, checked=False)
-        alarm = self.watch.ask(query, guess=guess)
-        if alarm is None:
+        found = self.watch.ask(query, guess=guess)
+        if found is None:
             return OnlineAnswer(guess, learned=False, checked=True)
-        self.knowledge.learn(query, alarm.count, alarm.stddev)
-        return OnlineAnswer(alarm.count, learned=True, checked=True)
+        self.knowledge.learn(query, found.count, found.stddev)
+        return OnlineAnswer(found.count, learned=True, checked=True)
 
 
 def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float) -> float:

@@ -12,7 +12,7 @@ import strategies as my
 from hypothesis import given, strategies as st
 
 from synthdp.curator.contribution import first_rows, kept_rows, rows_of
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels, Numbers
 from synthdp.privacy.neighbors import Adjacency
@@ -136,4 +136,4 @@ def counted(table, path, *, most, as_file):
     schema = Schema({"x": Integer(0, 9)})
     write_csv(table, path)
     source = {False: FrameSource(table), True: CsvSource(path)}[as_file]
-    return Room(source, schema, Adjacency(unit="id", rows=most)).exact(one_ways(domain_of(schema)))
+    return PrivateTable(source, schema, Adjacency(unit="id", rows=most)).exact(one_ways(domain_of(schema)))

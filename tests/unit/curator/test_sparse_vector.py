@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from no_noise import Draw, recorded, without_noise
+from private_door import hidden_state
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
-from synthdp.curator.sparse_vector import SparseVector, WatchPlan, plan_watch
+from synthdp.curator.curator import SparseVector
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError, PrivacyError, RoomClosedError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
+from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.sparse.supports import UNIT, KeyList
 from synthdp.queries.subset import Subset
@@ -148,29 +150,53 @@ def test_no_more_alarms_are_raised_than_were_paid_for(monkeypatch):
         opened.ask(support(20), guess=0)
 
 
-def test_a_continued_watch_has_the_same_hidden_level_and_answers_alike(monkeypatch):
-    _, opened = watch(max_alarms=5)
+def test_a_continued_watch_has_the_same_hidden_level_and_answers_alike(monkeypatch, tmp_path):
     monkeypatch.setattr(noise, "geometric", lambda *, scale: round(scale / 3))
+    curator, opened = watch(max_alarms=5)
     first = [opened.ask(support(20), guess=g) is None for g in (19, 0, 18)]
-    document = json.loads(json.dumps(opened.to_document()))
-    again = Curator(TABLE.iloc[::-1], budget=PureDP(1e-9)).resume_watch(document)
-    assert len(first) == 3
-    assert (again.alarms, again.level, again.plan, again.threshold) == (
-        opened.alarms, opened.level, opened.plan, opened.threshold,
-    )  # fmt: skip
+    _, straight = watch(max_alarms=5)
+    assert [straight.ask(support(20), guess=g) is None for g in (19, 0, 18)] == first
+    before = hidden_state(opened)
+    save(curator, opened, tmp_path / "s")
+    with Curator(TABLE.iloc[::-1], budget=PureDP(1e-9)).resume_watch(tmp_path / "s") as saved:
+        again = saved.watch
+    assert (hidden_state(again), again.plan, again.threshold) == (before, opened.plan, opened.threshold)
     guesses = (19, 500, 20, 700, 21)
     assert [again.ask(support(20), guess=g) is None for g in guesses] == [
-        opened.ask(support(20), guess=g) is None for g in guesses
+        straight.ask(support(20), guess=g) is None for g in guesses
     ]
 
 
-def test_a_watch_is_continued_on_its_own_rows_only():
-    _, opened = watch()
-    document = opened.to_document()
+def save(curator, opened, path):
+    opened.save(path, {"receipt": curator.receipt().to_document()}, b"")
+
+
+def continued(curator, path):
+    with curator.resume_watch(path) as saved:
+        return saved.watch
+
+
+def test_a_watch_is_continued_on_its_own_rows_and_columns_and_for_its_own_neighbours_only(tmp_path):
+    curator, opened = watch()
+    save(curator, opened, tmp_path / "s")
     with pytest.raises(DataError, match="the table that it was opened on"):
-        Curator(TABLE.iloc[1:], budget=PureDP(1.0)).resume_watch(document)
-    with pytest.raises(FormatError, match="a plan, a threshold and a state"):
-        Curator(TABLE, budget=PureDP(1.0)).resume_watch({"columns": ["p"]})
+        continued(Curator(TABLE.iloc[1:], budget=PureDP(1.0)), tmp_path / "s")
+    with pytest.raises(DataError, match="'p' is missing"):
+        continued(Curator(TABLE.rename(columns={"p": "q"}), budget=PureDP(1.0)), tmp_path / "s")
+    with pytest.raises(PrivacyError, match="other neighbours"):
+        continued(Curator(TABLE, budget=PureDP(1.0), neighbors="replace_one"), tmp_path / "s")
+    assert continued(Curator(TABLE, budget=PureDP(1.0)), tmp_path / "s").alarms == 0
+
+
+@pytest.mark.parametrize("missing", ["watch", "receipt"])
+def test_a_damaged_watch_is_refused(missing, tmp_path):
+    curator, opened = watch()
+    save(curator, opened, tmp_path / "s")
+    file = tmp_path / "s" / "session.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, missing: {"columns": ["p"]}}))
+    with pytest.raises(FormatError, match="a plan, a threshold, a state and a receipt"):
+        continued(Curator(TABLE, budget=PureDP(1.0)), tmp_path / "s")
 
 
 def test_a_closed_room_is_not_watched():
@@ -261,7 +287,7 @@ def test_a_total_far_below_zero_is_clipped_before_it_is_multiplied(monkeypatch):
     _, opened_watch = watch(GaussianDP(0.3), threshold=1.0)
     most = noise.LARGEST_VALUE // opened_watch.plan.answer.resolution
     for total in (-(2**62), 2**62):
-        monkeypatch.setattr(SparseVector, "_total", lambda self, query, total=total: total)
+        monkeypatch.setattr(SparseVector, "_total", lambda self, table, query, total=total: total)
         alarm = opened_watch.ask(support(1), guess=0.0)
         assert alarm.count == math.copysign(most, total) / UNIT
 

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.curator.contribution import Bounding, labels_of_digests
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.curator.spill import Store
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels, Numbers
@@ -48,7 +48,7 @@ def table_of(rows: int, seed: int = 0) -> pd.DataFrame:
 
 def sums_of(source, adjacency) -> np.ndarray:
     domain = domain_of(SCHEMA, bins=4)
-    return Room(source, SCHEMA, adjacency).exact(Marginals(domain, all_cliques(domain, 2)))
+    return PrivateTable(source, SCHEMA, adjacency).exact(Marginals(domain, all_cliques(domain, 2)))
 
 
 ARRAYS = st.lists(
@@ -120,8 +120,8 @@ def test_removing_all_rows_of_a_unit_changes_at_most_so_many_rows_wherever_they_
     table = table_of(800)
     adjacency = Adjacency(unit="unit", rows=kept)
     domain = domain_of(SCHEMA, bins=4)
-    with_all = Room(BlocksOfRows(table, 13), SCHEMA, adjacency).exact(Marginals(domain, ((0, 1, 2),)))
-    without = Room(BlocksOfRows(table[table["unit"] != "p"], 13), SCHEMA, adjacency).exact(
+    with_all = PrivateTable(BlocksOfRows(table, 13), SCHEMA, adjacency).exact(Marginals(domain, ((0, 1, 2),)))
+    without = PrivateTable(BlocksOfRows(table[table["unit"] != "p"], 13), SCHEMA, adjacency).exact(
         Marginals(domain, ((0, 1, 2),))
     )
     difference = with_all - without
@@ -137,7 +137,7 @@ def test_a_second_question_reads_the_source_no_more():
             reads.append(1)
             yield from super().blocks(columns, extra=extra)
 
-    room = Room(Counting(table_of(100), 10), SCHEMA, Adjacency())
+    room = PrivateTable(Counting(table_of(100), 10), SCHEMA, Adjacency())
     for bins in (2, 3, 2):
         domain = domain_of(SCHEMA, bins=bins)
         room.exact(Marginals(domain, ((0,),)))
@@ -162,7 +162,7 @@ def test_a_failed_read_keeps_no_half_table():
             yield from FrameSource(self.table).blocks(columns, extra=extra)
             raise DataError("the file ends in the middle of a row")
 
-    room = Room(Failing(table_of(10), 10), SCHEMA, Adjacency())
+    room = PrivateTable(Failing(table_of(10), 10), SCHEMA, Adjacency())
     domain = domain_of(SCHEMA)
     for _ in range(2):
         with pytest.raises(DataError, match="ends in the middle"):
@@ -208,7 +208,7 @@ class Summing(BlocksOfRows):
 
     def sums(self, statistic, schema, *, unit=None, bound=None):
         self.asked = (unit, bound)
-        room = Room(FrameSource(self.table), schema, Adjacency())
+        room = PrivateTable(FrameSource(self.table), schema, Adjacency())
         return sum(statistic.sums(codes) for codes in room._coded(statistic.domain))
 
     def forget(self) -> None:
@@ -217,9 +217,9 @@ class Summing(BlocksOfRows):
 
 def test_a_table_that_sums_where_it_is_gives_the_same_integers_and_forgets_when_the_room_closes():
     source = Summing(table_of(200), 10)
-    room = Room(source, SCHEMA, Adjacency())
+    room = PrivateTable(source, SCHEMA, Adjacency())
     statistic = Marginals(domain_of(SCHEMA, bins=4), ((0, 1),))
-    expected = Room(FrameSource(table_of(200)), SCHEMA, Adjacency()).exact(statistic)
+    expected = PrivateTable(FrameSource(table_of(200)), SCHEMA, Adjacency()).exact(statistic)
     np.testing.assert_array_equal(room.exact(statistic), expected)
     assert room.reads == 1
     assert source.asked == (None, None)
@@ -229,7 +229,7 @@ def test_a_table_that_sums_where_it_is_gives_the_same_integers_and_forgets_when_
 
 def test_a_table_that_sums_is_told_whose_rows_to_bound():
     source = Summing(table_of(200), 10)
-    room = Room(source, SCHEMA, Adjacency(unit="unit", rows=3))
+    room = PrivateTable(source, SCHEMA, Adjacency(unit="unit", rows=3))
     room.exact(Marginals(domain_of(SCHEMA, bins=4), ((0, 1),)))
     assert source.asked == ("unit", Bounding(3))
 
@@ -250,7 +250,7 @@ class TooManySums(Marginals):
 
 @pytest.mark.parametrize("kind", [WrongSums, TooManySums])
 def test_only_so_many_whole_numbers_as_were_said_can_be_noised(kind):
-    room = Room(FrameSource(table_of(10)), SCHEMA, Adjacency())
+    room = PrivateTable(FrameSource(table_of(10)), SCHEMA, Adjacency())
     with pytest.raises(InternalError, match="k 64-bit whole numbers"):
         room.exact(kind(domain_of(SCHEMA, bins=4), ((0, 1),)))
 
@@ -261,7 +261,7 @@ class NoBlocks(BlocksOfRows):
 
 
 def test_a_source_without_any_block_is_an_error_of_the_source():
-    room = Room(NoBlocks(table_of(10), 5), SCHEMA, Adjacency())
+    room = PrivateTable(NoBlocks(table_of(10), 5), SCHEMA, Adjacency())
     with pytest.raises(InternalError, match="yielded no block"):
         room.exact(Marginals(domain_of(SCHEMA, bins=4), ((0, 1),)))
 
@@ -273,7 +273,7 @@ def test_record_keys_count_at_most_so_many_rows_of_a_unit(kept, rows):
     table = table_of(500)
 
     def counts(some: pd.DataFrame) -> Counter:
-        room = Room(BlocksOfRows(some, rows), SCHEMA, Adjacency(unit="unit", rows=kept))
+        room = PrivateTable(BlocksOfRows(some, rows), SCHEMA, Adjacency(unit="unit", rows=kept))
         return Counter(room.key_counts(("a", "b")))
 
     with_all, without = counts(table), counts(table[table["unit"] != "p"])
@@ -283,6 +283,6 @@ def test_record_keys_count_at_most_so_many_rows_of_a_unit(kept, rows):
 
 
 def test_record_keys_of_the_unit_itself_are_counted_too():
-    room = Room(FrameSource(table_of(100)), SCHEMA, Adjacency(unit="unit", rows=2))
+    room = PrivateTable(FrameSource(table_of(100)), SCHEMA, Adjacency(unit="unit", rows=2))
     counts = room.key_counts(("unit",))
     assert sorted(counts.values())[:4] == [2, 2, 2, 2]

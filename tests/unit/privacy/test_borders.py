@@ -21,14 +21,14 @@ from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP
 from synthdp.curator import curator as curator_module, private_table as room_module
 from synthdp.curator.contribution import _hash, _mix, kept_rows
 from synthdp.curator.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
-from synthdp.curator.private_table import Room
-from synthdp.curator.sparse_vector import plan_watch
+from synthdp.curator.private_table import PrivateTable
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels
 from synthdp.errors import BudgetExceededError, ParameterError, PrivacyError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import accounting, accuracy, composition, linf_knorm, noise
+from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.calibration import Calibration
 from synthdp.privacy.key_answers import KeyAnswers
@@ -60,8 +60,8 @@ BARE = [
 FUNCTIONS = {
     f for f in BARE if inspect.isfunction(f) and f.__module__.startswith(("synthdp.privacy", "synthdp.curator"))
 }
-SHORT = {"Account", "Adjacency", "Alarm", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered", "Entry",
-         "GaussianDP", "PureDP", "Remaining", "Room", "SparseVector", "ZCDP", "_Piece", "_Remaining"}  # fmt: skip
+SHORT = {"AboveThresholdAnswer", "Account", "Adjacency", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered",
+         "Entry", "GaussianDP", "PureDP", "Remaining", "PrivateTable", "ZCDP", "_Piece", "_Remaining"}  # fmt: skip
 """Records that may be made by position; all others name their fields."""
 
 
@@ -156,7 +156,7 @@ def test_another_currency_answers_as_many_numbers_as_it_can_pay(monkeypatch):
 
 def test_every_look_at_the_rows_is_counted():
     schema = Schema({"n": Integer(0, 9)})
-    room = Room(FrameSource(pd.DataFrame({"n": range(10)})), schema, Adjacency())
+    room = PrivateTable(FrameSource(pd.DataFrame({"n": range(10)})), schema, Adjacency())
     queries = one_ways(domain_of(schema))
     for looks in (1, 2):
         room.exact(queries)
@@ -168,7 +168,7 @@ def test_every_look_at_the_rows_is_counted():
 
 def test_the_codes_of_the_last_four_domains_are_kept_and_older_ones_closed():
     schema = Schema({"n": Integer(0, 99)})
-    room = Room(FrameSource(pd.DataFrame({"n": range(100)})), schema, Adjacency())
+    room = PrivateTable(FrameSource(pd.DataFrame({"n": range(100)})), schema, Adjacency())
     domains = [domain_of(schema, bins=bins) for bins in (2, 3, 4, 5, 6)]
     totals = [room.exact(one_ways(domain)).tolist() for domain in domains[:4]]
     first = room._codes[-1][1]
@@ -187,7 +187,7 @@ def test_stores_of_buckets_and_of_codes_share_the_memory_of_one(monkeypatch):
     monkeypatch.setattr(room_module, "Store", lambda **options: made.append(options.get("memory")) or Store(**options))
     schema = Schema({"n": Integer(0, 9)})
     table = pd.DataFrame({"n": range(10), "who": range(10)})
-    Room(FrameSource(table), schema, Adjacency(unit="who", rows=2)).exact(one_ways(domain_of(schema)))
+    PrivateTable(FrameSource(table), schema, Adjacency(unit="who", rows=2)).exact(one_ways(domain_of(schema)))
     limits = [limit for limit in made if limit is not None]
     assert MEMORY_BYTES == 64 * 1024**2  # as docs/how-to/sizing.md says
     assert sorted(set(limits)) == [MEMORY_BYTES // 64, MEMORY_BYTES // 4]

@@ -10,10 +10,10 @@ from hypothesis import assume, example, given, settings, strategies as st
 from mpmath import mpf
 
 from synthdp.curator.discovery import _clear
-from synthdp.curator.sparse_vector import _pure_part, plan_watch
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, accuracy, noise
+from synthdp.privacy.above_threshold import _pure_part, plan_watch
 from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.calibration import COORDINATES, LARGEST_EPSILON, LATTICE, LEAST_DELTA, calibrate, gaussian_account
 from synthdp.privacy.key_histogram import HistogramPlan

@@ -24,12 +24,12 @@ from synthdp.curator import ledger as ledger_module
 from synthdp.curator.contribution import _mix
 from synthdp.curator.discovery import _level_counts, _present
 from synthdp.curator.private_table import _slabs
-from synthdp.curator.sparse_vector import Alarm
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, composition, linf_knorm, noise
+from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.calibration import calibrate, gaussian_account
 from synthdp.privacy.loss import components
@@ -38,7 +38,7 @@ from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Norms
 from synthdp.schema.columns import Integer
 
-STATEFUL = {"Account", "Room", "SparseVector"}
+STATEFUL = {"Account", "PrivateTable"}
 RECORDS = [
     kind
     for package in (synthdp.privacy, synthdp.curator)
@@ -286,5 +286,5 @@ def test_a_watched_query_in_halves_is_counted_in_halves(monkeypatch):
 def test_the_bound_of_an_alarm_is_the_quantile_of_its_law(law):
     rng = np.random.default_rng(0)
     draws = {NoiseLaw.LAPLACE: rng.laplace(0, 3 / math.sqrt(2), 200_000), NoiseLaw.GAUSSIAN: rng.normal(0, 3, 200_000)}
-    beyond = np.mean(np.abs(draws[law]) > Alarm(10.0, 3.0, law).bound(beta=0.05))
+    beyond = np.mean(np.abs(draws[law]) > AboveThresholdAnswer(10.0, 3.0, law).bound(beta=0.05))
     assert beyond == pytest.approx(0.05, abs=0.003)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from no_noise import recorded, replayed, without_noise
+from private_door import private_table
 
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Ledger, PureDP
 from synthdp.errors import BudgetExceededError, DataError, FormatError, MechanismFailure, ParameterError, PrivacyError
@@ -89,10 +90,10 @@ def test_failure_says_to_raise_slots_and_asks_nothing_of_the_table(monkeypatch):
     without_noise(monkeypatch)
     _, session = opened(slots=250, accuracy=0.01)
     assert session.ask(study(0, 200)).origin is Origin.MEASURED
-    reads = session.watch.room.reads
+    reads = private_table(session.watch).reads
     with pytest.raises(MechanismFailure, match="raise slots when opening a session"):
         session.ask(study(200, 400))
-    assert session.watch.room.reads == reads
+    assert private_table(session.watch).reads == reads
     assert session.ask(study(0, 200)).origin is Origin.WEIGHTS
 
 

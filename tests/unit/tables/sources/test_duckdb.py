@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
 from synthdp.errors import DataError
@@ -67,7 +67,7 @@ def test_counts_inside_duckdb_are_those_of_the_dataframe(database):
         marginals = Marginals(domain, (*every, (3, 1), (2, 0, 5)))
         counted = source.sums(marginals, SCHEMA)
         assert counted is not None
-        expected = Room(FrameSource(table_of()), SCHEMA, Adjacency()).exact(marginals)
+        expected = PrivateTable(FrameSource(table_of()), SCHEMA, Adjacency()).exact(marginals)
         np.testing.assert_array_equal(counted, expected)
 
 
@@ -79,8 +79,8 @@ def test_a_room_gives_the_integers_of_the_dataframe(database, push_down, adjacen
     distances = MarginalDistances(marginals, np.full(marginals.k, 3), 2)
     source = DuckDBSource(database, name="people", push_down=push_down)
     for statistic in (marginals, distances):
-        expected = Room(FrameSource(table_of()), SCHEMA, adjacency).exact(statistic)
-        np.testing.assert_array_equal(Room(source, SCHEMA, adjacency).exact(statistic), expected)
+        expected = PrivateTable(FrameSource(table_of()), SCHEMA, adjacency).exact(statistic)
+        np.testing.assert_array_equal(PrivateTable(source, SCHEMA, adjacency).exact(statistic), expected)
 
 
 @given(
@@ -95,7 +95,7 @@ def test_the_cell_of_any_float_is_the_encoders(lower, width, bins, values):
     table = pd.DataFrame({"x": [*values, *near]})
     marginals = Marginals(domain, ((0,),))
     counted = DuckDBSource(duckdb.from_df(table), push_down=True).sums(marginals, schema)
-    np.testing.assert_array_equal(counted, Room(FrameSource(table), schema, Adjacency()).exact(marginals))
+    np.testing.assert_array_equal(counted, PrivateTable(FrameSource(table), schema, Adjacency()).exact(marginals))
 
 
 def test_a_relation_is_read_in_blocks_whatever_its_types(database):
@@ -104,7 +104,7 @@ def test_a_relation_is_read_in_blocks_whatever_its_types(database):
     domain = domain_of(schema, bins=3)
     marginals = Marginals(domain, ((0, 1),))
     assert DuckDBSource(relation, push_down=True).sums(marginals, schema) is None
-    assert Room(DuckDBSource(relation, push_down=True), schema, Adjacency()).exact(marginals).sum() == 3
+    assert PrivateTable(DuckDBSource(relation, push_down=True), schema, Adjacency()).exact(marginals).sum() == 3
 
 
 def test_a_table_without_rows_has_one_empty_block():
@@ -125,7 +125,7 @@ def test_more_tables_than_one_query_counts_are_counted_in_several(database, monk
     domain = domain_of(SCHEMA, bins=3)
     marginals = Marginals(domain, tuple(itertools.combinations(range(6), 3)))
     counted = DuckDBSource(database, name="people", push_down=True).sums(marginals, SCHEMA)
-    np.testing.assert_array_equal(counted, Room(FrameSource(table_of()), SCHEMA, Adjacency()).exact(marginals))
+    np.testing.assert_array_equal(counted, PrivateTable(FrameSource(table_of()), SCHEMA, Adjacency()).exact(marginals))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from synthdp.curator.curator import Curator
 from synthdp.curator.ledger import Ledger
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError
 from synthdp.privacy.loss import ZCDP
@@ -59,7 +59,7 @@ def table_of(rows: int = 500, seed: int = 0) -> pd.DataFrame:
 
 def sums_of(source, adjacency=EVERY_ROW) -> np.ndarray:
     domain = domain_of(SCHEMA, bins=5)
-    return Room(source, SCHEMA, adjacency).exact(Marginals(domain, all_cliques(domain, 2)))
+    return PrivateTable(source, SCHEMA, adjacency).exact(Marginals(domain, all_cliques(domain, 2)))
 
 
 def write_file(table: pd.DataFrame, folder) -> object:

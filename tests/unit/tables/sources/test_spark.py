@@ -18,7 +18,7 @@ from rule_models import model_of
 
 from synthdp import AdaptiveMarginals, SyntheticRelease
 from synthdp.curator.curator import Curator
-from synthdp.curator.private_table import Room
+from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, ParameterError
 from synthdp.privacy import noise
@@ -97,8 +97,8 @@ def statistics():
 @pytest.mark.parametrize("partitions", [1, 7])
 def test_the_integers_are_those_of_the_dataframe(spark, adjacency, partitions):
     frame = spark.createDataFrame(table_of()).repartition(partitions)
-    room = Room(SparkSource(frame), SCHEMA, adjacency)
-    pandas = Room(FrameSource(table_of()), SCHEMA, adjacency)
+    room = PrivateTable(SparkSource(frame), SCHEMA, adjacency)
+    pandas = PrivateTable(FrameSource(table_of()), SCHEMA, adjacency)
     for statistic in statistics():
         np.testing.assert_array_equal(room.exact(statistic), pandas.exact(statistic))
     room.close()
@@ -127,9 +127,9 @@ def troubled(spark, flag, trouble):
 
 @pytest.mark.parametrize("trouble", [dies, dawdles])
 def test_a_task_that_is_killed_or_run_twice_is_counted_once(spark, tmp_path, trouble):
-    room = Room(SparkSource(troubled(spark, tmp_path / "flag", trouble)), SCHEMA, Adjacency())
+    room = PrivateTable(SparkSource(troubled(spark, tmp_path / "flag", trouble)), SCHEMA, Adjacency())
     statistic = statistics()[0]
-    expected = Room(FrameSource(table_of()), SCHEMA, Adjacency()).exact(statistic)
+    expected = PrivateTable(FrameSource(table_of()), SCHEMA, Adjacency()).exact(statistic)
     np.testing.assert_array_equal(room.exact(statistic), expected)
     assert (tmp_path / "flag").exists()
 
@@ -194,7 +194,7 @@ def test_removing_all_rows_of_a_unit_changes_at_most_so_many_rows(spark):
     marginals = Marginals(domain_of(SCHEMA, bins=4), ((0, 1, 2),))
     table = table_of()
     sums = [
-        Room(SparkSource(spark.createDataFrame(part).repartition(5)), SCHEMA, adjacency).exact(marginals)
+        PrivateTable(SparkSource(spark.createDataFrame(part).repartition(5)), SCHEMA, adjacency).exact(marginals)
         for part in (table, table[table["person"] != "c"])
     ]
     difference = sums[0] - sums[1]
@@ -205,7 +205,7 @@ def test_removing_all_rows_of_a_unit_changes_at_most_so_many_rows(spark):
 def test_a_table_without_rows_sums_to_nothing(spark):
     frame = spark.createDataFrame(table_of()).limit(0)
     marginals = statistics()[0]
-    assert not Room(SparkSource(frame), SCHEMA, Adjacency()).exact(marginals).any()
+    assert not PrivateTable(SparkSource(frame), SCHEMA, Adjacency()).exact(marginals).any()
 
 
 def test_columns_to_discover_come_in_blocks(spark):
@@ -218,7 +218,7 @@ def test_an_error_inside_spark_quotes_no_value(spark):
     frame = spark.sql("SELECT assert_true(id < 2, concat('secret', id)) AS x, 1 AS age FROM range(5)")
     schema = Schema({"x": Categorical(["a"]), "age": Integer(0, 9)})
     with pytest.raises(DataError, match="Spark could not read the table: run an action on it in Spark itself"):
-        Room(SparkSource(frame), schema, Adjacency()).exact(Total(domain_of(schema)))
+        PrivateTable(SparkSource(frame), schema, Adjacency()).exact(Total(domain_of(schema)))
 
 
 def test_something_else_is_no_spark_table():

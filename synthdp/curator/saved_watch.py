@@ -1,0 +1,194 @@
+"""The folder of a saved watch: written whole or not at all, and continued exactly once.
+
+It holds hidden noise, so it is as private as the table and only its owner can read it.  The file `SESSION` makes a folder
+one that can be continued: it comes and goes by one renaming, which the system does as a whole and for one process only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from synthdp.errors import FormatError, PrivacyError
+
+FORMAT = "synthdp private session"
+VERSION = 1
+SESSION, CONTINUED, ARRAYS = "session.json", "session.continued.json", "session.npz"
+WARNING = "PRIVATE: holds hidden noise and a fingerprint of the table; publish the closed session's release instead"
+
+
+class Draft:
+    """A saved watch that is being written.
+
+    Costs nothing as long as the folder stays on the curator's side: **it is private**.
+
+    Parameters
+    ----------
+    folder
+        A new one, or one in which no session was ever saved.
+    """
+
+    __slots__ = ("_files", "_folder", "_part", "_publishing")
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._part = folder, folder / f"{SESSION}.part"
+        self._files: list[Path] = []  # those that are ours to delete
+        self._publishing = False
+
+    def publish(self, document: Mapping[str, Any], arrays: bytes) -> None:
+        """Write both files, and then let them be continued, by one renaming.
+
+        Costs nothing as long as the folder stays on the curator's side: **it is private**.
+
+        Raises
+        ------
+        FormatError
+            If a session was saved there before, or the folder cannot be written.
+        """
+        text = json.dumps({"format": FORMAT, "version": VERSION, "warning": WARNING, **document})
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._new(self._part) as file:  # nobody else writes there from now on
+                _refuse_used(self._folder)
+                with self._new(self._folder / ARRAYS) as other:
+                    _write(other, arrays)
+                _write(file, text.encode())
+            self._publishing = True
+            self._part.rename(self._folder / SESSION)
+        except FileExistsError:
+            raise FormatError(f"'{self._folder}' holds a session already: choose another folder") from None
+        except OSError as error:
+            raise FormatError(f"the session cannot be written to '{self._folder}' ({error.strerror})") from None
+        _sync_folder(self._folder)
+
+    def discard(self) -> bool:
+        """Delete what was written, if nobody can continue it; return whether that is certain.
+
+        Costs nothing: deletes files that were written here.
+        """
+        if self._publishing:
+            try:
+                self._part.unlink()  # still there, so it was not renamed, and now it cannot be
+            except OSError:
+                return False
+        for path in self._files:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        return True
+
+    def _new(self, path: Path) -> IO[bytes]:
+        """Open a new file that only its owner can read."""
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._files.append(path)
+        return file
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class SavedWatch:
+    """A saved watch that was read and not continued yet.
+
+    Costs nothing by itself: it stays on the curator's side.
+
+    Parameters
+    ----------
+    folder
+        Where it was saved.
+    text
+        The file `SESSION`: private.
+    document
+        What it says: private.
+    arrays
+        The file `ARRAYS`.
+    """
+
+    folder: Path
+    text: bytes
+    document: dict[str, Any]
+    arrays: bytes
+
+    @classmethod
+    def read(cls, folder: Path) -> SavedWatch:
+        """Read a folder, which stays as it is.
+
+        Costs nothing as long as it stays on the curator's side.
+
+        Raises
+        ------
+        FormatError
+            If it is not a saved session.
+        PrivacyError
+            If it was continued already.
+        """
+        if (folder / CONTINUED).exists():
+            raise _continued(folder)
+        try:
+            text, arrays = (folder / SESSION).read_bytes(), (folder / ARRAYS).read_bytes()
+        except OSError:
+            raise FormatError(f"'{folder}' is not a saved session") from None
+        document = _parsed(text)
+        if document is None:  # said here, where no caught error remembers the text
+            raise FormatError(f"'{folder}' is not a saved session of version {VERSION}")
+        return cls(folder=folder, text=text, document=document, arrays=arrays)
+
+    def claim(self) -> None:
+        """Take the session out of its folder, so that nobody else can continue it.
+
+        Costs nothing: renames a file.
+
+        Raises
+        ------
+        FormatError
+            If the folder cannot be written.
+        PrivacyError
+            If another process was first.
+        """
+        try:
+            (self.folder / SESSION).rename(self.folder / CONTINUED)
+            _sync_folder(self.folder)  # a power cut must not bring it back
+            found = (self.folder / CONTINUED).read_bytes()
+        except (FileNotFoundError, FileExistsError):
+            raise _continued(self.folder) from None
+        except OSError as error:
+            raise FormatError(f"the session in '{self.folder}' cannot be continued ({error.strerror})") from None
+        if found != self.text:  # continued, deleted, and another saved there since it was read
+            raise _continued(self.folder)
+
+
+def _refuse_used(folder: Path) -> None:
+    """Refuse a folder in which a session was ever saved: one that was read might be taken for the next."""
+    if (folder / SESSION).exists() or (folder / CONTINUED).exists():
+        raise FileExistsError
+
+
+def _parsed(text: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    known = isinstance(document, dict) and (document.get("format"), document.get("version")) == (FORMAT, VERSION)
+    return document if known else None
+
+
+def _continued(folder: Path) -> PrivacyError:
+    return PrivacyError(f"the session in '{folder}' was continued already: its budget would be spent twice")
+
+
+def _write(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a renaming reach the disk, where the system can be told to."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

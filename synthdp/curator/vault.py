@@ -1,0 +1,106 @@
+"""What a curator and all its accounts share: one private table, asked by one process, one question at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+
+from synthdp.curator.ledger import Ledger
+from synthdp.curator.private_table import PrivateTable
+from synthdp.errors import PrivacyError
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.privacy.receipt import Item
+from synthdp.schema.schema import Schema
+
+_forks = [0]
+
+
+def _forked() -> None:
+    _forks[0] += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+class Vault:
+    """A private table that is reached through `turn` alone, and the record of what was asked of it.
+
+    Costs nothing by itself: `Curator` charges for everything that leaves.
+
+    Parameters
+    ----------
+    table
+        The rows.
+    extra_columns
+        Names of the columns that the table has beyond its schema.
+
+    Attributes
+    ----------
+    items
+        What was spent on what, in order.
+    entries
+        Numbers of the entries in the ledger.
+    unsettled
+        Accounts that are reserved in a ledger; the first answer from one of them commits them.
+    coordinates
+        How many numbers were answered from Gaussian accounts.
+    """
+
+    __slots__ = ("_lock", "_process", "_table", "coordinates", "entries", "extra_columns", "items", "unsettled")
+
+    def __init__(self, table: PrivateTable, *, extra_columns: tuple[str, ...]) -> None:
+        self._table, self.extra_columns = table, extra_columns
+        self._process, self._lock = _this_process(), RLock()
+        self.items: list[Item] = []
+        self.entries: list[int] = []
+        self.unsettled: list[tuple[Ledger, int]] = []
+        self.coordinates = 0
+
+    @property
+    def schema(self) -> Schema:
+        """What is publicly known of the table.  Costs nothing: public."""
+        return self._table.schema
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which tables are neighbours.  Costs nothing: public."""
+        return self._table.adjacency
+
+    @contextmanager
+    def turn(self) -> Iterator[PrivateTable]:
+        """Wait until no other thread asks, and lend the table for one question.
+
+        Every budget lives in memory, so a forked process has a copy of it: nothing may be charged or read there.
+
+        Costs nothing by itself.
+
+        Raises
+        ------
+        PrivacyError
+            In any other process than the one that the vault was made in.
+        """
+        self._check_process()  # first: the lock may be held for ever by a thread that the fork left behind
+        with self._lock:
+            yield self._table
+            self._check_process()  # what was asked may have forked, and then there are two answers for one spend
+
+    def close(self) -> None:
+        """Forget the rows; in a forked process nothing happens, for they belong to the first.  Costs nothing."""
+        if _this_process() == self._process:
+            with self._lock:
+                self._table.close()
+
+    def _check_process(self) -> None:
+        if _this_process() != self._process:
+            raise PrivacyError(
+                "a curator, its accounts and its sessions answer only in the process that made the curator: its budget "
+                "was copied by a fork and could be spent twice; make the curator after forking, with a ledger"
+            )
+
+
+def _this_process() -> tuple[int, int]:
+    """Return what no other process has that copied this one's memory, even if it has the same number later."""
+    return os.getpid(), _forks[0]

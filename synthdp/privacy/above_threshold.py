@@ -1,0 +1,172 @@
+"""The sparse vector technique without rows: the noise of a watch, what it costs, and what an answer says.
+
+Statement and proof: ``docs/proofs/sparse-vector.md``.  What compares rows with guesses is on the curator's side.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from scipy.special import ndtri
+
+from synthdp.errors import ParameterError
+from synthdp.measurements import NoiseLaw
+from synthdp.privacy import accounting, noise
+from synthdp.privacy.bisection import last_holding
+from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
+from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
+from synthdp.queries.protocol import Norms
+from synthdp.queries.sparse.supports import UNIT
+
+Part: TypeAlias = PureDP | ZCDP | GaussianDP
+"""The currencies in which a part of a watch is paid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPlan:
+    """The noise of a watch, fixed before any row is read.
+
+    Costs nothing: a plan.
+
+    Parameters
+    ----------
+    max_alarms
+        c, the most answers above the threshold.
+    level_scale, query_scale
+        Scales of the one-sided noise on the threshold and on each query, in 1024ths of a row.
+    redrawn
+        Whether the threshold's noise is drawn anew after every answer above it.
+    answer
+        The noise on the count that comes with such an answer.
+    """
+
+    max_alarms: int
+    level_scale: float
+    query_scale: float
+    redrawn: bool
+    answer: Calibration
+
+    @property
+    def answer_stddev(self) -> float:
+        """Standard deviation of a count that comes with an answer above the threshold, in rows.
+
+        Costs nothing: arithmetic.
+        """
+        return self.answer.noise.stddev / (self.answer.resolution * UNIT)
+
+    def threshold_for(self, queries: int) -> float:
+        """Return the threshold, in rows, which few perfect guesses pass.
+
+        b ln(4k/c): of k queries with a perfect guess, c/4 are found above it on average.
+
+        Costs nothing: arithmetic.
+        """
+        return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / UNIT
+
+    def silence_bound(self, threshold: float, *, beta: float) -> float:
+        """Return how far any guess was off, in rows, that was met with silence; probability 1 - beta over the watch.
+
+        Query noise is never negative, so silence means |q - guess| < threshold + the level's noise, which exceeds
+        b ln(1/beta) with probability beta.
+
+        Costs nothing: arithmetic.
+        """
+        runs = self.max_alarms if self.redrawn else 1
+        return threshold + (self.level_scale * math.log(runs / beta) + 1) / UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class AboveThresholdAnswer:
+    """The noisy answer that comes when a guess was found to be too far off.
+
+    Costs nothing by itself: a noisy answer, paid for when the watch was opened.
+
+    Parameters
+    ----------
+    count
+        The noisy total of the query, in rows.
+    stddev
+        Standard deviation of the count's noise, in rows.
+    law
+        The law of that noise.
+    """
+
+    count: float
+    stddev: float
+    law: NoiseLaw
+
+    def bound(self, *, beta: float) -> float:
+        """Return how far the count is off at most, in rows, with probability 1 - beta.
+
+        Costs nothing: arithmetic.
+        """
+        if self.law is NoiseLaw.LAPLACE:
+            return self.stddev / math.sqrt(2) * math.log(1 / beta)
+        return self.stddev * float(-ndtri(beta / 2))
+
+
+def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: int = 1) -> WatchPlan:
+    """Return the least noise for a watch of a given loss.
+
+    Pure losses draw the threshold's noise once and pay for all c findings together; zCDP and Gaussian DP draw it anew
+    after each and compose.  An (epsilon, delta) takes whichever is less noisy: in the first case the findings are pure
+    and only the counts take the delta.
+
+    Costs nothing: arithmetic; what is noised by it costs at most ``loss``, for neighbours that move a query's total by
+    at most ``rows``.
+
+    Parameters
+    ----------
+    loss
+        What the whole watch costs.
+    max_alarms
+        c, the most answers above the threshold.
+    alarm_share
+        Share of the loss for finding them; the rest is for their counts.
+    rows
+        Most rows of a unit.
+    """
+    if isinstance(max_alarms, bool) or not isinstance(max_alarms, int) or max_alarms < 1:
+        raise ParameterError(f"max_alarms ({max_alarms!r}) must be a whole number of at least 1")
+    if not 0 < alarm_share < 1:
+        raise ParameterError(f"alarm_share ({alarm_share}) must be above 0 and below 1")
+    match loss:
+        case ApproxDP(epsilon, delta) if delta > 0:
+            rest = gaussian_account(ApproxDP(epsilon * (1 - alarm_share), delta), coordinates=max_alarms)
+            once = _plan(PureDP(epsilon * alarm_share), rest, max_alarms, rows)
+            whole = gaussian_account(loss, coordinates=max_alarms)
+            anew = _plan(whole.fraction(alarm_share), whole.fraction(1 - alarm_share), max_alarms, rows)
+            return min(once, anew, key=lambda plan: plan.query_scale)
+        case ApproxDP(epsilon, _):
+            return plan_watch(PureDP(epsilon), max_alarms=max_alarms, alarm_share=alarm_share, rows=rows)
+    return _plan(loss.fraction(alarm_share), loss.fraction(1 - alarm_share), max_alarms, rows)
+
+
+def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> WatchPlan:
+    redrawn = not isinstance(alarms, PureDP)
+    together = 1 if redrawn else max_alarms
+    epsilon = _pure_part(alarms.split(max_alarms)) if redrawn else _pure_part(alarms)
+    ratio = (2 * together) ** (2 / 3)  # the least variance of the two noises together (Lyu, Su, Li 2017, section 4.2)
+    level = epsilon / (1 + ratio)
+    norms = Norms(UNIT, UNIT * UNIT, UNIT).times(rows)
+    law = NoiseLaw.LAPLACE if isinstance(counts, PureDP) else NoiseLaw.GAUSSIAN
+    return WatchPlan(
+        max_alarms=max_alarms,
+        level_scale=noise.laplace_scale(norms.l1, epsilon=level),
+        query_scale=noise.laplace_scale(2 * together * norms.l1, epsilon=epsilon - level),
+        redrawn=redrawn,
+        answer=calibrate(norms, counts.split(max_alarms), k=1, law=law),
+    )
+
+
+def _pure_part(loss: Part) -> float:
+    """Return the largest epsilon whose pure guarantee implies the loss."""
+    match loss:
+        case PureDP(epsilon):
+            return epsilon
+        case ZCDP(rho):
+            return last_holding(lambda epsilon: epsilon**2 / 2 <= rho, inside=0.0, outside=2 * math.sqrt(2 * rho))
+    mu = loss.mu
+    return last_holding(lambda epsilon: accounting.gdp_from_pure(epsilon) <= mu, inside=mu / 2, outside=mu)
