@@ -109,7 +109,7 @@ def _session(watch: SparseVector, document: Mapping[str, Any], arrays: Mapping[s
     table = SparseTable(
         int(document["slots"]),
         {key: i for i, key in enumerate(keys)},
-        np.asarray(arrays["weights"], np.float64),
+        np.append(arrays["weights"], 0.0),  # one more than there are keys: there may be none
         float(document["untouched_weight"]),
     )
     ends = np.cumsum(arrays["sizes"]).tolist()
