@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-LEAVES = (str, bytes, int, float, complex, type(None), np.generic, np.ndarray, np.dtype, pd.DataFrame, pd.Series, pd.Index)
+LEAVES = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    type(None),
+    np.generic,
+    np.ndarray,
+    np.dtype,
+    pd.DataFrame,
+    pd.Series,
+    pd.Index,
+)
 """What is looked at and not into."""
 
 CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType)
@@ -36,7 +49,9 @@ def _steps(thing: object) -> Iterator[tuple[str, object]]:
         yield ".__self__", thing.__self__
         return
     if isinstance(thing, partial):
-        yield from ((f".partial[{i}]", one) for i, one in enumerate((thing.func, *thing.args, *thing.keywords.values())))
+        yield from (
+            (f".partial[{i}]", one) for i, one in enumerate((thing.func, *thing.args, *thing.keywords.values()))
+        )
     if isinstance(thing, Mapping):
         yield from ((f"[{i}]", one) for i, pair in enumerate(thing.items()) for one in pair)
     if isinstance(thing, (list, tuple, set, frozenset)):
@@ -46,7 +61,7 @@ def _steps(thing: object) -> Iterator[tuple[str, object]]:
         if not name.startswith("_"):
             try:
                 yield f".{name}", getattr(thing, name)
-            except Exception:  # noqa: BLE001, S112 - an attribute that cannot be read leads nowhere
+            except Exception:  # noqa: BLE001 - an attribute that cannot be read leads nowhere
                 continue
 
 
