@@ -145,6 +145,18 @@ def test_a_resumed_session_answers_as_if_it_had_never_been_saved(update, loss, t
     assert curator.remaining is None
 
 
+@pytest.mark.parametrize("update", ["projection", "paper"])
+def test_a_session_saved_before_its_first_slot_answers_and_learns(update, tmp_path, monkeypatch):
+    without_noise(monkeypatch)
+    curator, session = opened(accuracy=0.01, update=update)
+    assert session.table.place == {}
+    session.save(tmp_path / "s")
+    resumed = resume_session(tmp_path / "s", curator)
+    assert resumed.ask(study(0, 300)).count == 300
+    assert len(resumed.table.place) == 300
+    assert resumed.close().answer(study(2 * N, 2 * N + 10)).count >= 0
+
+
 @pytest.mark.parametrize("asked", [0, 3])
 def test_a_session_goes_on_once_and_where_it_was_opened(asked, tmp_path, monkeypatch):
     without_noise(monkeypatch)
