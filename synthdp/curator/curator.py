@@ -167,6 +167,27 @@ class Curator:
         """Return a spend in this curator's currency, without spending it.  Costs nothing: arithmetic."""
         return self._account.resolve(spend)
 
+    def check(self, queries: Statistic | KeyStatistic) -> None:
+        """Refuse a statistic that is not about this table, as every question does, before anything is charged.
+
+        A program calls it before it opens an account.
+
+        Costs nothing: reads column names and declarations only.
+
+        Raises
+        ------
+        DataError
+            If a column of a record's key is missing.
+        ParameterError
+            If a column of the queries is declared otherwise than in the curator's schema.
+        PrivacyError
+            In a forked process.
+        SensitivityError
+            If it may overflow an integer sum.
+        """
+        with self._vault.turn() as table:
+            check_question(table, queries)
+
     def measure(
         self, queries: Statistic, *, spend: Spend = Remaining(), step: str = "queries", law: NoiseLaw | None = None
     ) -> Measurements:
@@ -196,7 +217,7 @@ class Curator:
         SensitivityError
             If the statistic may overflow an integer sum.
         """
-        self._check(queries)
+        self.check(queries)
         values, plan = self._noisy(queries, spend=spend, step=step, law=law)
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
@@ -207,7 +228,7 @@ class Curator:
 
         Costs ``spend``, for this curator's neighbours; the ledger is charged before any row is read.
         """
-        self._check(queries)
+        self.check(queries)
         values, plan = self._noisy(queries, spend=spend, step=step, law=law)
         return KeyAnswers(values=values, unit=queries.unit, plan=plan)
 
@@ -283,6 +304,8 @@ class Curator:
             check_key_columns(table, columns)
         if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / UNIT:
             raise ParameterError(f"threshold ({threshold}) must be a number of rows")
+        if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
+            raise ParameterError(f"queries ({queries!r}) must be a whole number of at least 1")
         loss = self.cost(spend)
         rows = self.adjacency.rows
         plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=alarm_share, rows=rows)
@@ -338,7 +361,7 @@ class Curator:
         step
             What the receipt calls it.
         """
-        self._check(scores)
+        self.check(scores)
         loss = self.cost(spend)
         linf = self.adjacency.sensitivity(scores).linf
         if isinstance(loss, ZCDP):
@@ -460,10 +483,6 @@ class Curator:
             item, lambda table: _noised(table.exact(queries), plan.resolution, plan.noise.law, plan.noise.scale)
         )
         return values, plan
-
-    def _check(self, statistic: Statistic | KeyStatistic) -> None:
-        with self._vault.turn() as table:
-            check_question(table, statistic)
 
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""

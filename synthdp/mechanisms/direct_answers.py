@@ -139,6 +139,7 @@ class LaplaceAnswers:
         Costs ``spend``, for the curator's neighbours.
         """
         loss = curator.cost(self.spend)
+        curator.check(self.queries)
         account = curator.open_account(loss, currency=ApproxDP)
         return _measured(self, curator, account, loss, law=NoiseLaw.LAPLACE)
 
@@ -181,6 +182,7 @@ class GaussianAnswers:
         loss = curator.cost(self.spend)
         if isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0):
             raise ParameterError("Gaussian noise has no pure epsilon: give a delta, or use LaplaceAnswers")
+        curator.check(self.queries)
         return _measured(self, curator, curator.open_account(loss), loss, law=NoiseLaw.GAUSSIAN)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import strategies as my
 from hypothesis import given, strategies as st
+from mechanism_cases import CASES
 
 from synthdp import (
     ApproxDP,
@@ -24,6 +25,9 @@ from synthdp import (
     Ordinal,
     PrivateMultiplicativeWeights,
     Schema,
+    SparseProjection,
+    SparseWeights,
+    StabilityHistogram,
 )
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import axis_of, domain_of, finest_axis
@@ -162,6 +166,45 @@ def test_every_domain_of_the_same_declarations_is_measured(schema, data):
 def test_the_finest_axis_of_a_column_is_measured(name):
     domain = Domain((finest_axis(name, SCHEMA[name]),))
     assert len(curator_of(TABLE).measure(one_ways(domain)).values) == domain.cells
+
+
+WORKED = {
+    name: case
+    for name, case in CASES.items()
+    if name in (
+        "LaplaceAnswers", "GaussianAnswers", "FourierMarginals", "NetMechanism", "MWEM", "PrivateBoosting",
+        "PrivateMultiplicativeWeights", "MedianMechanism", "SparseMWEM",
+    )
+}  # fmt: skip
+"""The mechanisms that are given a domain, or columns of record keys."""
+
+ELSEWHERE = Schema({**{f"b{j}": Boolean(nullable=True) for j in range(3)}})
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_a_mechanism_for_other_columns_is_refused_before_it_opens_an_account(name, tmp_path):
+    ledger = Ledger(tmp_path / "l.sqlite")
+    table = pd.DataFrame({f"b{j}": [True, False, None] for j in range(3)})
+    curator = Curator(table, schema=ELSEWHERE, budget=BUDGET, ledger=ledger)
+    with pytest.raises((ParameterError, DataError)):
+        WORKED[name].run(WORKED[name].build(), curator)
+    assert curator.remaining == BUDGET
+    assert ledger.entries() == []
+
+
+SPARSE = {
+    "SparseWeights": lambda curator: SparseWeights(columns=("zzz",)).open(curator),
+    "SparseProjection": lambda curator: SparseProjection(64, columns=("zzz",)).release(curator),
+    "StabilityHistogram": lambda curator: StabilityHistogram(columns=("zzz",)).release(curator),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_a_mechanism_for_a_column_that_is_missing_is_refused_before_it_opens_an_account(name):
+    curator = curator_of(TABLE)
+    with pytest.raises(DataError, match="'zzz' is missing"):
+        SPARSE[name](curator)
+    assert curator.remaining == BUDGET
 
 
 # What else can be refused is refused before it is charged.

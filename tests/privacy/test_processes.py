@@ -103,6 +103,7 @@ def through(curator: Curator, path: Any) -> None:
 
 
 ASKED: dict[str, Callable[[World], Any]] = {
+    "Curator.check": lambda w: w.curator.check(QUERIES),
     "Curator.measure": lambda w: w.curator.measure(QUERIES, spend=PART),
     "Curator.measure_keys": lambda w: w.curator.measure_keys(KeyTotal((NAME,)), spend=PART),
     "Curator.histogram": lambda w: w.curator.histogram((NAME,), spend=PART),

@@ -161,6 +161,7 @@ class FourierMarginals:
         masks = closure(domain, self.workload.cliques)
         public = curator.adjacency.rows_are_public
         queries = CellParities(domain, masks[1:] if public else masks)  # parity 0 is the number of rows
+        curator.check(queries)
         account = curator.open_account(loss, currency=ApproxDP)
         measured = account.measure(queries, law=self.law, step="parities")
         total = float(max(1, curator.rows)) if public else max(1.0, float(measured.answers[0]))

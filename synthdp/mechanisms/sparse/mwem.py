@@ -92,6 +92,7 @@ class SparseMWEM:
                 f"the queries are about {len(counts.keys)} records and slots is {slots}: raise slots"
             )
         loss = curator.cost(self.spend)
+        curator.check(counts)
         whole = curator.open_account(loss, currency=ApproxDP)
         total, rest = rows_of(whole, counts.columns, loss, share=self.total_share)
         account = whole.open_account(rest, currency=ZCDP)

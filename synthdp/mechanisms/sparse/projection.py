@@ -21,6 +21,7 @@ from synthdp.mechanisms.sparse.model import check_query
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.key_histogram import KeyCounts
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.sparse.sketches import CountSketch, SignProjection, Sketch, check_dimension
 from synthdp.queries.sparse.supports import SparseQuery, Support
 from synthdp.randomness import RandomState, generator
@@ -120,6 +121,7 @@ class SparseProjection:
         columns = self.columns or curator.schema.names
         rng = generator(random_state)
         loss = curator.cost(self.spend)
+        curator.check(KeyTotal(columns))
         account = curator.open_account(loss, currency=ApproxDP)
         total, rest = rows_of(account, columns, loss, share=self.total_share)
         frequent, rest = self._peeled(account, columns, rest)

@@ -17,6 +17,7 @@ from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, r
 from synthdp.mechanisms.sparse.model import check_query
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.sparse.record_keys import values_of
 from synthdp.queries.sparse.supports import SparseQuery
 from synthdp.randomness import RandomState
@@ -81,6 +82,7 @@ class StabilityHistogram:
         columns = self.columns or curator.schema.names
         loss = curator.cost(self.spend)
         plan_histogram(loss, adjacency=curator.adjacency)  # refuses a loss without delta before anything is spent
+        curator.check(KeyTotal(columns))
         account = curator.open_account(loss, currency=ApproxDP)
         total, rest = rows_of(account, columns, loss, share=self.total_share)
         histogram = account.histogram(columns, spend=rest)

@@ -18,6 +18,7 @@ from synthdp.mechanisms.sparse.model import Measured, SparseModel, check_query, 
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend
 from synthdp.privacy.receipt import Receipt
+from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.sparse.supports import SparseQuery, Support
 from synthdp.release import Release
 
@@ -115,6 +116,7 @@ class SparseWeights:
         """
         columns = self.columns or curator.schema.names
         loss = curator.cost(self.spend)
+        curator.check(KeyTotal(columns))
         account = curator.open_account(loss, currency=ApproxDP)
         total, rest = rows_of(account, columns, loss, share=self.total_share)
         watch = account.watch(

@@ -17,11 +17,12 @@ from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.net import check_candidates
-from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, online_bound
+from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
 from synthdp.mechanisms.universe.private_multiplicative_weights import check_updates
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.net_scores import multiset_count, multisets
+from synthdp.queries.total import Total
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class MedianMechanism:
             raise ParameterError(f"size ({self.size!r}) must be a whole number of at least 1")
         check_share("total_share", self.total_share)
         check_share("alarm_share", self.alarm_share)
+        check_guesses(self.threshold, self.queries)
         if self.max_updates is not None:
             check_updates(self.max_updates)
         check_candidates(len(universe(self.domain)), self.size)
@@ -75,6 +77,7 @@ class MedianMechanism:
         Costs ``spend``, for the curator's neighbours; asking costs nothing more.
         """
         loss = curator.cost(self.spend)
+        curator.check(Total(self.domain))
         account = curator.open_account(loss, currency=ApproxDP)
         total = row_total(account, self.domain, share=self.total_share)
         cells = universe(self.domain)

@@ -100,6 +100,7 @@ class MWEM:
         """
         loss = curator.cost(self.spend)
         cells = universe(self.workload.domain)
+        curator.check(self.workload)
         account = curator.open_account(loss, currency=ZCDP)
         total = row_total(account, self.workload.domain, share=self.total_share)
         each = total.rest.split(2 * self.rounds)

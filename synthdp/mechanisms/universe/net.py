@@ -73,6 +73,7 @@ class NetMechanism:
         """
         loss = curator.cost(self.spend)
         domain = self.queries.domain
+        curator.check(self.queries)
         account = curator.open_account(loss, currency=ApproxDP)
         total = row_total(account, domain, share=self.total_share)
         cells = universe(domain)

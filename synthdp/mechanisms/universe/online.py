@@ -143,6 +143,14 @@ class OnlineSession:
         return OnlineAnswer(found.count, learned=True, checked=True)
 
 
+def check_guesses(threshold: float | None, queries: int) -> None:
+    """Refuse a threshold or a number of queries that is none.  Costs nothing: a check."""
+    if threshold is not None and not math.isfinite(threshold):
+        raise ParameterError(f"threshold ({threshold}) must be a number of rows")
+    if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
+        raise ParameterError(f"queries ({queries!r}) must be a whole number of at least 1")
+
+
 def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float) -> float:
     """Return the threshold, in rows, above which every alarm of a watch is a true one.
 

@@ -113,6 +113,7 @@ class PrivateBoosting:
         """
         loss = curator.cost(self.spend)
         domain, cells = self.queries.domain, universe(self.queries.domain)
+        curator.check(self.queries)
         account = curator.open_account(loss, currency=ZCDP)
         total = row_total(account, domain, share=self.total_share)
         draw = total.rest.fraction(self.draw_share).split((self.rounds - 1) * self.drawn)

@@ -13,9 +13,10 @@ from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
-from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, online_bound
+from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.total import Total
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class PrivateMultiplicativeWeights:
     def __post_init__(self) -> None:
         check_share("total_share", self.total_share)
         check_share("alarm_share", self.alarm_share)
+        check_guesses(self.threshold, self.queries)
         check_updates(self.max_updates)
         if self.replay < 0:
             raise ParameterError(f"replay ({self.replay}) must be at least 0")
@@ -89,6 +91,7 @@ class PrivateMultiplicativeWeights:
         Costs ``spend``, for the curator's neighbours; asking costs nothing more.
         """
         loss = curator.cost(self.spend)
+        curator.check(Total(self.domain))
         account = curator.open_account(loss, currency=ApproxDP)
         total = row_total(account, self.domain, share=self.total_share)
         watch = account.watch(

@@ -207,7 +207,13 @@ def test_a_closed_room_is_not_watched():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"), [({"max_alarms": 0}, "max_alarms"), ({"alarm_share": 1.0}, "alarm_share")]
+    ("settings", "message"),
+    [
+        ({"max_alarms": 0}, "max_alarms"),
+        ({"alarm_share": 1.0}, "alarm_share"),
+        ({"queries": 0, "threshold": None}, "queries"),
+        ({"queries": 1.5}, "queries"),
+    ],
 )
 def test_settings_out_of_range_are_refused_before_anything_is_spent(settings, message):
     curator = Curator(TABLE, budget=PureDP(1.0))
