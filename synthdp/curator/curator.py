@@ -17,13 +17,14 @@ from synthdp.curator.sparse_vector import SparseVector, plan_watch
 from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import accounting, noise
+from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
 from synthdp.privacy.calibration import COORDINATES, Calibration, calibrate, gaussian_account
 from synthdp.privacy.key_answers import KeyAnswers
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
-from synthdp.privacy.receipt import Item, Receipt
+from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.queries.sparse.supports import UNIT
@@ -83,7 +84,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_account", "_coordinates", "_dataset", "_entries", "_ledger", "_lock", "_room", "_unsettled", "extra_columns",
+        "_account", "_coordinates", "_dataset", "_entries", "_ledger", "_lock", "_room", "_terms", "_unsettled",
+        "extra_columns",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +111,12 @@ class Curator:
         self._account = Account(check_loss("budget", budget))
         self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
         self._entries: list[int] = []
+        self._terms = Terms(
+            total=self.budget,
+            schema=schema,
+            ledger=None if ledger is None else str(ledger.path),
+            dataset=None if ledger is None else self._dataset,
+        )
         self._room = Room(source, schema, adjacency)
         self._coordinates = 0
         self._lock = RLock()
@@ -373,6 +381,7 @@ class Curator:
         opened._ledger, opened._dataset = None, self._dataset
         opened._room, opened.extra_columns = self._room, self.extra_columns
         opened._unsettled, opened._lock = self._unsettled, self._lock
+        opened._terms = self._terms
         return opened
 
     def close(self) -> None:
@@ -380,30 +389,28 @@ class Curator:
         with self._lock:
             self._room.close()
 
-    def receipt(
-        self, *, total: PrivacyLoss | None = None, assumptions: tuple[str, ...] = (), notes: tuple[str, ...] = ()
-    ) -> Receipt:
-        """Return what was spent so far.
+    def receipt(self, *, notes: tuple[str, ...] = ()) -> Receipt:
+        """Return everything that was spent so far on these rows, in all accounts, and what the promise rests on.
+
+        The promise is the budget of the curator that holds the rows, fixed before any was read, whichever of its
+        accounts is asked: all items together cost no more.
 
         Costs nothing: a record.
 
         Parameters
         ----------
-        total
-            The loss that the receipt promises; default: the whole budget.
-        assumptions, notes
-            More lines for a reader.
+        notes
+            What a mechanism says of its output.
         """
-        ledger = self._ledger
         return Receipt(
-            total=total or self.budget,
+            total=self._terms.total,
             adjacency=self.adjacency,
             items=tuple(self._room.items),
-            assumptions=assumptions,
+            assumptions=assumptions(self._terms.schema, self.schema, self.adjacency),
             notes=notes,
             versions=noise_versions(),
-            ledger=None if ledger is None else str(ledger.path),
-            dataset=None if ledger is None else self._dataset,
+            ledger=self._terms.ledger,
+            dataset=self._terms.dataset,
             entries=tuple(self._entries),
         )
 

@@ -22,6 +22,7 @@ from synthdp.privacy.key_histogram import plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
 from synthdp.schema.columns import (
+    DISCOVERED,
     RESOLUTIONS,
     Categorical,
     Column,
@@ -110,7 +111,9 @@ def discover(room: Room, loss: PrivacyLoss, *, spend: Spend[Any]) -> Discovered:
             found[name] = _with_levels(room, name, column, share, spend)
         else:
             found[name] = _with_bounds(room, name, cast("Bounded", column), PureDP(epsilon), spend)
-    return Discovered(room.schema.replace(found), names)
+    return Discovered(
+        room.schema.replace({name: replace(column, source=DISCOVERED) for name, column in found.items()}), names
+    )
 
 
 def _no_epsilon(loss: PrivacyLoss) -> float:
