@@ -132,11 +132,14 @@ def number_of_labels(X: Any, y: Any) -> int:
 
 
 def _length(values: Any) -> int | None:
-    """Return how many there are, if that can be told without reading them."""
-    shape = getattr(values, "shape", None)
-    if isinstance(shape, tuple) and shape:
-        return int(shape[0])
-    return len(values) if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) else None
+    """Return how many there are, if that can be told without reading a table."""
+    if is_table(values) and not hasattr(values, "shape"):
+        return None
+    try:
+        shape = values.shape if hasattr(values, "shape") else np.asarray(values).shape
+    except ValueError:  # rows of different lengths
+        return None
+    return int(shape[0]) if isinstance(shape, tuple) and shape else None
 
 
 def join_label(X: Any, y: Any) -> tuple[Any, str]:
