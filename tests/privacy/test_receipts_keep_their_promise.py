@@ -13,6 +13,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +61,16 @@ def run(rows: tuple[bool, ...], call: str, outputs: list[Any] | None) -> tuple[l
     settings, do = CALLS[call]
     release = SyntheticRelease(**{"schema": SCHEMA, "epsilon": EPSILON, "delta": 0.0, "random_state": 0, **settings})
     asked: list[tuple[str, Any, float]] = []
+
+    def draw(name: str, real: Callable[..., Any], values: Any, *, scale: float) -> Any:
+        asked.append((name, values.copy(), scale))
+        return real(values, scale=scale) if outputs is None else outputs[len(asked) - 1]
+
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprotectedLabelsWarning)
         trace = recorded(patch)
-        for name in ("discrete_laplace", "linf_knorm"):
-
-            def draw(values: Any, *, scale: float, name: str = name, real: Any = getattr(noise, name)) -> Any:
-                asked.append((name, values.copy(), scale))
-                return real(values, scale=scale) if outputs is None else outputs[len(asked) - 1]
-
-            patch.setattr(noise, name, draw)
+        for name in NORMS:
+            patch.setattr(noise, name, partial(draw, name, getattr(noise, name)))
         made = do(release, pd.DataFrame({"b": list(rows)}))
     assert {draw.operation for draw in trace.draws} <= set(NORMS)  # another law would need a norm of its own
     return asked, release.receipt_, (made, list(trace.outputs))
