@@ -1,4 +1,4 @@
-"""Every error that synthdp raises on purpose: one sentence that a user can act on.
+"""Every error that synthdp raises on purpose, and warnings to filter by name: one sentence that a user can act on.
 
 Messages name columns, parameters and rules; they never quote a value or a count of private rows.
 
@@ -17,6 +17,9 @@ SynthDPError
 │   └── SolverFailedError        carries a status
 ├── MechanismFailure             a mechanism's own FAILURE outcome, with what to change
 └── InternalError                a bug in synthdp
+
+UserWarning
+└── UnprotectedLabelsWarning     real labels are about to stand beside synthetic rows
 """
 
 from __future__ import annotations
@@ -95,3 +98,7 @@ class InternalError(SynthDPError):
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"{detail}: this is a bug in synthdp, please report it")
+
+
+class UnprotectedLabelsWarning(UserWarning):
+    """Real labels are about to stand beside synthetic rows; nothing protects them."""

@@ -19,13 +19,14 @@ from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.above_threshold import plan_watch
+from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
 from synthdp.privacy.calibration import COORDINATES, Calibration, calibrate, gaussian_account
 from synthdp.privacy.key_answers import KeyAnswers
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
-from synthdp.privacy.receipt import Item, Receipt
+from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.queries.sparse.supports import UNIT
@@ -101,13 +102,22 @@ class Curator:
         ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
     ) -> None:
-        if not isinstance(table, Vault):  # an account is a curator of what another one guards
-            table = _guarded(table, schema, Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit))
+        self._account = Account(check_loss("budget", budget))
+        if isinstance(table, Vault):  # an account is a curator of what another one guards
+            self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
+            return
+        adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
+        private, extra_columns = _private_table(table, schema, adjacency)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
-        self._vault = table
-        self._account = Account(check_loss("budget", budget))
         self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
+        terms = Terms(
+            total=self.budget,
+            schema=private.schema,
+            ledger=None if ledger is None else str(ledger.path),
+            dataset=None if ledger is None else self._dataset,
+        )
+        self._vault = Vault(private, terms, extra_columns=extra_columns)
 
     def __repr__(self) -> str:
         left = self._account.remaining
@@ -423,30 +433,28 @@ class Curator:
         """Forget the rows: every later question raises `RoomClosedError`.  Costs nothing: reads no row."""
         self._vault.close()
 
-    def receipt(
-        self, *, total: PrivacyLoss | None = None, assumptions: tuple[str, ...] = (), notes: tuple[str, ...] = ()
-    ) -> Receipt:
-        """Return what was spent so far.
+    def receipt(self, *, notes: tuple[str, ...] = ()) -> Receipt:
+        """Return everything that was spent so far on these rows, in all accounts, and what the promise rests on.
+
+        The promise is the budget of the curator that holds the rows, fixed before any was read, whichever of its
+        accounts is asked: all items together cost no more.
 
         Costs nothing: a record.
 
         Parameters
         ----------
-        total
-            The loss that the receipt promises; default: the whole budget.
-        assumptions, notes
-            More lines for a reader.
+        notes
+            What a mechanism says of its output.
         """
-        ledger = self._ledger
         return Receipt(
-            total=total or self.budget,
+            total=self._vault.terms.total,
             adjacency=self.adjacency,
             items=tuple(self._vault.items),
-            assumptions=assumptions,
+            assumptions=assumptions(self._vault.terms.schema, self.schema, self.adjacency),
             notes=notes,
             versions=noise_versions(),
-            ledger=None if ledger is None else str(ledger.path),
-            dataset=None if ledger is None else self._dataset,
+            ledger=self._vault.terms.ledger,
+            dataset=self._vault.terms.dataset,
             entries=tuple(self._vault.entries),
         )
 
@@ -504,14 +512,14 @@ class Curator:
             return result
 
 
-def _guarded(table: object, schema: Schema | None, adjacency: Adjacency) -> Vault:
-    """Return what guards a table, after a look at its column names."""
+def _private_table(table: object, schema: Schema | None, adjacency: Adjacency) -> tuple[PrivateTable, tuple[str, ...]]:
+    """Return the rows, and the columns beyond the schema, after a look at the column names alone."""
     source = source_of(table)
     if schema is None:
         schema = infer_schema(source, without=adjacency.unit)
     extra_columns = check_columns(source, schema)
     check_unit(source, schema, adjacency.unit)
-    return Vault(PrivateTable(source, schema, adjacency), extra_columns=extra_columns)
+    return PrivateTable(source, schema, adjacency), extra_columns
 
 
 def _inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> PrivacyLoss:

@@ -23,6 +23,7 @@ from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item
 from synthdp.schema.columns import (
+    DISCOVERED,
     RESOLUTIONS,
     Categorical,
     Column,
@@ -111,7 +112,9 @@ def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: 
             found[name] = _with_levels(adjacency, name, column, share, spend)
         else:
             found[name] = _with_bounds(adjacency, name, cast("Bounded", column), PureDP(epsilon), spend)
-    return Discovered(schema.replace(found), names)
+    return Discovered(
+        schema.replace({name: replace(column, source=DISCOVERED) for name, column in found.items()}), names
+    )
 
 
 def _no_epsilon(loss: PrivacyLoss) -> float:

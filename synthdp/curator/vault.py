@@ -11,7 +11,7 @@ from synthdp.curator.ledger import Ledger
 from synthdp.curator.private_table import PrivateTable
 from synthdp.errors import PrivacyError
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.privacy.receipt import Item
+from synthdp.privacy.receipt import Item, Terms
 from synthdp.schema.schema import Schema
 
 _forks = [0]
@@ -34,6 +34,8 @@ class Vault:
     ----------
     table
         The rows.
+    terms
+        What was agreed before any of them was read.
     extra_columns
         Names of the columns that the table has beyond its schema.
 
@@ -49,10 +51,12 @@ class Vault:
         How many numbers were answered from Gaussian accounts.
     """
 
-    __slots__ = ("_lock", "_process", "_table", "coordinates", "entries", "extra_columns", "items", "unsettled")
+    __slots__ = (
+        "_lock", "_process", "_table", "coordinates", "entries", "extra_columns", "items", "terms", "unsettled",
+    )  # fmt: skip
 
-    def __init__(self, table: PrivateTable, *, extra_columns: tuple[str, ...]) -> None:
-        self._table, self.extra_columns = table, extra_columns
+    def __init__(self, table: PrivateTable, terms: Terms, *, extra_columns: tuple[str, ...]) -> None:
+        self._table, self.terms, self.extra_columns = table, terms, extra_columns
         self._process, self._lock = _this_process(), RLock()
         self.items: list[Item] = []
         self.entries: list[int] = []

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
-from synthdp.errors import DataError, ParameterError, SolverUnavailableError
+from synthdp.errors import DataError, ParameterError, SolverUnavailableError, UnprotectedLabelsWarning
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.automatic import Automatic
@@ -37,7 +37,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import Schema
 from synthdp.storage import fingerprint, load, save
-from synthdp.tables.estimator_input import checked_table, is_table, join_label, split_label
+from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
@@ -51,7 +51,22 @@ LARGE_EPSILON = 5.0
 RARE = (
     "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
 )
-PAIRED = "a y was passed: the synthetic table has as many rows as it, so the number of rows was made public"
+PAIRED = (
+    "a y was passed: the synthetic table has as many rows as it, so the number of rows is public and the promise is for "
+    "replacing one row; the labels in y are real and no part of the release"
+)
+UNPAIRED = (
+    "fit_transform() leaves y as it is: a pipeline pairs the synthetic rows with these REAL labels, which do not belong to "
+    "them and which nothing protects; use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release "
+    "rows and labels together"
+)
+RESTATED = (
+    "; y makes the number of rows public, so the promise is for replacing one row, not for adding or removing one"
+)
+UNCOUNTABLE = (
+    "with a privacy_unit the number of rows tells of persons and cannot be made public by passing y: leave y out, give "
+    "n_rows, or release rows and labels together with fit_resample() or TrainOnSynthetic"
+)
 MECHANISMS = ("auto", "adaptive_marginals", "smooth_synthesis", "l1_fit")
 SOLVERS = ("auto", "lp", "mw", "maxent")
 
@@ -190,10 +205,13 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         BudgetExceededError, LedgerError
             If the ledger does not cover the spend; nothing is read then.
         """
+        return self._fit(X, schema=self.schema, neighbors=self.neighbors)
+
+    def _fit(self, X: Any, *, schema: Schema | None, neighbors: str, notes: tuple[str, ...] = ()) -> SyntheticRelease:
         loss = self._check_settings()
         self._array = not is_table(X)
         source = self._source(X, reset=True)
-        schema = self.schema if self.schema is not None else infer_schema(source, without=self.privacy_unit)
+        schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
         workload_of(self.workload, schema.names, target=self.target)
         format = TableFormat.of(source, schema)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
@@ -202,7 +220,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             source,
             schema=schema,
             budget=loss,
-            neighbors=self.neighbors,
+            neighbors=neighbors,
             privacy_unit=self.privacy_unit,
             max_rows_per_unit=self.max_rows_per_unit,
             ledger=self.ledger,
@@ -217,11 +235,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 unknown = whole.discover(spend=share).without_levels
                 left = loss.fraction(1 - self.domain_budget)
             release = replace(mechanism, spend=left).release(whole, random_state=self.random_state)
-            receipt = curator.receipt(
-                total=loss,
-                assumptions=_assumptions(self.schema, whole.schema, curator.adjacency.rows_are_public),
-                notes=(*_notes(curator.extra_columns, self.privacy_unit), *map(RARE.format, unknown)),
-            )
+        ignored = _notes(curator.extra_columns, self.privacy_unit)
+        receipt = release.receipt.noted(*ignored, *map(RARE.format, unknown), *notes)
         model = replace(release.output, format=format)
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
         self.schema_ = release.output.schema
@@ -236,16 +251,33 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X
             A dataframe or an array.
         y
-            Left out, the number of rows is ``n_rows`` or the noisy estimate.  If a caller passes one, as scikit-learn's
-            pipelines do, the result must have as many rows as ``y``: that number is then public, and the receipt says so.
-            To release labels with their rows, put them in the table, or use `TrainOnSynthetic` or ``fit_resample``.
+            Labels, as scikit-learn's pipelines pass them on; they stay as they are, which is warned about.  The result
+            then has as many rows as ``y``, so that the number of rows is public: the release is made, and its receipt
+            written, for ``neighbors="replace_one"``, at the same epsilon and delta.  With ``n_rows`` nothing of this
+            holds: the number of rows is that setting.
+
+        Warns
+        -----
+        UnprotectedLabelsWarning
+            If ``y`` is given: to release labels with their rows, put them in the table, or use `TrainOnSynthetic` or
+            ``fit_resample``.
+
+        Raises
+        ------
+        ParameterError
+            If ``y`` is given, ``n_rows`` is not, and there is a ``privacy_unit``; nothing is spent then.
+        DataError
+            If ``y`` does not hold a label for every row; nothing is spent then.
         """
-        self.fit(X)
-        if y is None or self.n_rows is not None:
-            return self.sample(self.n_rows)
-        self.receipt_ = replace(self.receipt_, notes=(*self.receipt_.notes, PAIRED))
-        self.release_ = replace(self.release_, receipt=self.receipt_)
-        return self.sample(len(np.asarray(y)))
+        if y is None:
+            return self.fit(X).sample(self.n_rows)
+        if self.n_rows is None and self.privacy_unit is not None:
+            raise ParameterError(UNCOUNTABLE)
+        warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=3)
+        if self.n_rows is not None:
+            return self.fit(X).sample(self.n_rows)
+        rows = number_of_labels(X, y)
+        return self._fit(X, schema=self.schema, neighbors="replace_one", notes=(PAIRED,)).sample(rows)
 
     def fit_resample(self, X: Any, y: Any, *, label: Column | None = None, nullable: bool = True) -> tuple[Any, Any]:
         """Release rows and their labels together, and return synthetic rows and labels.
@@ -268,7 +300,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Synthetic rows like ``X``, and labels like ``y``.
         """
         joined, name = join_label(X, y)
-        model = clone(self)
         schema = self.schema
         if schema is None:
             schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace(
@@ -277,9 +308,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             schema = schema if nullable else without_nulls(schema)
         elif name not in schema:
             schema = schema.extended({name: label or Categorical()})
-        model.set_params(schema=schema)
-        synthetic = model.fit(joined).sample(self.n_rows)
-        self.__dict__.update({key: value for key, value in vars(model).items() if key.endswith("_")})
+        synthetic = self._fit(joined, schema=schema, neighbors=self.neighbors).sample(self.n_rows)
         self._array = not is_table(X)
         return split_label(synthetic, name, like=(X, y))
 
@@ -444,7 +473,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return loss
 
@@ -475,20 +504,6 @@ def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
     lines = [f"column {name!r} is not in the schema and was ignored" for name in ignored if name != unit]
     if unit in ignored:
         lines.append(f"column {unit!r} says whose rows are whose; it is not in the schema and is not released")
-    return tuple(lines)
-
-
-def _assumptions(declared: Schema | None, complete: Schema, rows_are_public: bool) -> tuple[str, ...]:
-    lines = ["column names, their order and their types are public; the table has at least one row"]
-    open_ = complete.names if declared is None else declared.undeclared
-    given = [name for name in complete if name not in open_]
-    if given:
-        which = "all columns" if not open_ else ", ".join(given)
-        lines.append(f"bounds and levels of {which} were declared and do not come from this table")
-    if rows_are_public:
-        lines.append("the number of rows is public")
-    if complete.constraints:
-        lines.append(f"{len(complete.constraints)} rules between columns were declared and hold for all rows")
     return tuple(lines)
 
 

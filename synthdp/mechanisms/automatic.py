@@ -83,7 +83,7 @@ class Automatic:
         if not smooth:
             chosen = replace(adaptive, spend=left)
         release = chosen.release(account, random_state=random_state)
-        return replace(release, loss=loss, receipt=curator.receipt(total=loss))  # the number of rows was paid for too
+        return replace(release, loss=loss)  # the number of rows was paid for too
 
 
 def may_be_smooth(schema: Schema) -> bool:

@@ -161,7 +161,7 @@ class L1Fit:
             schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
             format=format or TableFormat.default(schema),
         )  # fmt: skip
-        receipt = curator.receipt(total=loss)
+        receipt = curator.receipt(notes=model.notes)
         return Release(mechanism="L1 fit", output=model, loss=loss, receipt=receipt, measurements=measured)
 
     def _queries(self, domain: Domain, pairs: Sequence[tuple[int, int]]) -> LinearQueries:

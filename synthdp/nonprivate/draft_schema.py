@@ -18,7 +18,17 @@ import numpy as np
 
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError, ParameterError
-from synthdp.schema.columns import RESOLUTIONS, Boolean, Categorical, Column, Continuous, Datetime, Duration, Integer
+from synthdp.schema.columns import (
+    DRAFTED,
+    RESOLUTIONS,
+    Boolean,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Duration,
+    Integer,
+)
 from synthdp.schema.public_documents import Entry, document_of, whole_number
 from synthdp.tables.columns.parse import declared
 from synthdp.tables.source import Source
@@ -41,7 +51,9 @@ _LARGEST = 2**62
 
 ABOUT = (
     "A DRAFT, read off the table itself: it is as private as the table, and nothing may be released with it yet. Go through "
-    'the columns, put in what is known WITHOUT the table, and set "reviewed" to true for each.'
+    'the columns, put in what is known WITHOUT the table, say in "source" where it is known from (a codebook, a law), and '
+    'set "reviewed" to true for each. Where "source" stays as it is, the receipt says that bounds or levels were drafted '
+    "from the table and accepted."
 )
 OF_BOUNDS = (
     "The bounds were read off this table and rounded outwards. A table's least and largest value belong to somebody, so "
@@ -226,7 +238,7 @@ def _entry(name: str, kind: Column, seen: _Seen) -> Entry:
     comment = entry.pop("comment")
     if entry["type"] != "identifier" and seen.present < seen.rows:
         entry["nullable"] = True
-    return entry | {"reviewed": False, "comment": comment}
+    return entry | {"source": DRAFTED, "reviewed": False, "comment": comment}
 
 
 def _settings(name: str, kind: Column, seen: _Seen) -> Entry:

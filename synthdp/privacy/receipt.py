@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any
 
 from synthdp.markup import render
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, combined, from_document, to_document
 from synthdp.privacy.neighbors import Adjacency, Neighbors
+from synthdp.schema.schema import Schema
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
 
@@ -45,6 +46,28 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What was agreed before any row was read; the same for a curator and all its accounts.
+
+    Costs nothing: a record.
+
+    Parameters
+    ----------
+    total
+        The most that all answers together may cost.
+    schema
+        What was declared.
+    ledger, dataset
+        Where the spend is recorded, if anywhere.
+    """
+
+    total: PrivacyLoss
+    schema: Schema
+    ledger: str | None
+    dataset: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """The account of one release.
 
@@ -53,15 +76,15 @@ class Receipt:
     Parameters
     ----------
     total
-        The whole loss, fixed before any row was read.
+        The whole loss, fixed before any row was read; the items add up to no more.
     adjacency
         The neighbours that it holds for.
     items
         The steps in order.
     assumptions
-        What was declared and is trusted: bounds, levels, names, types.
+        What the promise rests on, as the curator wrote it: whom it protects, what was declared, from which source.
     notes
-        What else a reader should know.
+        What a reader should know of the output, as the mechanism and the façade wrote it.
     versions
         Of the packages that made the noise and the accounting.
     ledger, dataset, entries
@@ -88,6 +111,7 @@ class Receipt:
         rows = [_line(group) for group in self.groups()]
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
         lines += [f"    {step:<{widths[0]}}  {loss:<{widths[1]}}  {rest}" for step, loss, rest in rows]
+        lines += [f"  together    {' and '.join(map(str, self.sums()))}"] * bool(self.items)
         for title, texts in (("assumed", self.assumptions), ("notes", self.notes)):
             lines += [f"  {head:<10}  {text}" for head, text in zip(chain([title], repeat("")), texts, strict=False)]
         return "\n".join([*lines, f"  ledger      {self.record}"])
@@ -114,6 +138,18 @@ class Receipt:
             kind = item.step.partition(":")[0]
             found.setdefault((kind, item.mechanism, type(item.loss)), []).append(item)
         return [tuple(items) for items in found.values()]
+
+    def sums(self) -> tuple[PrivacyLoss, ...]:
+        """Return what the items add up to, in each currency that they were paid in; all of it lies within the promise.
+
+        Costs nothing: arithmetic.
+        """
+        kinds = dict.fromkeys(type(item.loss) for item in self.items)
+        return tuple(combined([item.loss for item in self.items if type(item.loss) is kind]) for kind in kinds)
+
+    def noted(self, *notes: str) -> Receipt:
+        """Return the same receipt with more notes at its end.  Costs nothing: a record."""
+        return replace(self, notes=(*self.notes, *notes))
 
     @property
     def odds(self) -> float | None:

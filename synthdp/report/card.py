@@ -89,7 +89,7 @@ def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
         ("Noise", card["noise"]),
         ("Composition", [card["composition"]]),
         ("Bias", [card["bias"]]),
-        ("Assumed to be public", card["assumptions"]),
+        ("Assumed", card["assumptions"]),
         ("Notes", card["notes"]),
         ("Ledger", [card["ledger"]]),
         ("Software", [", ".join(f"{name} {version}" for name, version in card["software"].items())]),

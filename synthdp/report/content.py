@@ -39,7 +39,7 @@ class ColumnView:
     Parameters
     ----------
     name, kind
-        The column and its type in words.
+        The column, and its type in words with the source of its bounds or levels.
     labels, shares, lower, upper
         One entry a level or cell.
     ordered
@@ -174,8 +174,9 @@ def _column(asker: Asker, name: str, column: Column, total: float) -> ColumnView
         left_out = sum(row[1] for row in rows[SHOWN_LEVELS:])
         summary = f"the {SHOWN_LEVELS} most frequent of {len(rows)} levels; the others hold {max(left_out, 0):.1f} %"
         rows = rows[:SHOWN_LEVELS]
+    source = "" if column.source is None else f"; source: {column.source}"
     return ColumnView(
-        name=name, kind=_kind(column), labels=[str(row[0]) for row in rows], shares=[row[1] for row in rows],
+        name=name, kind=_kind(column) + source, labels=[str(row[0]) for row in rows], shares=[row[1] for row in rows],
         lower=[row[2] for row in rows], upper=[row[3] for row in rows], ordered=ordered, missing=missing, summary=summary,
     )  # fmt: skip
 

@@ -72,7 +72,7 @@ def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> li
     return [
         ("Rows", f"{'' if adjacency.rows_are_public else 'about '}{model.rows:,}"),
         ("Columns", str(len(model.schema))),
-        ("Promise", str(release.loss)),
+        ("Promise", str(release.receipt.total)),
         ("Protects", str(adjacency).replace("add or remove ", "").replace("replace ", "")),
         ("Release", fingerprint),
     ]
@@ -140,6 +140,6 @@ def _value(value: Any) -> str:
 def _citation(release: Release[Any], fingerprint: str) -> str:
     versions = dict(release.receipt.versions)
     return (
-        f"Differentially private synthetic table, release {fingerprint} ({release.loss}; {release.receipt.adjacency}), "
-        f"made with synthdp {versions.get('synthdp', '')}, mechanism: {release.mechanism}."
+        f"Differentially private synthetic table, release {fingerprint} ({release.receipt.total}; "
+        f"{release.receipt.adjacency}), made with synthdp {versions.get('synthdp', '')}, mechanism: {release.mechanism}."
     )

@@ -28,6 +28,8 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.write import library_for, write_blocks
 
+OBEYED = "no synthetic row breaks a declared rule"
+
 REPLACEMENTS = 30
 """How often rows whose cells let them obey no rule are replaced by new ones before they repeat others."""
 
@@ -75,6 +77,11 @@ class SyntheticModel:
     def rows(self) -> int:
         """Default number of rows: the estimated total, at least 1."""
         return max(1, round(self.total))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a receipt may say of every row that is drawn, because drawing makes sure of it."""
+        return (OBEYED,) if self.schema.constraints else ()
 
     def sample(
         self,

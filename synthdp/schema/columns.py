@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,9 +22,31 @@ Moment: TypeAlias = str | dt.datetime | dt.date | np.datetime64
 RESOLUTIONS = {"D": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 """Microseconds of each resolution that a Datetime or Duration may have."""
 
+DRAFTED = "drafted from the table"
+"""How the source of a column begins whose bounds or levels were read off the rows; who accepts it may add a name."""
+
+DISCOVERED = "discovered under noise"
+"""The source of a column whose bounds or levels a release found and paid for."""
+
+LONGEST_SOURCE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What every column says beside what it may hold.
+
+    Parameters
+    ----------
+    source
+        Where the bounds or levels are known from, in a few words: a codebook, a law, common knowledge.  The receipt
+        prints it; it is no part of what the column may hold, and two columns that differ in it alone are equal.
+    """
+
+    source: str | None = field(default=None, compare=False, repr=False)
+
 
 @dataclass(frozen=True, slots=True)
-class Continuous:
+class Continuous(_Known):
     """A real number with lower <= x <= upper; values beyond are clipped.
 
     Parameters
@@ -53,7 +75,7 @@ class Continuous:
 
 
 @dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(_Known):
     """A whole number with lower <= x <= upper; values beyond are clipped.  Parameters as in `Continuous`."""
 
     lower: int | None = None
@@ -66,7 +88,7 @@ class Integer:
 
 
 @dataclass(frozen=True, slots=True)
-class Categorical:
+class Categorical(_Known):
     """One of a list of levels without order.
 
     Parameters
@@ -96,7 +118,7 @@ class Categorical:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordinal:
+class Ordinal(_Known):
     """One of a list of levels in their order.
 
     Parameters
@@ -115,7 +137,7 @@ class Ordinal:
 
 
 @dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(_Known):
     """True or false.
 
     Parameters
@@ -128,7 +150,7 @@ class Boolean:
 
 
 @dataclass(frozen=True, slots=True)
-class Datetime:
+class Datetime(_Known):
     """A moment with lower <= t <= upper, in whole steps of a resolution; zone-aware tables are compared in UTC.
 
     Parameters
@@ -167,7 +189,7 @@ class Datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(_Known):
     """A length of time with lower <= t <= upper, in whole steps of a resolution.
 
     Parameters
@@ -210,7 +232,7 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(_Known):
     """A value that names a row or a person: never read for the output, released as fresh, meaningless labels.
 
     Parameters
@@ -242,6 +264,11 @@ def is_complete(column: Column) -> bool:
             return column.levels is not None
         case _:
             return True
+
+
+def is_drafted(column: Column) -> bool:
+    """Say whether the column's bounds or levels were read off the rows and merely accepted."""
+    return column.source is not None and column.source.strip().casefold().startswith(DRAFTED)
 
 
 def check_column(name: str, column: object) -> None:
@@ -283,6 +310,8 @@ def check_column(name: str, column: object) -> None:
             raise SchemaError(f"a column must be one of {known}{hint} {where}")
     if not isinstance(column.nullable, bool):
         raise SchemaError(f"nullable must be True or False {where}")
+    if column.source is not None and not _is_short_text(column.source):
+        raise SchemaError(f"source must be a text of one line, of at most {LONGEST_SOURCE} characters {where}")
 
 
 def _check_numbers(column: Continuous | Integer, where: str) -> None:
@@ -343,6 +372,10 @@ def _as_tuple(name: str, values: object) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise SchemaError(f"{name} must be a list of values, not {type(values).__name__}")
     return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+
+
+def _is_short_text(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip()) and text.isprintable() and len(text) <= LONGEST_SOURCE
 
 
 def _is_resolution(resolution: object) -> bool:

@@ -40,7 +40,8 @@ _TRUTH = {
     "n": False,
     "": False,
 }
-_DICTIONARY_FIELDS = ("name", "type", "min", "max", "levels", "nullable", "description")
+_DICTIONARY_FIELDS = ("name", "type", "min", "max", "levels", "nullable", "description", "source")
+JSON_SCHEMA, DATA_DICTIONARY = "a published JSON Schema", "a published data dictionary"
 
 
 def whole_number(text: str) -> int | None:
@@ -92,7 +93,7 @@ def from_json_schema(text: str, *, source: str) -> dict[str, Any]:
             entry["nullable"] = True
         if entry["type"] == "identifier":
             entry.pop("nullable", None)
-        entries.append(entry)
+        entries.append(entry | {"source": JSON_SCHEMA})
     return document_of(entries, comment=f"From {source}, a public document.")
 
 
@@ -103,7 +104,7 @@ def from_data_dictionary(rows: Sequence[Sequence[str]], *, source: str) -> dict[
     ----------
     rows
         Texts of its cells.  The first line holds ``name``, ``type`` and any of ``min``, ``max``, ``levels`` (separated by
-        ``|``, or a JSON list), ``nullable``, ``description``; other columns are left out.
+        ``|``, or a JSON list), ``nullable``, ``description``, ``source``; other columns are left out.
     source
         What error messages call it.
 
@@ -267,6 +268,7 @@ def _of_line(cells: Mapping[str, str], source: str) -> Entry:
         raise SchemaError(f"nullable must be yes or no for {where}")
     if nullable:
         entry["nullable"] = True
+    entry["source"] = cells.get("source") or DATA_DICTIONARY
     return entry | ({"description": cells["description"]} if cells.get("description") else {})
 
 

@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 
 from synthdp.errors import FormatError, SchemaError
-from synthdp.schema.columns import COLUMN_TYPES, Column
+from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
 from synthdp.schema.constraints import Constraint, Forbidden, Implies, LessEqual
 
-VERSION = 1
+VERSION = 2
+"""Since version 2 a column may say its ``source``; a schema without any is written as the version 1 that it is."""
+
+READ = (1, VERSION)
 _KINDS: dict[str, type[Column]] = {kind.__name__.lower(): kind for kind in COLUMN_TYPES}
 _RULES: dict[str, type[Constraint]] = {"less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies}
-_NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed": false refuses the schema
+_NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed" marks what was drafted from a table
 
 
 def to_document(columns: Mapping[str, Column], constraints: Sequence[Constraint]) -> dict[str, Any]:
     """Return the JSON document of a schema."""
-    document: dict[str, Any] = {"synthdp_schema": VERSION, "columns": [_column(n, c) for n, c in columns.items()]}
+    version = VERSION if any(column.source is not None for column in columns.values()) else 1
+    document: dict[str, Any] = {"synthdp_schema": version, "columns": [_column(n, c) for n, c in columns.items()]}
     if constraints:
         names = {rule: name for name, rule in _RULES.items()}
         document["constraints"] = [
@@ -41,8 +45,9 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
     """
     if not isinstance(document, dict) or "synthdp_schema" not in document:
         raise FormatError(f"{source} is not a synthdp schema: it has no 'synthdp_schema' version")
-    if document["synthdp_schema"] != VERSION:
-        raise FormatError(f"{source} has schema version {document['synthdp_schema']!r}; this synthdp reads {VERSION}")
+    if document["synthdp_schema"] not in READ:
+        known = " and ".join(map(str, READ))
+        raise FormatError(f"{source} has schema version {document['synthdp_schema']!r}; this synthdp reads {known}")
     entries = document.get("columns")
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         raise FormatError(f"{source} must list its columns under 'columns'")
@@ -62,7 +67,7 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 
 def _column(name: str, column: Column) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "type": type(column).__name__.lower()}
-    for field in fields(column):
+    for field in sorted(fields(column), key=lambda field: field.name == "source"):  # what it may hold first
         value = getattr(column, field.name)
         if value != field.default:
             entry[field.name] = _plain(value)
@@ -85,6 +90,8 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
             'then set "reviewed" to true'
         )
     known = {field.name: field for field in fields(kind)}
+    if "reviewed" in entry and entry.get("source") is None:  # only drafts have it: an older one does not say so
+        entry = {**entry, "source": DRAFTED}
     given = {key: value for key, value in entry.items() if key not in {"name", "type", *_NOTES}}
     unknown = sorted(set(given) - set(known))
     if unknown:

@@ -117,6 +117,31 @@ def checked_label(estimator: BaseEstimator, y: Any, *, classes: bool) -> Any:
     return y
 
 
+def number_of_labels(X: Any, y: Any) -> int:
+    """Return how many labels there are; for callers to whom the number of rows is public.
+
+    Raises
+    ------
+    DataError
+        If ``y`` holds none, or, where ``X`` says how many rows it has, not one for every row.
+    """
+    labels, rows = _length(y), _length(X)
+    if not labels or rows not in (labels, None):
+        raise DataError("y must hold a label for every row of X")
+    return labels
+
+
+def _length(values: Any) -> int | None:
+    """Return how many there are, if that can be told without reading a table."""
+    if is_table(values) and not hasattr(values, "shape"):
+        return None
+    try:
+        shape = values.shape if hasattr(values, "shape") else np.asarray(values).shape
+    except ValueError:  # rows of different lengths
+        return None
+    return int(shape[0]) if isinstance(shape, tuple) and shape else None
+
+
 def join_label(X: Any, y: Any) -> tuple[Any, str]:
     """Return one table of rows and labels, and the name of the label's column.
 

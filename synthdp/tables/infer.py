@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from synthdp.errors import SchemaError
+from synthdp.schema.columns import Column, is_complete
 from synthdp.schema.schema import Schema
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
+
+TYPE = "the column's type"
+"""The source of a column whose type leaves nothing open."""
 
 
 def without_nulls(schema: Schema) -> Schema:
@@ -32,4 +36,8 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
     """
     if not isinstance(source, FrameSource):
         raise SchemaError("a schema must be given for a table that is not a dataframe")
-    return Schema({name: source.kind(name) for name in source.names if name != without})
+    return Schema({name: _sourced(source.kind(name)) for name in source.names if name != without})
+
+
+def _sourced(column: Column) -> Column:
+    return replace(column, source=TYPE) if is_complete(column) else column

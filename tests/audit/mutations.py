@@ -344,9 +344,9 @@ MUTATIONS = (
     Mutation(
         "what was declared is not said",
         "R21",
-        "estimators/synthetic_release.py",
-        "    if given:\n",
-        "    if False:\n",
+        "privacy/assumptions.py",
+        "*_declared(declared), ",
+        "",
         ("tests/audit/test_requirements.py::test_what_was_declared_stands_in_the_receipt",),
     ),
     Mutation(

@@ -33,7 +33,13 @@ from synthdp import (
     TrigonometricFeatures,
 )
 from synthdp.data import adult, adult_schema
-from synthdp.errors import BudgetExceededError, DataError, ParameterError, SolverUnavailableError
+from synthdp.errors import (
+    BudgetExceededError,
+    DataError,
+    ParameterError,
+    SolverUnavailableError,
+    UnprotectedLabelsWarning,
+)
 
 SCHEMA = Schema({"age": Integer(0, 99), "city": Categorical(["a", "b"]), "x": Continuous(0, 1, nullable=True)})
 
@@ -130,8 +136,10 @@ def test_the_default_number_of_rows_is_a_noisy_estimate() -> None:
 
 def test_a_passed_y_makes_the_number_of_rows_public_and_the_receipt_says_so() -> None:
     release = SyntheticRelease(schema=SCHEMA)
-    assert len(release.fit_transform(people(), np.zeros(400))) == 400
-    assert "number of rows was made public" in str(release.receipt_)
+    with pytest.warns(UnprotectedLabelsWarning):
+        assert len(release.fit_transform(people(), np.zeros(400))) == 400
+    assert "replace one row" in str(release.receipt_)
+    assert "the number of rows is public" in str(release.receipt_)
 
 
 def test_nothing_declared_is_discovered_under_part_of_the_budget() -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from synthdp import Categorical, Integer, Schema
+from synthdp import Categorical, Integer, Schema, load
 from synthdp.cli.main import main
 from synthdp.data import adult, adult_schema
 from synthdp.errors import SchemaError
@@ -108,3 +108,36 @@ def test_bad_input_gets_one_sentence_and_writes_nothing(folder: Path, case: str)
     assert words in lines[0]
     assert "canary" not in result.stderr
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+ACCEPTED = "drafted from the table and accepted"
+
+
+def test_bounds_that_were_only_accepted_are_called_that_wherever_the_release_is_shown(folder: Path) -> None:
+    """From the draft to receipt, card, report, saved release; where a person names a codebook, that is said instead."""
+    assert draft("t.csv", "--without", "joined", "--out", "schema.json").exit_code == 0
+    document = json.loads(Path("schema.json").read_text(encoding="utf-8"))
+    age, city = document["columns"]
+    assert {age["source"], city["source"]} == {"drafted from the table"}
+    age |= {"reviewed": True}
+    city |= {"reviewed": True, "source": "codebook of 2025"}
+    Path("schema.json").write_text(json.dumps(document), encoding="utf-8")
+    command = ["release", "t.csv", "--schema", "schema.json", "--out", "o.csv", "--save", "o.release"]
+    done = CliRunner().invoke(main, [*command, "--report", "o.html", "--receipt", "o.json"])
+    assert done.exit_code == 0, done.output
+    CliRunner().invoke(main, ["report", "o.release", "--out", "again.html"])
+    texts = [
+        done.stdout,
+        json.dumps(json.loads(Path("o.json").read_text(encoding="utf-8"))["card"]),
+        *(Path(name).read_text(encoding="utf-8") for name in ("o.html", "again.html")),
+    ]
+    assert all(f"bounds and levels of age were {ACCEPTED}" in text for text in texts)
+    assert all(
+        "city were declared and do not come from this table (source: codebook of 2025)" in text for text in texts
+    )
+    assert not any("age were declared" in text or "all columns were declared" in text for text in texts)
+    assert all("source: drafted from the table" in text for text in texts[2:])
+    assert [column.source for column in load("o.release").output.schema.values()] == [
+        "drafted from the table",
+        "codebook of 2025",
+    ]

@@ -169,7 +169,7 @@ class AdaptiveMarginals:
         workload = workload_of(self.workload, curator.schema.names, target=self.target)
         run = _Run(self, curator.open_account(loss), workload, generator(random_state))
         model = run.model(format or TableFormat.default(curator.schema))
-        receipt = curator.receipt(total=loss)
+        receipt = curator.receipt(notes=model.notes)
         return Release(
             mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=tuple(run.measured)
         )

@@ -184,7 +184,7 @@ class DecisionListRelease:
             mechanism="DecisionListRelease",
             output=DecisionListSummary(variables=variables, measured=measured, error=plan.error, public_rows=known),
             loss=loss,
-            receipt=curator.receipt(total=loss),
+            receipt=curator.receipt(),
             measurements=(measured,),
         )
 

@@ -201,6 +201,6 @@ class MonomialRelease:
             mechanism="MonomialRelease",
             output=MonomialSummary(measured=measured, public_rows=known),
             loss=loss,
-            receipt=curator.receipt(total=loss),
+            receipt=curator.receipt(),
             measurements=(measured,),
         )

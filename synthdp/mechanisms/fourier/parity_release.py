@@ -136,7 +136,7 @@ class ParityRelease:
             mechanism="ParityRelease",
             output=ParitySummary(schema=curator.schema, measured=measured, public_rows=known),
             loss=loss,
-            receipt=curator.receipt(total=loss),
+            receipt=curator.receipt(),
             measurements=(measured,),
         )
 

@@ -31,6 +31,7 @@ def test_a_receipt_says_promise_neighbours_odds_steps_and_record():
         "  spent on",
         "    totals  ε = 0.5  3 answers, discrete Laplace noise, stddev 2",
         "    tables  ε = 0.5  1 answer, discrete Laplace noise, stddev 2",
+        "  together    ε = 1",
         "  assumed     a",
         "              b",
         "  notes       c",
@@ -72,6 +73,26 @@ def test_noise_that_differs_by_a_thousandth_is_one_number():
 
 def test_a_step_with_a_colon_alone_keeps_its_whole_name():
     assert "    tables: a  " in str(receipt(PureDP(1.0), item("tables: a")))
+
+
+def test_items_in_several_currencies_are_added_up_in_each():
+    losses = (ApproxDP(0.1, 1e-10), GaussianDP(0.3), ApproxDP(0.2, 1e-10), GaussianDP(0.4))
+    made = receipt(ApproxDP(2.0, 1e-9), *(item("t", loss=loss) for loss in losses))
+    approximate, gaussian = made.sums()
+    assert (approximate.epsilon, approximate.delta) == pytest.approx((0.3, 2e-10))
+    assert gaussian.mu == pytest.approx(0.5)
+    assert "  together    ε = 0.3, δ = 2e-10 and μ = 0.5\n" in str(made)
+
+
+def test_a_receipt_without_items_adds_up_nothing():
+    assert receipt().sums() == ()
+    assert "together" not in str(receipt())
+
+
+def test_notes_are_put_after_those_that_are_there():
+    noted = receipt(notes=("a",)).noted("b", "c")
+    assert noted.notes == ("a", "b", "c")
+    assert noted.noted() == noted
 
 
 def test_a_receipt_says_where_it_is_recorded():

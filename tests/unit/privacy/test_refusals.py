@@ -72,7 +72,7 @@ def test_a_gaussian_account_has_so_many_numbers_and_no_more(monkeypatch):
 def test_a_receipt_reads_back_from_its_document():
     curator = Curator(TABLE, schema=SCHEMA, budget=PureDP(1.0))
     curator.measure(QUERIES)
-    receipt = curator.receipt(assumptions=("one",), notes=("two",))
+    receipt = curator.receipt(notes=("one", "two"))
     document = json.loads(json.dumps(receipt.to_document()))
     assert str(Receipt.from_document(document)) == str(receipt)
 

@@ -158,7 +158,7 @@ def test_the_card_states_what_a_claim_must_state(release: sd.SyntheticRelease) -
     titles = [title for title, _ in card_rows(card)]
     for needed in ("Promise", "Unit of privacy", "Neighbouring tables", "Trust model", "Mechanism", "Composition"):
         assert needed in titles
-    for needed in ("Assumed to be public", "Software", "Ledger", "Release", "Noise"):
+    for needed in ("Assumed", "Software", "Ledger", "Release", "Noise"):
         assert needed in titles
     assert "NIST SP 800-226" in card_text(card)
 

@@ -1,0 +1,76 @@
+"""What a promise rests on, in sentences for a receipt: whom neighbours protect, and what was known before the rows.
+
+The curator puts them on every receipt; nothing here reads a row or a noisy answer.
+"""
+
+from __future__ import annotations
+
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.schema.columns import DISCOVERED, Column, Identifier, is_drafted
+from synthdp.schema.schema import Schema
+
+PUBLIC = "column names, their order and their types are public; the table has at least one row"
+ONE_ROW = "each row is a unit of its own: a person with several rows is protected one row at a time"
+
+
+def assumptions(declared: Schema, complete: Schema, adjacency: Adjacency) -> tuple[str, ...]:
+    """Return what a promise rests on.
+
+    Costs nothing: reads two schemas.
+
+    Parameters
+    ----------
+    declared
+        What was known before any row was read.
+    complete
+        The same, with what was discovered since.
+    adjacency
+        The neighbours of the promise.
+    """
+    return (PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))
+
+
+def _units(adjacency: Adjacency) -> list[str]:
+    if adjacency.unit is None:
+        return [ONE_ROW, *["the number of rows is public"] * adjacency.rows_are_public]
+    who = f"a person has one id in column {adjacency.unit!r}, in one spelling; a row without an id is a unit of its own"
+    return [who, *["the number of units is public"] * adjacency.rows_are_public]
+
+
+def _declared(schema: Schema) -> list[str]:
+    """Return a line for each source of knowledge, and the columns whose bounds or levels are known from it."""
+    read = [name for name, column in schema.items() if not isinstance(column, Identifier)]
+    known: dict[str | None, list[str]] = {}
+    for name in read:
+        if name not in schema.undeclared:
+            known.setdefault(schema[name].source, []).append(name)
+    return [
+        _known_from(schema[names[0]], "all columns" if names == read else ", ".join(names)) for names in known.values()
+    ]
+
+
+def _known_from(column: Column, names: str) -> str:
+    which = f"bounds and levels of {names}"
+    if is_drafted(column):
+        accepted = "" if "accepted" in str(column.source) else " and accepted"
+        return (
+            f"{which} were {column.source}{accepted}: they may tell of single rows, which no noise protects from that"
+        )
+    if column.source == DISCOVERED:
+        return f"{which} were {DISCOVERED} by an earlier release: what it cost is not counted here"
+    source = "" if column.source is None else f" (source: {column.source})"
+    return f"{which} were declared and do not come from this table{source}"
+
+
+def _open(declared: Schema, complete: Schema) -> list[str]:
+    found = [name for name in declared.undeclared if name not in complete.undeclared]
+    lines = [f"bounds and levels of {', '.join(found)} were not declared: they were {DISCOVERED}"] if found else []
+    if complete.undeclared:
+        lines.append(f"bounds and levels of {', '.join(complete.undeclared)} are not known, and nothing rests on them")
+    return lines
+
+
+def _rules(schema: Schema) -> list[str]:
+    rules = len(schema.constraints)
+    which = "a rule between columns was" if rules == 1 else f"{rules} rules between columns were"
+    return [f"{which} declared, not taken from this table"] if rules else []

@@ -1,0 +1,57 @@
+"""What an earlier version wrote is still read: a release folder and a schema from before columns had a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import synthdp as sd
+from synthdp.report import report_page
+from synthdp.report.card import card_text, privacy_card
+from synthdp.storage import fingerprint
+
+OLDER = Path(__file__).parents[1] / "data"
+
+
+@pytest.fixture(scope="module")
+def release() -> sd.Release:
+    return sd.load(OLDER / "older.release")
+
+
+def test_an_older_receipt_says_what_it_said(release: sd.Release) -> None:
+    receipt = release.receipt
+    assert receipt.total == sd.ApproxDP(1.0, 1e-6)
+    assert (receipt.adjacency.unit, receipt.adjacency.rows) == ("person", 2)
+    assert [item.step for item in receipt.items][:2] == ["number of rows", "one-way marginals"]
+    assert receipt.assumptions == (
+        "column names, their order and their types are public; the table has at least one row",
+        "bounds and levels of all columns were declared and do not come from this table",
+        "1 rules between columns were declared and hold for all rows",
+    )
+    assert "column 'extra' is not in the schema and was ignored" in receipt.notes
+    assert all(line in str(receipt) for line in (*receipt.assumptions, *receipt.notes))
+
+
+def test_an_older_schema_has_no_source(release: sd.Release) -> None:
+    schema = sd.Schema.read(OLDER / "older.schema.json")
+    assert release.output.schema == schema
+    assert [column.source for column in schema.values()] == [None, None]
+    assert schema.constraints == (sd.Forbidden({"age": (0, 3), "smoker": True}),)
+
+
+def test_an_older_release_is_sampled_asked_and_shown(release: sd.Release) -> None:
+    rows = release.sample(300, random_state=0)
+    assert list(rows.columns) == ["age", "smoker"]
+    assert not ((rows["age"] <= 3) & rows["smoker"]).any()
+    assert len(release.answer(sd.count("age >= 5"))) == 1
+    name = fingerprint(release)
+    assert "1 rules between columns" in card_text(privacy_card(release, fingerprint=name))
+    assert "older" in report_page(release, fingerprint=name, title="older")
+
+
+def test_an_older_release_saved_again_is_the_same(release: sd.Release, tmp_path: Path) -> None:
+    sd.save(release, tmp_path / "again.release")
+    again = sd.load(tmp_path / "again.release")
+    assert again.receipt == release.receipt
+    assert fingerprint(again) == fingerprint(release)
