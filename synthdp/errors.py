@@ -54,6 +54,10 @@ class LedgerError(PrivacyError):
     """The ledger cannot be read, written or locked."""
 
 
+class LedgerWarning(UserWarning):
+    """A spend that no cap of the ledger limits, or a name that is close to another."""
+
+
 class RoomClosedError(PrivacyError):
     """The curator has finished its plan and reads no more."""
 

@@ -98,6 +98,8 @@ class Curator:
         ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
     ) -> None:
+        if dataset is not None and ledger is None:
+            raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
         source = source_of(table)
         if schema is None:
@@ -107,7 +109,7 @@ class Curator:
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
         self._account = Account(check_loss("budget", budget))
-        self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
+        self._ledger, self._dataset = ledger, DEFAULT_DATASET if dataset is None else dataset
         self._entries: list[int] = []
         self._room = Room(source, schema, adjacency)
         self._coordinates = 0
@@ -414,7 +416,7 @@ class Curator:
         if self._ledger is None:
             return None
         try:
-            entry = self._ledger.reserve(self._dataset, loss, what=what)
+            entry = self._ledger.reserve(self._dataset, loss, what=what, adjacency=self.adjacency)
         except BaseException:
             self._account.spent[:] = before
             raise
