@@ -317,7 +317,7 @@ class Ledger:
         try:
             asked = components(in_currency(loss, type(cap)))
         except ParameterError:
-            raise self._unstated(dataset, cap, loss) from None
+            raise self._unstated(dataset, cap, f"a spend of {loss}") from None
         for i, whole in enumerate(components(cap)):
             spent = sum(part[i] for part in parts)
             if spent + asked[i] > whole * (1 + ROUNDING):
@@ -334,12 +334,11 @@ class Ledger:
         try:
             return [components(in_currency(loss, type(cap))) for loss in losses]
         except ParameterError:
-            raise self._unstated(dataset, cap, "an earlier entry") from None
+            raise self._unstated(dataset, cap, "an earlier spend") from None
 
-    def _unstated(self, dataset: str, cap: PrivacyLoss, loss: object) -> LedgerError:
+    def _unstated(self, dataset: str, cap: PrivacyLoss, spend: str) -> LedgerError:
         return LedgerError(
-            f"ledger '{self.path}' counts data set {dataset!r} in {type(cap).__name__}, in which a spend of {loss} "
-            "cannot be stated"
+            f"ledger '{self.path}' counts data set {dataset!r} in {type(cap).__name__}, in which {spend} cannot be stated"
         )
 
     def _loss(self, text: str) -> PrivacyLoss:
