@@ -55,7 +55,7 @@ class LedgerError(PrivacyError):
 
 
 class LedgerWarning(UserWarning):
-    """A spend that no cap of the ledger limits, or a name that is close to another."""
+    """A spend that no cap of the ledger limits: its data set has none, or its name is mistyped."""
 
 
 class RoomClosedError(PrivacyError):

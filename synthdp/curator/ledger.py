@@ -85,7 +85,7 @@ class Ledger:
 
     def __init__(self, path: str | PathLike[str], *, seconds: float = 30.0) -> None:
         self.path = Path(path)
-        self._file = LedgerFile(self.path, self.path.absolute(), seconds)
+        self._file = LedgerFile(path=self.path, place=self.path.absolute(), seconds=seconds)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
@@ -164,11 +164,6 @@ class Ledger:
             The neighbours that the cap is for, as in `Curator`.  Left out, they stay what they are, and are
             add-or-remove one row for a new data set.
 
-        Warns
-        -----
-        LedgerWarning
-            If the data set is new and its name is close to another.
-
         Raises
         ------
         LedgerError
@@ -198,11 +193,6 @@ class Ledger:
             The data set's name.
         neighbors, privacy_unit
             As in `Curator`.  Of spends that a ledger of version 1 recorded it must be true.
-
-        Warns
-        -----
-        LedgerWarning
-            If the data set is new and its name is close to another.
 
         Raises
         ------
@@ -274,15 +264,9 @@ class Ledger:
         recorded = db.execute(query, (dataset,)).fetchone()
         if recorded is not None:
             self._check_same(dataset, self._adjacency(*recorded), adjacency)
-        names = _names(db)
-        close = _close(dataset, names)
-        if dataset not in names and close:
-            known = f"data set {dataset!r} is new to ledger '{self.path}'"
-            warnings.warn(f"{known}; did you mean {_either(close)}?", LedgerWarning, stacklevel=3)
-        upsert = (
-            "INSERT INTO datasets (name, adjacency) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET adjacency = ?2"
-        )
-        db.execute(upsert, (dataset, _text(adjacency)))
+        insert = "INSERT INTO datasets (name, adjacency) VALUES (?, ?)"
+        update = "ON CONFLICT (name) DO UPDATE SET adjacency = excluded.adjacency"
+        db.execute(f"{insert} {update}", (dataset, _text(adjacency)))
 
     def _check_known(self, dataset: str, counted: Adjacency | None) -> Adjacency:
         if counted is None:
@@ -305,9 +289,10 @@ class Ledger:
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
         capped = [name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name")]
         meant = _close(dataset, _names(db)) or capped[:3]
+        hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
         warnings.warn(
             f"data set {dataset!r} {'is new to' if new else 'has no cap in'} ledger '{self.path}': without a cap its "
-            f"spends are recorded, not limited{f'; did you mean {_either(meant)}?' if meant else ''}",
+            f"spends are recorded, not limited{hint}",
             LedgerWarning,
             stacklevel=3,
         )
@@ -375,10 +360,6 @@ def _close(name: str, names: list[str]) -> list[str]:
     """Return the names that this one may be a mistyped form of."""
     others = {other.casefold(): other for other in names if other != name}
     return [others[found] for found in get_close_matches(name.casefold(), others)]
-
-
-def _either(names: list[str]) -> str:
-    return " or ".join(map(repr, names))
 
 
 def _check_name(dataset: object) -> None:

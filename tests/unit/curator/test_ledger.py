@@ -191,14 +191,6 @@ def test_a_user_who_makes_warnings_errors_spends_nothing_without_a_cap(tmp_path)
     assert spends(tmp_path / "l.sqlite") == []
 
 
-def test_a_cap_under_a_name_that_is_close_to_another_is_said_aloud(tmp_path):
-    book = Ledger(tmp_path / "l.sqlite")
-    book.set_cap("patients", PureDP(1.0))
-    book.set_cap("visits", PureDP(1.0))
-    with pytest.warns(LedgerWarning, match="'patient' is new to ledger .*did you mean 'patients'"):
-        book.set_cap("patient", PureDP(1.0))
-
-
 @pytest.mark.parametrize("name", ["", None, 5, "\udcff"])
 def test_a_name_that_is_no_text_is_refused_by_every_door(name, tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
