@@ -57,6 +57,10 @@ class LedgerError(PrivacyError):
     """The ledger cannot be read, written or locked."""
 
 
+class LedgerWarning(UserWarning):
+    """A spend that no cap of the ledger limits: its data set has none, or its name is mistyped."""
+
+
 class RoomClosedError(PrivacyError):
     """The curator has finished its plan and reads no more."""
 

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn,
 import synthdp
 from synthdp.cli.audit import audit
 from synthdp.cli.files import check_ending, receipt_text, whole_file
+from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.plan import plan
 from synthdp.cli.results import answer, nonprivate_evaluate, report
 from synthdp.cli.schema import schema
@@ -74,6 +75,7 @@ main.add_command(plan)
 main.add_command(answer)
 main.add_command(report)
 main.add_command(nonprivate_evaluate)
+main.add_command(ledger_command)
 
 
 @main.command()
@@ -174,6 +176,8 @@ def release(
     from synthdp.storage import check_place
     from synthdp.tables.sources.files import source_at
 
+    if dataset is not None and ledger is None:
+        raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
     declared = synthdp.Schema.read(schema_path)
     check_ending(out)
     if folder is not None:
@@ -240,49 +244,6 @@ def sample(
         )
     told = json.dumps({"rows": count, "out": str(out)})
     click.echo(told if as_json else f"{count} synthetic rows: {out}")
-
-
-@main.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--dataset", help="Only this data set.")
-@click.option("--cap", type=float, help="Set the most epsilon that may ever be spent on --dataset.")
-@click.option("--cap-delta", type=float, default=0.0, show_default=True, help="The delta that goes with --cap.")
-@AS_JSON
-def ledger(path: Path, dataset: str | None, cap: float | None, cap_delta: float, as_json: bool) -> None:
-    """Show what was spent, by data set; or set a cap.
-
-    \b
-    Examples:
-      synthdp ledger hospital.sqlite
-      synthdp ledger hospital.sqlite --dataset patients --cap 3 --cap-delta 1e-6
-    """
-    from synthdp.privacy.loss import ApproxDP, to_document
-
-    book = synthdp.Ledger(path)
-    if cap is not None:
-        if dataset is None:
-            raise ParameterError("a cap needs --dataset, the name of the data it is for")
-        book.set_cap(dataset, ApproxDP(cap, cap_delta))
-    elif not path.is_file():
-        raise DataError(f"there is no ledger '{path}'")
-    names = [dataset] if dataset is not None else book.datasets()
-    shown = {name: (book.cap(name), book.entries(name)) for name in names}
-    if as_json:
-        document = {
-            name: {
-                "cap": None if limit is None else to_document(limit),
-                "spends": [
-                    {"what": e.what, "state": e.state, "moment": e.moment, "loss": to_document(e.loss)} for e in entries
-                ],
-            }
-            for name, (limit, entries) in shown.items()
-        }
-        click.echo(json.dumps(document, indent=1))
-        return
-    for name, (limit, entries) in shown.items():
-        click.echo(f"{name}: {len(entries)} spends, cap {limit if limit is not None else 'none'}")
-        for e in entries:
-            click.echo(f"  {e.number:>4}  {e.moment}  {e.state:<9}  {e.loss}  {e.what}")
 
 
 @main.command()

@@ -102,6 +102,8 @@ class Curator:
         ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
     ) -> None:
+        if dataset is not None and ledger is None:
+            raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
         self._account = Account(check_loss("budget", budget))
         if isinstance(table, Vault):  # an account is a curator of what another one guards
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
@@ -110,7 +112,7 @@ class Curator:
         private, extra_columns = _private_table(table, schema, adjacency)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
-        self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
+        self._ledger, self._dataset = ledger, DEFAULT_DATASET if dataset is None else dataset
         terms = Terms(
             total=self.budget,
             schema=private.schema,
@@ -465,7 +467,7 @@ class Curator:
         if self._ledger is None:
             return None
         try:
-            entry = self._ledger.reserve(self._dataset, loss, what=what)
+            entry = self._ledger.reserve(self._dataset, loss, what=what, adjacency=self.adjacency)
         except BaseException:
             self._account.spent[:] = before
             raise

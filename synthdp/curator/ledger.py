@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 
-from synthdp.errors import BudgetExceededError, LedgerError, ParameterError
+from synthdp.curator.ledger_file import LedgerFile
+from synthdp.errors import BudgetExceededError, LedgerError, LedgerWarning, ParameterError
+from synthdp.privacy.budget import Account, check_loss
 from synthdp.privacy.loss import ROUNDING, PrivacyLoss, components, from_document, in_currency, to_document
+from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS meta (version INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS caps (dataset TEXT PRIMARY KEY, loss TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS spends (
-    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, loss TEXT NOT NULL, what TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')), moment TEXT NOT NULL);
-"""
-_VERSION = 1
 DEFAULT_DATASET = "default"
+_ONE_ROW = Adjacency()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +32,8 @@ class Entry:
     number, dataset, loss, what, state, moment
         Running number; the data set's name; what was spent; on what; ``"reserved"`` (counts as spent) or
         ``"committed"``; when (UTC).
+    adjacency
+        The neighbours that the loss was spent for; ``None`` in entries of ledgers that did not record them (version 1).
     """
 
     number: int
@@ -44,6 +42,7 @@ class Entry:
     what: str
     state: str
     moment: str
+    adjacency: Adjacency | None = None
 
 
 class Ledger:
@@ -51,6 +50,10 @@ class Ledger:
 
     A spend is reserved, and synced to disk, before the data is read, and committed afterwards.  One that was reserved
     by a process that died counts as spent.
+
+    The spends of a data set are added up, so all of them must be for the same neighbours: the same ``neighbors`` and
+    ``privacy_unit``.  How many rows of a unit are used may differ, for each such loss bounds what all rows of the unit
+    may change.  A spend for other neighbours is refused.
 
     Costs nothing: it records costs.
 
@@ -75,82 +78,231 @@ class Ledger:
     ...     book.set_cap("patients", sd.ApproxDP(2.0, 1e-6))
     ...     number = book.reserve("patients", sd.ApproxDP(0.5, 1e-7), what="a release")  # a curator does this
     ...     print(book.cap("patients"), [entry.state for entry in book.entries("patients")])
+    ...     print(book.adjacency("patients"), "; left:", book.left("patients"))
     ε = 2, δ = 1e-06 ['reserved']
+    add or remove one row ; left: ε = 1.5, δ = 9e-07
     """
 
     def __init__(self, path: str | PathLike[str], *, seconds: float = 30.0) -> None:
         self.path = Path(path)
-        self._seconds = seconds
+        self._file = LedgerFile(path=self.path, place=self.path.absolute(), seconds=seconds)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
-    def reserve(self, dataset: str, loss: PrivacyLoss, *, what: str) -> int:
+    def reserve(self, dataset: str, loss: PrivacyLoss, *, what: str, adjacency: Adjacency = _ONE_ROW) -> int:
         """Write a spend before it happens and return its number.
 
-        Costs ``loss``, for the neighbours of the release that asks.
+        Costs ``loss``, for the neighbours ``adjacency`` of the release that asks.
+
+        Warns
+        -----
+        LedgerWarning
+            If the data set has no cap; close names are given, for a new one may be mistyped.
 
         Raises
         ------
         BudgetExceededError
             If the data set's cap does not cover it; nothing is written then.
         LedgerError
-            If the file cannot be written or stays locked.
+            If the data set is counted for other neighbours, or the file cannot be written or stays locked; nothing is
+            written then.
         """
-        with self._transaction() as db:
-            cap = self._cap(db, dataset)
-            if cap is not None:
+        _check_name(dataset)
+        _check_unicode("what", what)
+        check_loss("loss", loss)
+        with self._file.writing() as db:
+            found = self._found(db, dataset)
+            if found is None:
+                insert = "INSERT INTO datasets (name, adjacency) VALUES (?, ?)"
+                db.execute(insert, (dataset, _text(replace(adjacency, rows=1))))
+            else:
+                self._check_same(dataset, found[0], adjacency)
+            cap = None if found is None else found[1]
+            if cap is None:
+                self._warn_uncapped(db, dataset, new=found is None)
+            else:
                 self._check(db, dataset, loss, cap)
             moment = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-            row = (dataset, json.dumps(to_document(loss)), what, "reserved", moment)
-            insert = "INSERT INTO spends (dataset, loss, what, state, moment) VALUES (?, ?, ?, ?, ?)"
+            row = (dataset, json.dumps(to_document(loss)), what, "reserved", moment, _text(adjacency))
+            insert = "INSERT INTO spends (dataset, loss, what, state, moment, adjacency) VALUES (?, ?, ?, ?, ?, ?)"
             return int(db.execute(insert, row).lastrowid or 0)
 
     def commit(self, number: int) -> None:
         """Mark a reserved spend as used.
 
         Costs nothing beyond what was reserved.
-        """
-        with self._transaction() as db:
-            db.execute("UPDATE spends SET state = 'committed' WHERE id = ?", (number,))
 
-    def set_cap(self, dataset: str, loss: PrivacyLoss) -> None:
+        Raises
+        ------
+        LedgerError
+            If it is not there: the file was removed or replaced since.
+        """
+        with self._file.writing() as db:
+            if db.execute("UPDATE spends SET state = 'committed' WHERE id = ?", (number,)).rowcount != 1:
+                raise LedgerError(
+                    f"ledger '{self.path}' has lost entry {number}: the file was replaced, so what it counts is too low"
+                )
+
+    def set_cap(
+        self,
+        dataset: str,
+        loss: PrivacyLoss,
+        *,
+        neighbors: Neighbors | str | None = None,
+        privacy_unit: str | None = None,
+    ) -> None:
         """Set the most that may ever be spent on a data set; its currency is that of all checks.
 
         Costs nothing: it limits costs.
+
+        Parameters
+        ----------
+        dataset, loss
+            The data set's name, and its cap.
+        neighbors, privacy_unit
+            The neighbours that the cap is for, as in `Curator`.  Left out, they stay what they are, and are
+            add-or-remove one row for a new data set.
+
+        Raises
+        ------
+        LedgerError
+            If spends are recorded for other neighbours, or cannot be stated in the cap's currency.
         """
-        with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO caps VALUES (?, ?)", (dataset, json.dumps(to_document(loss))))
+        _check_name(dataset)
+        check_loss("cap", loss)
+        with self._file.writing() as db:
+            found = self._found(db, dataset)
+            if found is None or neighbors is not None or privacy_unit is not None:
+                self._declare(db, dataset, neighbors or Neighbors.ADD_REMOVE, privacy_unit)
+            else:
+                self._check_known(dataset, found[0])
+            self._spent(db, dataset, loss)
+            db.execute("UPDATE datasets SET cap = ? WHERE name = ?", (json.dumps(to_document(loss)), dataset))
+
+    def declare(
+        self, dataset: str, *, neighbors: Neighbors | str = Neighbors.ADD_REMOVE, privacy_unit: str | None = None
+    ) -> None:
+        """Say which neighbours a data set is counted for, where no spend says it: a new one, or one of version 1.
+
+        Costs nothing: it says what costs mean.
+
+        Parameters
+        ----------
+        dataset
+            The data set's name.
+        neighbors, privacy_unit
+            As in `Curator`.  Of spends that a ledger of version 1 recorded it must be true.
+
+        Raises
+        ------
+        LedgerError
+            If spends are recorded for other neighbours.
+        """
+        _check_name(dataset)
+        with self._file.writing() as db:
+            self._declare(db, dataset, neighbors, privacy_unit)
 
     def cap(self, dataset: str) -> PrivacyLoss | None:
         """Return the cap of a data set, if it has one.  Costs nothing: reads the ledger."""
-        with self._transaction() as db:
-            return self._cap(db, dataset)
+        _check_name(dataset)
+        with self._file.reading() as db:
+            return (self._found(db, dataset) or (None, None))[1]
+
+    def adjacency(self, dataset: str) -> Adjacency | None:
+        """Return the neighbours that a data set is counted for; its ``rows`` mean nothing here.
+
+        ``None`` for a data set that is not in the ledger, or of a ledger of version 1 until it is declared.  Costs
+        nothing: reads the ledger.
+        """
+        _check_name(dataset)
+        with self._file.reading() as db:
+            return (self._found(db, dataset) or (None, None))[0]
+
+    def left(self, dataset: str) -> PrivacyLoss | None:
+        """Return what is left of a data set's cap; ``None`` if nothing is, or it has no cap.
+
+        Costs nothing: reads the ledger.
+
+        Raises
+        ------
+        LedgerError
+            If an earlier spend cannot be stated in the cap's currency.
+        """
+        _check_name(dataset)
+        with self._file.reading() as db:
+            cap = (self._found(db, dataset) or (None, None))[1]
+            return None if cap is None else Account(cap, self._spent(db, dataset, cap)).remaining
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """Return the spends, oldest first, of one data set or of all.  Costs nothing: reads the ledger."""
-        query = "SELECT id, dataset, loss, what, state, moment FROM spends"
-        with self._transaction() as db:
-            rows = db.execute(query + " ORDER BY id").fetchall()
-        entries = [Entry(number, name, _loss(text), *rest) for number, name, text, *rest in rows]
-        return [e for e in entries if dataset in (None, e.dataset)]
+        query = "SELECT id, dataset, loss, what, state, moment, adjacency FROM spends ORDER BY id"
+        with self._file.reading() as db:
+            rows = db.execute(query).fetchall()
+        return [
+            Entry(number, name, self._loss(loss), what, state, moment, self._adjacency(adjacency))
+            for number, name, loss, what, state, moment, adjacency in rows
+            if dataset in (None, name)
+        ]
 
     def datasets(self) -> list[str]:
-        """Return the names of all data sets with a spend or a cap.  Costs nothing: reads the ledger."""
-        with self._transaction() as db:
-            rows = db.execute("SELECT dataset FROM spends UNION SELECT dataset FROM caps ORDER BY 1").fetchall()
-        return [str(name) for (name,) in rows]
+        """Return the names of all data sets in the ledger.  Costs nothing: reads the ledger."""
+        with self._file.reading() as db:
+            return _names(db)
+
+    def _found(self, db: sqlite3.Connection, dataset: str) -> tuple[Adjacency | None, PrivacyLoss | None] | None:
+        """Return the neighbours and the cap of a data set that is in the ledger."""
+        row = db.execute("SELECT adjacency, cap FROM datasets WHERE name = ?", (dataset,)).fetchone()
+        return None if row is None else (self._adjacency(row[0]), None if row[1] is None else self._loss(row[1]))
+
+    def _declare(
+        self, db: sqlite3.Connection, dataset: str, neighbors: Neighbors | str, privacy_unit: str | None
+    ) -> None:
+        """Write which neighbours a data set is counted for, unless a spend was made for others."""
+        adjacency = Adjacency(neighbors_named(neighbors), privacy_unit)
+        query = "SELECT adjacency FROM spends WHERE dataset = ? AND adjacency IS NOT NULL LIMIT 1"
+        recorded = db.execute(query, (dataset,)).fetchone()
+        if recorded is not None:
+            self._check_same(dataset, self._adjacency(*recorded), adjacency)
+        insert = "INSERT INTO datasets (name, adjacency) VALUES (?, ?)"
+        update = "ON CONFLICT (name) DO UPDATE SET adjacency = excluded.adjacency"
+        db.execute(f"{insert} {update}", (dataset, _text(adjacency)))
+
+    def _check_known(self, dataset: str, counted: Adjacency | None) -> Adjacency:
+        if counted is None:
+            raise LedgerError(
+                f"ledger '{self.path}' was begun by an older version, and does not say for which neighbours data set "
+                f"{dataset!r} is counted: declare it once, for all its spends, with synthdp ledger '{self.path}' "
+                f"--dataset {dataset!r} --neighbors add_remove (or replace_one), and --privacy-unit COLUMN if it has one"
+            )
+        return counted
+
+    def _check_same(self, dataset: str, counted: Adjacency | None, asked: Adjacency) -> None:
+        counted = self._check_known(dataset, counted)
+        if not counted.adds_up_with(asked):
+            raise LedgerError(
+                f"ledger '{self.path}' counts data set {dataset!r} for neighbours that {counted.relation}, to which "
+                f"losses for neighbours that {asked.relation} do not add up: use the same neighbors and privacy_unit, "
+                "or another data set name, with a cap of its own"
+            )
+
+    def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
+        capped = [name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name")]
+        meant = _close(dataset, _names(db)) or capped[:3]
+        hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+        warnings.warn(
+            f"data set {dataset!r} {'is new to' if new else 'has no cap in'} ledger '{self.path}': without a cap its "
+            f"spends are recorded, not limited{hint}",
+            LedgerWarning,
+            stacklevel=3,
+        )
 
     def _check(self, db: sqlite3.Connection, dataset: str, loss: PrivacyLoss, cap: PrivacyLoss) -> None:
-        rows = db.execute("SELECT loss FROM spends WHERE dataset = ?", (dataset,)).fetchall()
+        parts = self._spent(db, dataset, cap)
         try:
-            parts = [components(in_currency(_loss(text), type(cap))) for (text,) in rows]
             asked = components(in_currency(loss, type(cap)))
         except ParameterError:
-            raise LedgerError(
-                f"ledger '{self.path}' counts data set {dataset!r} in {type(cap).__name__}, in which a spend of {loss} "
-                "or an earlier one cannot be stated"
-            ) from None
+            raise self._unstated(dataset, cap, f"a spend of {loss}") from None
         for i, whole in enumerate(components(cap)):
             spent = sum(part[i] for part in parts)
             if spent + asked[i] > whole * (1 + ROUNDING):
@@ -160,46 +312,64 @@ class Ledger:
                     f"{max(0.0, whole - spent):.6g} of {whole:.6g} is left in ledger '{self.path}'"
                 )
 
-    @staticmethod
-    def _cap(db: sqlite3.Connection, dataset: str) -> PrivacyLoss | None:
-        row = db.execute("SELECT loss FROM caps WHERE dataset = ?", (dataset,)).fetchone()
-        return None if row is None else _loss(*row)
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open the file, hold its write lock, and commit to disk at the end; roll back on any error."""
+    def _spent(self, db: sqlite3.Connection, dataset: str, cap: PrivacyLoss) -> list[tuple[float, float]]:
+        """Return the numbers of all spends on a data set, in the currency of its cap."""
+        rows = db.execute("SELECT loss FROM spends WHERE dataset = ?", (dataset,)).fetchall()
+        losses = [self._loss(text) for (text,) in rows]
         try:
-            db = sqlite3.connect(self.path, timeout=self._seconds, isolation_level=None)
-        except sqlite3.Error:
-            raise LedgerError(f"ledger '{self.path}' cannot be opened: check the folder and its permissions") from None
+            return [components(in_currency(loss, type(cap))) for loss in losses]
+        except ParameterError:
+            raise self._unstated(dataset, cap, "an earlier spend") from None
+
+    def _unstated(self, dataset: str, cap: PrivacyLoss, spend: str) -> LedgerError:
+        return LedgerError(
+            f"ledger '{self.path}' counts data set {dataset!r} in {type(cap).__name__}, in which {spend} cannot be stated"
+        )
+
+    def _loss(self, text: str) -> PrivacyLoss:
         try:
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("BEGIN IMMEDIATE")
-            for statement in _TABLES.split(";"):
-                db.execute(statement)
-            version = db.execute("SELECT version FROM meta").fetchone()
-            if version is None:
-                db.execute("INSERT INTO meta VALUES (?)", (_VERSION,))
-            elif version[0] != _VERSION:
-                raise LedgerError(f"ledger '{self.path}' has version {version[0]}; this synthdp reads {_VERSION}")
-            yield db
-            db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            locked = "locked" in str(error) or "busy" in str(error)
-            why = (
-                "is locked by another process: try again"
-                if locked
-                else "cannot be written: check space and permissions"
-            )
-            raise LedgerError(f"ledger '{self.path}' {why}") from None
-        except sqlite3.DatabaseError:
-            raise LedgerError(f"ledger '{self.path}' is not a synthdp ledger") from None
-        finally:
-            with contextlib.suppress(sqlite3.Error):
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-            db.close()
+            return from_document(json.loads(text))
+        except (ValueError, TypeError, AttributeError):
+            raise LedgerError(f"ledger '{self.path}' is damaged: it holds a loss that cannot be read") from None
+
+    def _adjacency(self, text: str | None) -> Adjacency | None:
+        if text is None:
+            return None
+        try:
+            told = json.loads(text)
+            return Adjacency(Neighbors(told["neighbors"]), told["privacy_unit"], told["max_rows_per_unit"])
+        except (ValueError, TypeError, KeyError):
+            raise LedgerError(f"ledger '{self.path}' is damaged: it holds neighbours that cannot be read") from None
 
 
-def _loss(text: str) -> PrivacyLoss:
-    return from_document(json.loads(text))
+def _text(adjacency: Adjacency) -> str:
+    return json.dumps(
+        {
+            "neighbors": adjacency.neighbors.value,
+            "privacy_unit": adjacency.unit,
+            "max_rows_per_unit": adjacency.rows,
+        }
+    )
+
+
+def _names(db: sqlite3.Connection) -> list[str]:
+    return [str(name) for (name,) in db.execute("SELECT name FROM datasets ORDER BY name")]
+
+
+def _close(name: str, names: list[str]) -> list[str]:
+    """Return the names that this one may be a mistyped form of."""
+    others = {other.casefold(): other for other in names if other != name}
+    return [others[found] for found in get_close_matches(name.casefold(), others)]
+
+
+def _check_name(dataset: object) -> None:
+    if not isinstance(dataset, str) or not dataset:
+        raise ParameterError(f"dataset ({dataset!r}) must be a name")
+    _check_unicode("dataset", dataset)
+
+
+def _check_unicode(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"{name} ({text!r}) must be valid Unicode") from None

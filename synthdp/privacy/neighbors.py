@@ -51,8 +51,20 @@ class Adjacency:
             raise ParameterError("with a privacy_unit of several rows, neighbors must be 'add_remove'")
 
     def __str__(self) -> str:
-        who = "one row" if self.unit is None else f"all rows of one value of {self.unit!r} (at most {self.rows} used)"
+        return self.relation if self.unit is None else f"{self.relation} (at most {self.rows} used)"
+
+    @property
+    def relation(self) -> str:
+        """How neighbouring tables differ, in words, whatever is used of them."""
+        who = "one row" if self.unit is None else f"all rows of one value of {self.unit!r}"
         return f"add or remove {who}" if self.neighbors is Neighbors.ADD_REMOVE else f"replace {who}"
+
+    def adds_up_with(self, other: Adjacency) -> bool:
+        """Return whether losses for both bound the same tables, so that their sum does.
+
+        The rows that are used do not matter: both losses are for all rows of a unit.  Costs nothing: compares names.
+        """
+        return (self.neighbors, self.unit) == (other.neighbors, other.unit)
 
     @property
     def rows_are_public(self) -> bool:

@@ -33,6 +33,7 @@ from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.calibration import calibrate, gaussian_account
 from synthdp.privacy.loss import components
+from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Norms
@@ -170,12 +171,14 @@ def test_an_entry_is_what_was_written_of_it(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ledger_module.dt, "datetime", Fixed)
     book = Ledger(tmp_path / "l.sqlite")
-    assert [book.reserve("t", PureDP(0.5), what="one"), book.reserve("u", ApproxDP(1.0, 1e-9), what="two")] == [1, 2]
+    unit = Adjacency("add_remove", "person", 3)
+    assert book.reserve("t", PureDP(0.5), what="one") == 1
+    assert book.reserve("u", ApproxDP(1.0, 1e-9), what="two", adjacency=unit) == 2
     book.commit(2)
     moment = "2026-01-02T03:04:05+00:00"
     assert book.entries() == [
-        ledger_module.Entry(1, "t", PureDP(0.5), "one", "reserved", moment),
-        ledger_module.Entry(2, "u", ApproxDP(1.0, 1e-9), "two", "committed", moment),
+        ledger_module.Entry(1, "t", PureDP(0.5), "one", "reserved", moment, Adjacency()),
+        ledger_module.Entry(2, "u", ApproxDP(1.0, 1e-9), "two", "committed", moment, unit),
     ]
     assert [entry.number for entry in book.entries("u")] == [2]
 

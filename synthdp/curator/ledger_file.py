@@ -1,0 +1,146 @@
+"""The SQLite file of a ledger: opened for each use, brought to this version, synced to disk and closed again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from synthdp.errors import LedgerError
+
+VERSION = 2
+_DATASETS = "CREATE TABLE datasets (name TEXT PRIMARY KEY, adjacency TEXT, cap TEXT)"
+_SPENDS = """
+CREATE TABLE spends (
+    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, loss TEXT NOT NULL, what TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')), moment TEXT NOT NULL, adjacency TEXT)"""
+_FROM_NOTHING = ("CREATE TABLE meta (version INTEGER NOT NULL)", _DATASETS, _SPENDS)
+_FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps instead of one of data sets
+    _DATASETS,
+    "INSERT INTO datasets (name, cap) SELECT dataset, loss FROM caps",
+    "INSERT OR IGNORE INTO datasets (name) SELECT dataset FROM spends",
+    "DROP TABLE caps",
+    "ALTER TABLE spends ADD COLUMN adjacency TEXT",
+    "DELETE FROM meta",
+)
+_STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1}
+_CLOSED = "cannot be opened: check the folder and its permissions"
+_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_FOREIGN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerFile:
+    """Where a ledger lies, and how it is read and written.
+
+    Costs nothing: a file of records.
+
+    Parameters
+    ----------
+    path
+        The file, as the user named it: for messages.
+    place
+        Its absolute path.
+    seconds
+        How long to wait for another process that holds the file.
+    """
+
+    path: Path
+    place: Path
+    seconds: float
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Hold the write lock and bring the file to this version.  At the end all is on disk; on any error, nothing is.
+
+        Costs nothing: writes records.
+        """
+        with self._opened(self.place) as db:
+            # A commit removes the journal.  A power cut that brings it back would roll the commit back, so EXTRA syncs
+            # the folder as well.  On macOS only fullfsync empties the cache of the drive.
+            db.execute("PRAGMA synchronous = EXTRA")
+            db.execute("PRAGMA fullfsync = ON")
+            db.execute("BEGIN IMMEDIATE")
+            version = self._version(db)
+            _bring_up_to_date(db, version)
+            if version is None:
+                self._sync_folder()
+            yield db
+            db.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Return a copy in memory, brought to this version there: looking into a ledger changes no file.
+
+        Costs nothing: reads records.
+        """
+        with self._opened(":memory:") as copy:
+            version = None
+            if self._is_there():
+                with self._opened(self.place) as db:
+                    db.execute("BEGIN")
+                    version = self._version(db)  # waits for a writer, as long as it may; a backup would wait for ever
+                    db.backup(copy)
+            _bring_up_to_date(copy, version)
+            yield copy
+
+    @contextlib.contextmanager
+    def _opened(self, place: str | Path) -> Iterator[sqlite3.Connection]:
+        """Open a database and close it, which rolls back what was not committed; say in one sentence what went wrong."""
+        try:
+            with contextlib.closing(sqlite3.connect(place, timeout=self.seconds, isolation_level=None)) as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise LedgerError(f"ledger '{self.path}' {_trouble(error)}") from None
+
+    def _is_there(self) -> bool:
+        try:
+            return self.place.exists()
+        except OSError:
+            raise LedgerError(f"ledger '{self.path}' {_CLOSED}") from None
+
+    def _sync_folder(self) -> None:
+        """Make the name of a new file survive a power cut."""
+        if os.name == "nt":  # where a folder cannot be opened, and its entries are journalled
+            return
+        try:
+            handle = os.open(self.place.resolve().parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError:
+            raise LedgerError(f"ledger '{self.path}' cannot be synced to disk: check its folder") from None
+
+    def _version(self, db: sqlite3.Connection) -> int | None:
+        """Return the version of the file, ``None`` if it is empty."""
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        if not tables:
+            return None
+        if not {"meta", "spends"} <= tables:
+            raise LedgerError(f"ledger '{self.path}' is not a synthdp ledger")
+        (version,) = db.execute("SELECT version FROM meta").fetchone() or (0,)
+        if version not in (1, VERSION):
+            raise LedgerError(f"ledger '{self.path}' has version {version}; this synthdp reads 1 to {VERSION}")
+        return int(version)
+
+
+def _bring_up_to_date(db: sqlite3.Connection, version: int | None) -> None:
+    if version != VERSION:
+        for statement in _STEPS[version]:
+            db.execute(statement)
+        db.execute("INSERT INTO meta VALUES (?)", (VERSION,))
+
+
+def _trouble(error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the primary code of an extended one
+    if code in _LOCKED:
+        return "is locked by another process: try again"
+    if code in _FOREIGN:
+        return "is not a synthdp ledger"
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return _CLOSED
+    return "cannot be written: check space and permissions"
