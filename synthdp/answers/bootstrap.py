@@ -25,7 +25,7 @@ from synthdp.distribution.protocol import Distribution
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import make_consistent, pooled_total
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.proportional_step import rake
+from synthdp.fit.graphical.raking import RakedTable, rake_rows
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -202,12 +202,12 @@ class Bootstrap:
     def _raked(self, start: Explicit, tables: tuple[NoisyTable, ...], total: float) -> Explicit:
         """Go on from the released weights to a replicate's tables, with the potentials that the released ones imply."""
         weights = start.weights * total
-        implied = [(table, index, theta.copy()) for table, (index, theta) in zip(tables, self._implied, strict=True)]
+        raked = [
+            RakedTable(cells=index, counts=table.counts, potential=theta.copy(), ridge=_ridge(table))
+            for table, (index, theta) in zip(tables, self._implied, strict=True)
+        ]
         for _ in range(RAKING_SWEEPS):
-            for table, index, theta in reversed(implied):
-                expected = np.bincount(index, weights=weights, minlength=theta.size).astype(np.float64)
-                factor = rake(expected, theta, table.counts, cells=expected > 0, ridge=_ridge(table), total=total)
-                weights = weights * factor[index]
+            weights = rake_rows(weights, raked[::-1], total=total)
         return Explicit(shape=start.shape, codes=start.codes, weights=weights)
 
     @cached_property

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synthdp.curator.curator import Curator
-from synthdp.domain.discretize import domain_of
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.budget import Purse
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.row_count import count_rows
 from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import ProgressCallback, silent
-from synthdp.queries.total import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -71,14 +70,9 @@ class Automatic:
         if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
             return adaptive.release(curator, random_state=random_state)
         account = curator.open_account(loss, currency=type(loss))
-        left: Spend = loss
-        if account.adjacency.rows_are_public:
-            rows = float(account.rows)
-        else:
-            total = Total(domain_of(account.schema, bins=1))
-            rows = float(account.measure(total, spend=loss.fraction(TOTAL_SHARE), step="number of rows").answers[0])
-            left = Remaining()
-        smooth = rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
+        count = count_rows(account, spend=loss.fraction(TOTAL_SHARE))
+        left: Spend = Remaining() if count.measurements else loss
+        smooth = count.rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
         chosen: SmoothSynthesis | AdaptiveMarginals = SmoothSynthesis(spend=left)
         if not smooth:
             chosen = replace(adaptive, spend=left)
@@ -102,4 +96,4 @@ def one_way_noise(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency) -> fl
     """
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     budget = PureDP(budget.epsilon) if isinstance(budget, ApproxDP) else budget
-    return Purse(budget, adjacency).table_stddev(1 / len(schema))
+    return BudgetAllocation(budget, adjacency).table_stddev(1 / len(schema))

@@ -1,69 +1,141 @@
-"""A program's view of its budget: which part buys which noise.  Post-processing of public numbers."""
+"""How a program divides its budget: parts that are taken from an allocation, and the noise that a share of it buys.
+
+Arithmetic on public numbers.  The curator's account is the filter that enforces the budget; this is the program's plan.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from synthdp.errors import ParameterError
+from synthdp.curator.curator import Curator
+from synthdp.errors import InternalError
 from synthdp.privacy.calibration import calibrate
-from synthdp.privacy.loss import ZCDP, GaussianDP, PrivacyLoss, PureDP
+from synthdp.privacy.loss import ROUNDING, ZCDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Norms, RecordBounds
 
+Additive: TypeAlias = PureDP | ZCDP | GaussianDP
+"""Losses that add up in one number, also when a question depends on earlier answers."""
+
 
 @dataclass(frozen=True, slots=True)
-class Purse:
-    """A budget whose parts add up, and the noise that each part buys.
+class BudgetAllocation:
+    """A part of a program's budget, from which smaller parts are taken.
 
-    Costs nothing: arithmetic.
+    An allocation never changes: `take` returns the part and the rest as two new ones.  All shares are fractions of the
+    whole budget, so a share means the same loss and the same noise whoever holds it.
 
     Parameters
     ----------
-    budget
-        In a currency that adds up in one number: `PureDP`, `ZCDP` or `GaussianDP`.
+    whole
+        The budget of the program.
     adjacency
-        The neighbours.
+        Which tables are neighbours.
+    share
+        The fraction of the whole that this allocation holds, 0 <= share <= 1.
+
+    Raises
+    ------
+    InternalError
+        If the losses of the budget do not add up in one number, or the share is out of range.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> from synthdp.privacy.neighbors import Adjacency
+    >>> part, rest = BudgetAllocation(sd.PureDP(1.0), Adjacency()).take(0.25)
+    >>> print(part.loss, rest.loss, sep="; ")
+    ε = 0.25; ε = 0.75
     """
 
-    budget: PureDP | ZCDP | GaussianDP
+    whole: Additive
     adjacency: Adjacency
+    share: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, (PureDP, ZCDP, GaussianDP)):
-            raise ParameterError(f"a program needs an account in one currency, not {self.budget}")
+        if not isinstance(self.whole, (PureDP, ZCDP, GaussianDP)):
+            raise InternalError(f"a budget must add up in one number to be allocated; {self.whole} does not")
+        if not 0 <= self.share <= 1:
+            raise InternalError(f"an allocation's share ({self.share}) must be at least 0 and at most 1")
+
+    @classmethod
+    def of(cls, account: Curator) -> BudgetAllocation:
+        """Return the whole budget of an account."""
+        return cls(account.budget, account.adjacency)  # type: ignore[arg-type]  # checked above
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss that this allocation pays for."""
+        if self.share == 0:
+            raise InternalError("an empty allocation pays for nothing")
+        return self.whole.fraction(self.share)
+
+    def take(self, share: float) -> tuple[BudgetAllocation, BudgetAllocation]:
+        """Return a part that holds ``share`` of the whole budget, and the rest of this allocation.
+
+        Parameters
+        ----------
+        share
+            Above 0, and at most what this allocation holds; an excess within rounding is cut off.
+
+        Raises
+        ------
+        InternalError
+            If the allocation holds less.
+        """
+        if not 0 < share <= self.share + ROUNDING:
+            raise InternalError(f"a share of {share} was asked of an allocation that holds {self.share}")
+        part = min(float(share), self.share)
+        return replace(self, share=part), replace(self, share=self.share - part)
 
     @property
     def exponent(self) -> float:
-        """The p in: stddev is proportional to share^-p; 1/2 for Gaussian noise, 1 for Laplace noise.
-
-        Costs nothing: arithmetic.
-        """
-        return 1.0 if isinstance(self.budget, PureDP) else 0.5
-
-    def part(self, share: float) -> PrivacyLoss:
-        """Return a share of the budget as a loss.  Costs nothing: arithmetic."""
-        return self.budget.fraction(share)
-
-    def table_stddev(self, share: float) -> float:
-        """Return the noise in a cell of one marginal that is measured with a share.  Costs nothing: arithmetic."""
-        return self.stddev(RecordBounds(Norms(1, 1, 1), Norms(2, 2, 1)), share, k=2**20)
-
-    def scores_stddev(self, share: float, k: int) -> float:
-        """Return the noise in each of k scores of sensitivity 1 measured with a share.  Costs nothing: arithmetic."""
-        return self.stddev(RecordBounds.of(Norms(k, k, 1)), share, k=k)
+        """The p with stddev proportional to share^-p: 1/2 for Gaussian noise, 1 for Laplace noise."""
+        return 1.0 if isinstance(self.whole, PureDP) else 0.5
 
     def stddev(self, bounds: RecordBounds, share: float, *, k: int) -> float:
-        """Return the noise in each of k numbers, in units of the statistic.  Costs nothing: arithmetic."""
+        """Return the noise in each of k numbers that are measured with a share of the whole budget.
+
+        Parameters
+        ----------
+        bounds
+            How far the numbers move between neighbours, in whole numbers.
+        share
+            0 < share <= 1; nothing is taken.
+        k
+            How many numbers there are.
+
+        Returns
+        -------
+        The standard deviation, in the whole numbers of ``bounds``.
+        """
         one = bounds.swap if self.adjacency.rows_are_public else bounds.one
-        plan = calibrate(one.times(self.adjacency.rows), self.part(share), k=k)
+        plan = calibrate(one.times(self.adjacency.rows), self.whole.fraction(share), k=k)
         return plan.noise.stddev / plan.resolution
 
-    def share_for(self, weight: float) -> float:
-        """Return the unnormalised best share of a table whose error is weight times its stddev.
+    def table_stddev(self, share: float) -> float:
+        """Return the noise in a cell of one marginal that is measured with a share of the whole budget, in rows."""
+        return self.stddev(RecordBounds(Norms(1, 1, 1), Norms(2, 2, 1)), share, k=2**20)
+
+    def shares_of_least_noise(self, share: float, weights: Sequence[float]) -> list[float]:
+        """Divide a share of the whole budget among tables so that the sum of their weights times stddevs is least.
 
         Minimising sum a_c share_c^-p with a fixed sum of shares gives share_c proportional to a_c^(1 / (1 + p)): the
         2/3 power for Gaussian noise, the square root for Laplace noise.
 
-        Costs nothing: arithmetic.
+        Parameters
+        ----------
+        share
+            What the tables may cost together; nothing is taken.
+        weights
+            One a table, > 0.
+
+        Returns
+        -------
+        The share of each table; they add up to ``share``.
         """
-        return float(weight ** (1 / (1 + self.exponent)))
+        wanted = [float(weight ** (1 / (1 + self.exponent))) for weight in weights]
+        unit = share / sum(wanted)
+        return [part * unit for part in wanted]

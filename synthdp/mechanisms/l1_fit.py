@@ -23,24 +23,24 @@ from synthdp.distribution.contingency import Clique
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solver_named
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.coarsening import coarsen
-from synthdp.mechanisms.adaptive.one_ways import OneWay, OneWayTree
-from synthdp.mechanisms.adaptive.structural_zeros import pinned_leaves, structural_zeros
-from synthdp.mechanisms.budget import Purse
+from synthdp.mechanisms.adaptive.coarsening import coarsen_columns
+from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.adaptive.structural_zeros import structural_zeros
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.row_count import count_rows_from
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.smooth.trigonometric import TensorBasis, mixed_terms
-from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -133,17 +133,13 @@ class L1Fit:
         workload = workload_of(self.workload, schema.names)
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
-        purse = Purse(account.budget, account.adjacency)  # type: ignore[arg-type]
         self._progress("one-ways", 0)
-        total, left, measured = _total(account, purse)
-        share = ONE_WAY_SHARE if len(schema) > 1 else left
-        columns, spent, first = OneWayTree().measure(account, purse, share=share / 2, most=share, total=total)
-        measured += first
-        pinned = pinned_leaves(schema, [column.axis for column in columns])
-        refinements = tuple(
-            coarsen(column, max(total, 1.0) / GROUPS, pinned=leaves)
-            for column, leaves in zip(columns, pinned, strict=True)
-        )
+        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=TOTAL_SHARE)
+        total = count.rows
+        share = ONE_WAY_SHARE if len(schema) > 1 else budget.share
+        columns, budget, first = OneWayTree().measure(account, budget, share=share / 2, most=share, total=total)
+        measured = count.measurements + first
+        refinements = coarsen_columns(schema, columns, total / GROUPS)
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))
         possible = structural_zeros(schema, domain)
         product = _product([_margin(c, r) for c, r in zip(columns, refinements, strict=True)], possible)
@@ -152,7 +148,7 @@ class L1Fit:
         if pairs:
             self._progress("pairs", 1)
             queries = self._queries(domain, pairs)
-            answers = account.measure(queries, spend=purse.part(left - spent), step=f"{self.basis} of pairs")
+            answers = account.measure(queries, spend=budget.loss, step=f"{self.basis} of pairs")
             self._progress("fit", 2)
             support = _support(product, possible, self.support, rng)
             distribution = self._fit(answers, queries, support, total)
@@ -176,25 +172,14 @@ class L1Fit:
         return TensorBasis(domain, tuple(terms))
 
     def _fit(self, answers: Measurements, queries: LinearQueries, support: Codes, total: float) -> Explicit:
-        rows = max(total, 1.0)
         problem = FitProblem(
-            A=_design(queries, support), b=answers.answers / rows, stddev=np.full(queries.k, answers.stddev / rows)
+            A=_design(queries, support), b=answers.answers / total, stddev=np.full(queries.k, answers.stddev / total)
         )
         weights = solver_named(self.solver).solve(problem).weights
         return Explicit(shape=queries.domain.shape, codes=support, weights=weights)
 
     def _progress(self, stage: str, done: int) -> None:
         self.on_progress(Progress(stage=stage, done=done, total=3))
-
-
-def _total(account: Curator, purse: Purse) -> tuple[float, float, tuple[Measurements, ...]]:
-    """Return the (estimated) number of rows, the share of the budget that is left, and what was measured."""
-    if account.adjacency.rows_are_public:
-        return float(account.rows), 1.0, ()
-    found = account.measure(
-        Total(domain_of(account.schema, bins=1)), spend=purse.part(TOTAL_SHARE), step="number of rows"
-    )
-    return max(1.0, float(found.answers[0])), 1.0 - TOTAL_SHARE, (found,)
 
 
 def _margin(column: OneWay, refinement: Refinement) -> FloatArray:

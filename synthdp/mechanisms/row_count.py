@@ -1,22 +1,72 @@
-"""The number of rows, public or estimated under a stated share of the budget."""
+"""The number of rows: public where neighbours share it, else estimated under a stated part of the budget."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from synthdp.curator.curator import Curator
+from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.queries.total import Total
 
 
-class RowTotal(NamedTuple):
-    """The number of rows and what is left for the rest of a program.
+@dataclass(frozen=True, slots=True, eq=False)
+class RowCount:
+    """How many rows there are, as far as the public may know.
 
-    Costs nothing: a record.
+    Parameters
+    ----------
+    rows
+        The exact public number, or an estimate; at least 1.
+    stddev
+        Of the estimate; 0 where the number is public.
+    measurements
+        What was measured for it.
     """
+
+    rows: float
+    stddev: float
+    measurements: tuple[Measurements, ...]
+
+
+def count_rows(account: Curator, *, spend: PrivacyLoss, domain: Domain | None = None) -> RowCount:
+    """Return the number of rows: as it is where it is public, else measured.
+
+    Costs ``spend`` under ``add_remove``, and nothing under ``replace_one``.
+
+    Parameters
+    ----------
+    account
+        Whom to ask.
+    spend
+        What the estimate may cost.
+    domain
+        Any domain of the table; default: one bin a column.
+    """
+    if account.adjacency.rows_are_public:
+        return RowCount(float(max(1, account.rows)), 0.0, ())
+    queries = Total(domain_of(account.schema, bins=1) if domain is None else domain)
+    found = account.measure(queries, spend=spend, step="number of rows")
+    return RowCount(max(1.0, float(found.answers[0])), found.stddev, (found,))
+
+
+def count_rows_from(account: Curator, budget: BudgetAllocation, *, share: float) -> tuple[RowCount, BudgetAllocation]:
+    """Return the number of rows, and what it leaves of a program's allocation.
+
+    Costs ``share`` of the whole budget under ``add_remove``, and nothing under ``replace_one``.
+    """
+    part, rest = budget.take(share)
+    count = count_rows(account, spend=part.loss)
+    return count, budget if account.adjacency.rows_are_public else rest
+
+
+class RowTotal(NamedTuple):
+    """The number of rows and what is left for the rest of a program."""
 
     rows: int
     """At least 1; exact where it is public."""
@@ -25,9 +75,10 @@ class RowTotal(NamedTuple):
 
 
 def row_total(account: Curator, domain: Domain, *, share: float) -> RowTotal:
-    """Return the number of rows: for free where neighbours share it, else measured.
+    """Return the number of rows as a whole number, and what the account has left.
 
-    Costs nothing under ``replace_one``, and ``share`` of all that the account has left under ``add_remove``.
+    Costs ``share`` of all that the account has left under ``add_remove``, and nothing under ``replace_one``.  Of an
+    (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.
 
     Parameters
     ----------
@@ -41,19 +92,15 @@ def row_total(account: Curator, domain: Domain, *, share: float) -> RowTotal:
     whole = account.remaining
     if whole is None:
         raise ParameterError("the account must have something left")
-    if account.adjacency.rows_are_public:
-        return RowTotal(max(1, account.rows), whole, ())
-    spend: PrivacyLoss = whole.fraction(share)
-    if isinstance(whole, ApproxDP):  # Laplace noise: all of delta is left for the rest
-        spend = PureDP(whole.epsilon * share)
-    measured = account.measure(Total(domain), spend=spend, step="number of rows")
+    spend: PrivacyLoss = PureDP(whole.epsilon * share) if isinstance(whole, ApproxDP) else whole.fraction(share)
+    count = count_rows(account, spend=spend, domain=domain)
     rest = account.remaining
     if rest is None:
         raise ParameterError("share must leave something of the budget")
-    return RowTotal(max(1, round(float(measured.answers[0]))), rest, (measured,))
+    return RowTotal(round(count.rows), rest, count.measurements)
 
 
 def check_share(name: str, share: float) -> None:
-    """Refuse a share that is no proper fraction.  Costs nothing: a check."""
+    """Refuse a share that is no proper fraction."""
     if not 0 < share < 1:
         raise ParameterError(f"{name} ({share}) must be above 0 and below 1")

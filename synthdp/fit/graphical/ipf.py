@@ -1,7 +1,8 @@
-"""Iterative proportional fitting along Euler tours of a junction tree, with Hugin messages.
+"""Iterative proportional fitting on a junction tree, with Hugin messages.
 
-The fast part of `max_entropy`: each step changes one table's potential and one node's belief; a message
-carries the change to the next node only.  Knows the dual problem, not where its tables come from.
+The fast part of `max_entropy`.  A sweep fits every table once, walking around the tree: each step changes one table's
+potential and one node's belief; a message carries the change to the next node only.  Knows the dual problem, not where
+its tables come from.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray
 from synthdp.distribution.contingency import Clique
-from synthdp.distribution.junction_tree import JunctionTree, SubTable
+from synthdp.distribution.junction_tree import SubTable
 from synthdp.fit.graphical.dual import Dual, Potentials
 from synthdp.fit.graphical.proportional_step import rake
 
-_SWEEPS = 2  # rounds over a node's tables at each visit, when there are several
+_ROUNDS = 2  # over a node's tables at each visit, when there are several
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Resident:
-    """One table at the node that holds its potential."""
+class _HeldTable:
+    """One table, at the node that holds its potential."""
 
     clique: Clique
     target: FloatArray
@@ -31,7 +32,7 @@ class _Resident:
     inside: SubTable
 
 
-class _Walk:
+class _Fit:
     """The beliefs of all nodes, in rows, while potentials change under them."""
 
     def __init__(self, dual: Dual, potentials: Potentials) -> None:
@@ -40,15 +41,15 @@ class _Walk:
         self.separators = [
             inside.margin(belief) for belief, inside in zip(self.beliefs, self.tree.in_node, strict=True)
         ]
-        self.residents: list[list[_Resident]] = [[] for _ in self.tree.nodes]
+        self.held: list[list[_HeldTable]] = [[] for _ in self.tree.nodes]
         for table, ridge, possible in zip(dual.tables, dual.ridges, dual.possible, strict=True):
             home, inside = self.tree.place(table.clique)
-            self.residents[home].append(_Resident(table.clique, table.counts, ridge, possible, inside))
-        for residents in self.residents:
-            residents.sort(key=lambda resident: len(resident.clique))
+            self.held[home].append(_HeldTable(table.clique, table.counts, ridge, possible, inside))
+        for held in self.held:
+            held.sort(key=lambda table: len(table.clique))
 
-    def tour(self, root: int) -> float:
-        """Fit every table of one tree; return the largest ‖change of the table‖₁ / total of the tour."""
+    def sweep(self, root: int) -> float:
+        """Fit every table of one tree; return the largest ‖change of a table‖₁ / total."""
         moved = 0.0
         for action, i in self.tree.tour(root):
             if action == "visit":
@@ -60,23 +61,23 @@ class _Walk:
         return moved
 
     def _visit(self, i: int) -> float:
-        residents = self.residents[i]
-        sweeps = _SWEEPS if len(residents) > 1 else 1
-        return max((self._fit(i, r) for _ in range(sweeps) for r in residents), default=0.0)
+        held = self.held[i]
+        rounds = _ROUNDS if len(held) > 1 else 1
+        return max((self._step(i, table) for _ in range(rounds) for table in held), default=0.0)
 
-    def _fit(self, i: int, resident: _Resident) -> float:
+    def _step(self, i: int, table: _HeldTable) -> float:
         """Take the exact step of one potential; the node's belief follows."""
         belief = self.beliefs[i]
-        expected = resident.inside.margin(belief)
+        expected = table.inside.margin(belief)
         factor = rake(
             expected,
-            self.potentials[resident.clique],
-            resident.target,
-            cells=resident.possible,
-            ridge=resident.ridge,
+            self.potentials[table.clique],
+            table.target,
+            cells=table.possible,
+            ridge=table.ridge,
             total=self.total,
         )
-        belief *= resident.inside.spread(factor)
+        belief *= table.inside.spread(factor)
         return float(np.abs(expected * factor - expected).sum()) / self.total
 
     def _pass(self, child: int, *, source: int, sink: int) -> None:
@@ -91,10 +92,10 @@ class _Walk:
         self.separators[child] = message
 
 
-def tour_until_still(
-    dual: Dual, start: Mapping[Clique, FloatArray], *, max_tours: int, tolerance: float
+def fit_by_sweeps(
+    dual: Dual, start: Mapping[Clique, FloatArray], *, max_sweeps: int, tolerance: float
 ) -> tuple[Potentials, int, bool]:
-    """Tour every tree of the forest until no table moves by ``tolerance`` or more, or ``max_tours`` are spent.
+    """Sweep over every tree of the forest until no table moves by ``tolerance`` or more.
 
     Parameters
     ----------
@@ -102,29 +103,28 @@ def tour_until_still(
         The problem.
     start
         A finite potential for every table.
-    max_tours
+    max_sweeps
         Limit for each tree; each is a problem of its own, since log Z is a sum over the trees.
     tolerance
-        ‖change of a table‖₁ / total that counts as still.
+        ‖change of a table‖₁ / total below which a table counts as settled.
 
     Returns
     -------
-    The potentials, the most tours that a tree took, and whether all came to rest.
+    The potentials, the most sweeps that a tree took, and whether every table settled.
     """
-    walk = _Walk(dual, {clique: theta.copy() for clique, theta in start.items()})
-    most, all_still = 0, True
-    for root in walk.tree.roots:
-        still = False
-        for tour in range(1, max_tours + 1):
-            still = walk.tour(root) < tolerance or _alone(walk, root)
-            most = max(most, tour)
-            if still:
+    fit = _Fit(dual, {clique: theta.copy() for clique, theta in start.items()})
+    most, all_settled = 0, True
+    for root in fit.tree.roots:
+        settled = False
+        for sweep in range(1, max_sweeps + 1):
+            settled = fit.sweep(root) < tolerance or _alone(fit, root)
+            most = max(most, sweep)
+            if settled:
                 break
-        all_still = all_still and still
-    return walk.potentials, most, all_still
+        all_settled = all_settled and settled
+    return fit.potentials, most, all_settled
 
 
-def _alone(walk: _Walk, root: int) -> bool:
+def _alone(fit: _Fit, root: int) -> bool:
     """Whether a tree has one table at most, whose exact step is the optimum."""
-    tree: JunctionTree = walk.tree
-    return not tree.children[root] and len(walk.residents[root]) <= 1
+    return not fit.tree.children[root] and len(fit.held[root]) <= 1

@@ -1,7 +1,7 @@
 """Regularised maximum entropy on a junction tree: from consistent noisy tables to a `Graphical`.
 
 Multiplicative weights over the whole exponential universe, held implicitly.  Follows `consistency`;
-`particles` may follow.  Knows no private row.
+`raking` may follow.  Knows no private row.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical, calibrate
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.dual import Dual, clique_marginal, polish
-from synthdp.fit.graphical.ipf import tour_until_still
+from synthdp.fit.graphical.ipf import fit_by_sweeps
 
 
-class FitStatus(Enum):
+class MaxEntropyStatus(Enum):
     """How a fit ended, as a sentence."""
 
-    STILL = "Every table moved by less than the tolerance in the last tour."
-    TOURS_SPENT = "The allowed tours were spent before every table was still."
-    POLISHED = "The tours were followed by quasi-Newton steps on the whole dual."
+    SETTLED = "Every table moved by less than the tolerance in the last sweep."
+    MAX_SWEEPS = "The largest number of sweeps was made before every table had settled."
+    POLISHED = "The sweeps were followed by quasi-Newton steps on the whole dual."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,17 +54,17 @@ class MaxEntropyFit:
     residual
         Largest over the tables of ‖total·μ + vθ − y‖₁ / total, the gradient of the objective; 0 at the
         optimum.
-    tours
-        The most Euler tours that a tree of the forest took.
+    sweeps
+        The most sweeps of iterative proportional fitting that a tree of the forest took.
     total
         The number of rows that was used.
     """
 
     model: Graphical
-    status: FitStatus
+    status: MaxEntropyStatus
     objective: float
     residual: float
-    tours: int
+    sweeps: int
     total: float
 
 
@@ -80,12 +80,12 @@ class MaxEntropy:
     ----------
     ridge_one_way, ridge
         v in units of ``stddev``, for one-way and for other tables; > 0.
-    max_tours
-        Most Euler tours of each tree, >= 1.
+    max_sweeps
+        Most sweeps of iterative proportional fitting over each tree, >= 1.
     tolerance
-        A tour that changes no table by this fraction of the rows (in L1) is the last; >= 0.
+        A sweep that changes no table by this fraction of the rows (in L1) is the last; >= 0.
     polish_steps
-        Quasi-Newton steps on all potentials after the tours; 0 for none.
+        Quasi-Newton steps on all potentials after the sweeps; 0 for none.
     total_floor
         Smallest number of rows to fit, > 0.  An estimated total can be 0 or negative when there are few
         rows; the model is then fitted as if there were this many, and the ridge holds it near uniform.
@@ -98,7 +98,7 @@ class MaxEntropy:
 
     ridge_one_way: float = 0.05
     ridge: float = 1.0
-    max_tours: int = 20
+    max_sweeps: int = 20
     tolerance: float = 1e-3
     polish_steps: int = 0
     total_floor: float = 1.0
@@ -108,8 +108,8 @@ class MaxEntropy:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ParameterError(f"{name} ({value}) must be positive and finite")
-        if self.max_tours < 1:
-            raise ParameterError(f"max_tours ({self.max_tours}) must be at least 1")
+        if self.max_sweeps < 1:
+            raise ParameterError(f"max_sweeps ({self.max_sweeps}) must be at least 1")
         if not self.tolerance >= 0:
             raise ParameterError(f"tolerance ({self.tolerance}) must be at least 0")
         if self.polish_steps < 0:
@@ -153,17 +153,17 @@ class MaxEntropy:
             raise ParameterError(f"total ({total}) must be finite")
         dual = self._dual(list(tables), check_shape(shape), max(total, self.total_floor), allowed or {})
         start = {table.clique: _start(table, dual.total) for table in dual.tables}
-        potentials, tours, still = tour_until_still(dual, start, max_tours=self.max_tours, tolerance=self.tolerance)
-        status = FitStatus.STILL if still else FitStatus.TOURS_SPENT
+        potentials, sweeps, settled = fit_by_sweeps(dual, start, max_sweeps=self.max_sweeps, tolerance=self.tolerance)
+        status = MaxEntropyStatus.SETTLED if settled else MaxEntropyStatus.MAX_SWEEPS
         if self.polish_steps and dual.tables:
-            potentials, status = polish(dual, potentials, steps=self.polish_steps), FitStatus.POLISHED
+            potentials, status = polish(dual, potentials, steps=self.polish_steps), MaxEntropyStatus.POLISHED
         objective, gradients = dual.value_and_gradient(potentials)
         return MaxEntropyFit(
             model=Graphical.calibrated(dual.tree, dual.masked(potentials)),
             status=status,
             objective=objective,
             residual=dual.residual(gradients),
-            tours=tours,
+            sweeps=sweeps,
             total=dual.total,
         )
 

@@ -1,6 +1,6 @@
 """The one update of both fits: the exact step of one table's potential, everything else held fixed.
 
-Called by `max_entropy` on beliefs and by `particles` on weighted rows.
+Called by `ipf` on beliefs and by `raking` on weighted rows.
 """
 
 from __future__ import annotations

@@ -1,30 +1,30 @@
-"""Particles: rows drawn from the junction tree, reweighted to tables that do not fit the tree.
+"""Raking: rows drawn from the junction tree are reweighted to tables of cliques that lie off the tree.
 
-Last step of a fit with extras, after `max_entropy`; makes an `Explicit`.  Knows no private row.
+Last step of a fit, after `max_entropy`; makes an `Explicit`.  Knows no private row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
+from synthdp.arrays import AnyArray, FloatArray
 from synthdp.distribution.contingency import NoisyTable, cell_index, check_tables
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import NoisyProducts, ProductTilt
+from synthdp.fit.graphical.moment_matching import MomentMatching, NoisyProducts
 from synthdp.fit.graphical.proportional_step import rake
 from synthdp.randomness import Generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Particles:
-    """Settings of raking weighted rows.
+    """Settings of the weighted rows, called particles.
 
     Parameters
     ----------
@@ -63,21 +63,21 @@ class Particles:
         """Rake the weights of rows drawn from ``model`` to all ``tables``.
 
         The update of the tree's fit, with weighted rows in place of beliefs.  A table whose clique has a
-        potential in ``model`` goes on from it; the others are the extras and start at 0.  In each sweep the
-        products and the extras come first and the one-ways last, so that these are the most exact.
+        potential in ``model`` goes on from it; the off-tree cliques start at 0.  In each sweep the products and the
+        off-tree cliques come first and the one-ways last, so that these are the most exact.
 
         Parameters
         ----------
         model
             The fitted tree; its structural zeros stay, since no row has them.
         tables
-            Consistent tables, those of the tree and the extras.
+            Consistent tables, those of the tree and of the off-tree cliques.
         total
             Number of rows, as in the tree's fit (raised to its ``total_floor``).
         rng
             Source of the rows.
         products
-            Noisy mean products that the rows are tilted to.
+            Noisy mean products that the rows are matched to.
 
         Raises
         ------
@@ -90,20 +90,66 @@ class Particles:
         ordered = sorted(tables, key=lambda t: (t.clique in model.potentials, len(t.clique) == 1))
         check_tables(ordered, model.shape)
         codes = model.sample(self.size, rng)
-        cells = [cell_index(codes, model.shape, table.clique) for table in ordered]
-        thetas = [_potential(model, table) for table in ordered]
+        raked = [
+            RakedTable(
+                cells=cell_index(codes, model.shape, table.clique),
+                counts=table.counts,
+                potential=_potential(model, table),
+                ridge=self.ridges.ridge_of(table),
+            )
+            for table in ordered
+        ]
         weights = np.full(self.size, total / self.size)
-        tilt = None if products is None else ProductTilt(products, codes, weights)
+        matching = None if products is None else MomentMatching.of(products, codes, weights)
+        coefficients = np.zeros(0) if matching is None else matching.start
         for _ in range(self.sweeps):
-            if tilt is not None:
-                weights *= tilt.step(weights)
+            if matching is not None:
+                factor, coefficients = matching.step(weights, coefficients)
+                weights = weights * factor
                 weights *= total / weights.sum()
-            for table, index, theta in zip(ordered, cells, thetas, strict=True):
-                expected = np.bincount(index, weights=weights, minlength=theta.size).astype(np.float64, copy=False)
-                ridge = self.ridges.ridge_of(table)
-                factor = rake(expected, theta, table.counts, cells=expected > 0, ridge=ridge, total=total)
-                weights *= factor[index]
+            weights = rake_rows(weights, raked, total=total)
         return Explicit(shape=model.shape, codes=codes, weights=weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RakedTable:
+    """A table that weighted rows are raked to.
+
+    Parameters
+    ----------
+    cells
+        (m,) the cell of each row.
+    counts
+        (cells,) the counts to approach, in rows.
+    potential
+        (cells,) its log-potential, which every step changes in place.
+    ridge
+        Of its potential, in rows.
+    """
+
+    cells: AnyArray
+    counts: FloatArray
+    potential: FloatArray
+    ridge: float
+
+
+def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float) -> FloatArray:
+    """Take the exact step of each table in turn, and return the new weights of the rows.
+
+    Parameters
+    ----------
+    weights
+        (m,) with sum ``total``.
+    tables
+        In the order in which they are raked; cells without a row are left alone.
+    total
+        Number of rows.
+    """
+    for table in tables:
+        expected = np.asarray(np.bincount(table.cells, weights, minlength=table.potential.size), np.float64)
+        factor = rake(expected, table.potential, table.counts, cells=expected > 0, ridge=table.ridge, total=total)
+        weights = weights * factor[table.cells]
+    return weights
 
 
 def _potential(model: Graphical, table: NoisyTable) -> FloatArray:

@@ -1,78 +1,54 @@
 """The flagship: adaptively chosen marginals, made one distribution by maximum entropy on a junction tree.
 
-A program that asks the curator: total, one-ways, second moments of the numbers, a screening of all pairs, the pairs worth
-their noise, and, where the data can bear it, a second look at what the model still gets wrong.  The rest is
-post-processing.
+The program asks the curator for the number of rows, one-way marginals, second moments of the numbers, and then for one or
+two batches of tables: a noisy score of every candidate, the tables that are worth their noise, their noisy counts.  Each
+stage is a function from what is known to what is known then.  The rest is post-processing.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from synthdp.arrays import FloatArray
 from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import Clique, NoisyTable, project_to_simplex
-from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.protocol import Distribution
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import make_consistent, pooled_total
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.graphical.raking import Particles
-from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen, group_target
-from synthdp.mechanisms.adaptive.one_ways import OneWay, OneWayTree
-from synthdp.mechanisms.adaptive.screening import screen_model, screen_pairs
-from synthdp.mechanisms.adaptive.second_moments import measure_products
-from synthdp.mechanisms.adaptive.selection import Candidate, Plan, Planner
-from synthdp.mechanisms.adaptive.shrinkage import best_ridge
-from synthdp.mechanisms.adaptive.structural_zeros import pinned_leaves, structural_zeros
-from synthdp.mechanisms.budget import Purse
+from synthdp.mechanisms.adaptive.coarsening import group_target
+from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_tree
+from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.measuring import measure_one_ways_again, measure_tables
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
+from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
+from synthdp.mechanisms.adaptive.selection import Planner
+from synthdp.mechanisms.adaptive.shares import (
+    DEEP_SHARE,
+    LEAST_SHARE,
+    TOTAL_SHARE,
+    one_way_share,
+    parts_of_rounds,
+    screening_part,
+)
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.row_count import RowCount, check_share, count_rows_from
 from synthdp.mechanisms.workload import Workload, workload_of
-from synthdp.privacy.loss import PureDP, Remaining, Spend
+from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.marginals import Marginals, one_ways
-from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
-TOTAL_SHARE = 0.005
-"""Share of the budget for a first estimate of the number of rows, on which the other shares depend."""
-
-ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
-"""Parts of what is left after the one-ways for each round of tables, by the signal."""
-
-ROUND_SIGNALS = (7_500.0, 15_000.0)
-"""Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
-
-SCREENS = (0.07, 0.1, 0.1)
-"""Part of the first and of the second round that goes to its screening."""
-
-DEEP_SHARE = 0.75
-"""The deeper levels of the one-way trees may cost this much of the first level's share."""
-
-ONE_WAY_LEVEL = 0.1
-"""Share of the first level of the one-ways when its noise, summed over a column, is .2 % of the rows."""
-
-ONE_WAYS = (0.1, 0.8)
-"""Least and largest share of the first level of the one-ways."""
-
-LEAST_SHARE = 0.02
-"""A part of the budget that is worth measuring the one-ways again for, when nothing else was."""
-
 MODEL_SAMPLE = 300_000
 """Most rows drawn from the model to screen against."""
 
+MODEL_SWEEPS = 8
+"""Most sweeps of the fit that these rows are drawn from."""
+
 STAGES = ("one-ways", "pairs", "second stage", "fit")
+"""What a progress callback is told, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +111,14 @@ class AdaptiveMarginals:
     on_progress: ProgressCallback = silent
 
     def __post_init__(self) -> None:
-        for name in ("screen", "second_stage"):
-            share = getattr(self, name)
-            if share is not None and not 0 <= share < 1:
-                raise ParameterError(f"{name} ({share}) must be at least 0 and below 1")
+        if self.screen is not None:
+            check_share("screen", self.screen)
+        if self.second_stage is not None and not 0 <= self.second_stage < 1:
+            raise ParameterError(f"second_stage ({self.second_stage}) must be at least 0 and below 1")
 
     @property
     def loss(self) -> Spend:
-        """The whole cost, known before any data is seen.  Costs nothing: a statement."""
+        """The whole cost, known before any data is seen."""
         return self.spend
 
     def release(
@@ -167,184 +143,64 @@ class AdaptiveMarginals:
         """
         loss = curator.cost(self.spend)
         workload = workload_of(self.workload, curator.schema.names, target=self.target)
-        run = _Run(self, curator.open_account(loss), workload, generator(random_state))
-        model = run.model(format or TableFormat.default(curator.schema))
+        rng = generator(random_state)
+        known = self._learn(curator.open_account(loss), workload, rng)
+        self._tell("fit")
+        distribution = fit_distribution(known, settings=self.fit, particles=self.particles, rng=rng)
+        model = SyntheticModel(
+            schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
+            total=known.total, format=format or TableFormat.default(curator.schema),
+        )  # fmt: skip
         receipt = curator.receipt(notes=model.notes)
         return Release(
-            mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=tuple(run.measured)
+            mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=known.measured
         )
 
+    def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Knowledge:
+        """Count rows, look at every column, then select and measure tables until the budget is spent."""
+        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=TOTAL_SHARE)
+        known, rounds = self._look_at_columns(account, budget, count)
+        if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
+            known = measure_second_moments(known, account, workload)
+        limits = [known.left.share * part for part in rounds]
+        for number, limit in enumerate(limits):
+            self._tell("second stage" if number else "pairs")
+            screening = limit * (screening_part(known.left, number) if self.screen is None else self.screen)
+            candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
+            batch = self.planner.choose_next_tables(
+                candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
+                shape=known.domain.shape,
+            )  # fmt: skip
+            known = measure_tables(known, account, batch, candidates)
+        return measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
-class _Run:
-    """One run of the program: the account, what was measured so far, and the share that is left."""
-
-    def __init__(self, settings: AdaptiveMarginals, account: Curator, workload: Workload, rng: Generator) -> None:
-        self.settings, self.account, self.workload, self.rng = settings, account, workload, rng
-        self.purse = Purse(account.budget, account.adjacency)  # type: ignore[arg-type]
-        self.measured: list[Measurements] = []
-        self.left = 1.0
-        self.tables: list[NoisyTable] = []
-        self.ridges: dict[Clique, float] = {}
-        self.tree: list[Clique] = []
-        self.extras: list[Clique] = []
-        self.products: NoisyProducts | None = None
-
-    def model(self, format: TableFormat) -> SyntheticModel:  # noqa: A002
-        self.total = self.first_total()
-        columns = self.measure_one_ways()
-        rounds = self.rounds() if len(columns) > 1 else []
-        self.coarsen(columns, max(LEAST_SHARE, self.left * (rounds[0] if rounds else 1.0)))
-        if rounds:
-            self.measure_products()
-        for number, share in enumerate(self.left * np.array(rounds)):
-            self.progress("second stage" if number else "pairs")
-            self.round(number, float(share))
-        if self.left > LEAST_SHARE:
-            self.measure_again(columns)
-        self.progress("fit")
-        return SyntheticModel(
-            schema=self.account.schema, domain=self.domain, distribution=self.distribution(),
-            refinements=self.refinements, total=self.total, format=format,
+    def _look_at_columns(
+        self, account: Curator, budget: BudgetAllocation, count: RowCount
+    ) -> tuple[Knowledge, list[float]]:
+        """Measure the one-ways, group their values, and return the parts of what is left for each round of tables."""
+        self._tell("one-ways")
+        schema, total = account.schema, count.rows
+        share = one_way_share(schema, budget, bins=self.one_ways.bins, total=total)
+        most = min(share * (1 + DEEP_SHARE), budget.share)
+        columns, left, answers = self.one_ways.measure(account, budget, share=share, most=most, total=total)
+        rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
+        pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
+        target = group_target(total, left.table_stddev(pairs / (2 * len(columns))))
+        known = Knowledge.of_columns(
+            schema, columns, target=target, left=left, measured=(*count.measurements, *answers),
+            rows=account.rows if account.adjacency.rows_are_public else None,
         )  # fmt: skip
+        return known, rounds
 
-    def first_total(self) -> float:
-        if self.account.adjacency.rows_are_public:
-            return max(1.0, float(self.account.rows))
-        domain = domain_of(self.account.schema, bins=1)
-        found = self.account.measure(Total(domain), spend=self.purse.part(TOTAL_SHARE), step="number of rows")
-        self.measured.append(found)
-        self.left -= TOTAL_SHARE
-        return max(1.0, float(found.answers[0]))
-
-    def measure_one_ways(self) -> list[OneWay]:
-        self.progress("one-ways")
-        share = self.one_way_share()
-        most = min(share * (1 + DEEP_SHARE), self.left)
-        columns, spent, answers = self.settings.one_ways.measure(
-            self.account, self.purse, share=share, most=most, total=self.total
-        )
-        self.measured += answers
-        self.left -= spent
-        return columns
-
-    def one_way_share(self) -> float:
-        """More for one-ways when their noise is large for the number of rows."""
-        schema = self.account.schema
-        if len(schema) == 1:
-            return self.left * 0.5
-        cells = np.mean(domain_of(schema, bins=self.settings.one_ways.bins).shape)
-        noise = self.purse.table_stddev(1 / len(schema)) * float(cells) / self.total
-        return float(np.clip(ONE_WAY_LEVEL + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
-
-    def rounds(self) -> list[float]:
-        """Shares of what is left for each round."""
-        if self.settings.second_stage is not None:
-            second = self.settings.second_stage
-            return [1 - second, second] if second > 0 else [1.0]
-        signal = self.total / self.purse.table_stddev(1.0)
-        return ROUNDS[sum(signal > limit for limit in ROUND_SIGNALS)]
-
-    def coarsen(self, columns: list[OneWay], pairs: float) -> None:
-        """Settle the coarse axes, their refinements, their noisy one-way tables, and the total that these say."""
-        schema = self.account.schema
-        target = group_target(self.total, self.purse.table_stddev(pairs / (2 * len(columns))))
-        pinned = pinned_leaves(schema, [column.axis for column in columns])
-        self.refinements = tuple(coarsen(column, target, pinned=pinned[j]) for j, column in enumerate(columns))
-        self.domain = Domain(tuple(refinement.coarse() for refinement in self.refinements))
-        self.zeros = structural_zeros(schema, self.domain)
-        self.tables += [coarse_table(column, self.refinements[j], j) for j, column in enumerate(columns)]
-        if not self.account.adjacency.rows_are_public:
-            self.total = max(1.0, pooled_total(self.tables)[0])
-
-    def measure_products(self) -> None:
-        """Measure the second moments of the numbers, if their noise is small enough to learn from."""
-        if self.total > self.settings.particles.size:  # the rows would outnumber the particles that are tilted
-            return
-        found = measure_products(
-            self.account, self.purse, left=self.left, refinements=self.refinements,
-            margins=_margins(self.tables, self.total), total=self.total, workload=self.workload,
-        )  # fmt: skip
-        if found is not None:
-            self.products = found.noisy
-            self.measured.append(found.answers)
-            self.left -= found.spent
-
-    def measure_again(self, columns: list[OneWay]) -> None:
-        """Spend what no other table was worth on the one-ways."""
-        queries = one_ways(Domain(tuple(column.first for column in columns)))
-        found = self.account.measure(queries, spend=self.purse.part(self.left), step="one-way marginals, again")
-        self.measured.append(found)
-        self.left = 0.0
-        both = [
-            column.pooled(np.asarray(counts, np.float64), found.stddev, total=self.total)
-            for column, counts in zip(columns, queries.split(found.answers), strict=True)
-        ]
-        self.refinements = tuple(
-            replace(refinement, weights=column.weights)
-            for refinement, column in zip(self.refinements, both, strict=True)
-        )
-        several = [table for table in self.tables if len(table.clique) > 1]
-        self.tables = [coarse_table(column, self.refinements[j], j) for j, column in enumerate(both)] + several
-
-    def round(self, number: int, share: float) -> None:
-        """Screen, plan and measure, for a share of the purse."""
-        screening = share * self.screen_share(number)
+    def _screen(
+        self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float
+    ) -> Screening:
+        """Score the candidates of a round: against independent columns first, then against the model so far."""
         if number == 0:
-            candidates, answers = screen_pairs(
-                self.account, self.purse, share=screening, domain=self.domain,
-                one_way=_margins(self.tables, self.total), workload=self.workload,
-            )  # fmt: skip
-            self.measured += answers
-        else:
-            rows = int(min(MODEL_SAMPLE, 3 * max(1.0, self.total)))
-            sample = self.graphical(MaxEntropy(max_tours=8)).sample(rows, self.rng)
-            candidates = screen_model(
-                self.account, self.purse, share=screening, domain=self.domain, sample=sample, total=self.total,
-                workload=self.workload,
-            )  # fmt: skip
-        planner = self.settings.planner
-        base = [*self.zeros, *self.tree]
-        plan = planner.plan(candidates, self.purse, share=share - screening, base=base, shape=self.domain.shape)
-        self.measure(plan, {candidate.clique: candidate for candidate in candidates})
-        self.left -= (screening if candidates else 0.0) + sum(plan.shares.values())
+            return screen_against_independence(known, account, workload, share=share)
+        rows = int(min(MODEL_SAMPLE, 3 * max(1.0, known.total)))
+        sample = fit_tree(known, MaxEntropy(max_sweeps=MODEL_SWEEPS)).sample(rows, rng)
+        return screen_against_model(known, account, workload, share=share, sample=sample)
 
-    def screen_share(self, number: int) -> float:
-        if self.settings.screen is not None:
-            return self.settings.screen
-        return 0.2 if isinstance(self.purse.budget, PureDP) else SCREENS[number]
-
-    def measure(self, plan: Plan, candidates: Mapping[Clique, Candidate]) -> None:
-        for clique, share in plan.shares.items():
-            step = "marginals of several columns: " + " × ".join(self.domain.names[j] for j in clique)
-            found = self.account.measure(Marginals(self.domain, (clique,)), spend=self.purse.part(share), step=step)
-            self.measured.append(found)
-            self.tables.append(NoisyTable(clique=clique, counts=found.answers, stddev=found.stddev))
-            self.ridges[clique] = best_ridge(found.answers, candidates[clique].expected, found.stddev)
-        self.tree += [clique for clique in plan.tree if clique not in self.tree]
-        self.extras += [clique for clique in plan.extras if clique not in self.extras]
-
-    def consistent(self) -> list[NoisyTable]:
-        """Return the tables made to agree, each with the noise scale that sets its ridge."""
-        return [
-            replace(table, stddev=table.stddev * self.ridges.get(table.clique, 1.0))
-            for table in make_consistent(self.tables, self.domain.shape, total=self.total)
-        ]
-
-    def graphical(self, settings: MaxEntropy) -> Graphical:
-        inside = [table for table in self.consistent() if len(table.clique) == 1 or table.clique in self.tree]
-        return settings.fit(inside, self.domain.shape, total=self.total, allowed=self.zeros).model
-
-    def distribution(self) -> Distribution:
-        model = self.graphical(self.settings.fit)
-        if set(self.extras) <= set(self.tree) and self.products is None:
-            return model
-        return self.settings.particles.fit(
-            model, self.consistent(), total=self.total, rng=self.rng, products=self.products
-        )
-
-    def progress(self, stage: str) -> None:
-        self.settings.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
-
-
-def _margins(tables: Sequence[NoisyTable], total: float) -> list[FloatArray]:
-    return [project_to_simplex(table.counts, max(total, 1.0)) for table in tables]
+    def _tell(self, stage: str) -> None:
+        self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))

@@ -1,35 +1,35 @@
-"""Coarse codes for the tables of several columns: few, well filled cells.  Post-processing of noisy one-ways."""
+"""Groups of values for the tables of several columns: few, each well filled.  Post-processing of noisy one-ways."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.adaptive.one_ways import OneWay
+from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.structural_zeros import pinned_leaves
+from synthdp.schema.schema import Schema
 
 KAPPA = 0.3
 """Columns get about sqrt(n / (KAPPA sigma)) groups, at least 4, where sigma is the noise of a pair."""
 
 ATOM_SHARE = 0.3
-"""A single value that holds this much of its first-level cell may get a group of its own."""
+"""A single value that holds this much of its bin of the first histogram may get a group of its own."""
 
 
 def group_target(total: float, pair_stddev: float) -> float:
-    """Return the wanted number of rows of a group.
-
-    Costs nothing: arithmetic.
+    """Return how many rows a group should hold.
 
     Parameters
     ----------
     total
         Estimated number of rows.
     pair_stddev
-        Expected noise in a cell of a pair's table.
+        Expected standard deviation of the noise in a cell of a pair's table, in rows.
     """
     total = max(total, 1.0)
     return total / max(4.0, math.sqrt(total / (KAPPA * pair_stddev)))
@@ -38,14 +38,12 @@ def group_target(total: float, pair_stddev: float) -> float:
 def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozenset()) -> Refinement:
     """Group the leaves of a column.
 
-    Costs nothing: post-processing.
-
     Parameters
     ----------
     one_way
-        The column.
+        What is known of the column.
     target
-        Wanted rows of a group.
+        How many rows a group should hold.
     pinned
         Leaves that must have a group of their own, because a rule between columns names them.
     """
@@ -66,14 +64,38 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
     return Refinement(one_way.axis, np.unique(groups, return_inverse=True)[1], one_way.weights)
 
 
+def coarsen_columns(schema: Schema, columns: Sequence[OneWay], target: float) -> tuple[Refinement, ...]:
+    """Group the leaves of every column; values that a rule names get groups of their own.
+
+    Parameters
+    ----------
+    schema
+        With its rules.
+    columns
+        What is known of each column.
+    target
+        How many rows a group should hold.
+    """
+    pinned = pinned_leaves(schema, [column.axis for column in columns])
+    return tuple(coarsen(column, target, pinned=leaves) for column, leaves in zip(columns, pinned, strict=True))
+
+
 def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyTable:
     """Return the noisy counts of a column's groups.
 
-    A group's count is the sum of the unbiased first-level counts, divided among groups in proportion to the leaves.
+    The unbiased count of each bin of the first histogram is divided among the groups that it overlaps, in proportion to
+    the estimated rows of the leaves.
 
-    Costs nothing: post-processing.
+    Parameters
+    ----------
+    one_way
+        What is known of the column.
+    refinement
+        Its groups.
+    column
+        Its position among all columns.
     """
-    cell, first = one_way.first_cell, one_way.first.size
+    cell, first = one_way.first_bin, one_way.first.size
     mass = np.bincount(cell, weights=one_way.weights, minlength=first)
     size = np.bincount(cell, minlength=first)
     share = np.where(mass[cell] > 0, one_way.weights / np.maximum(mass[cell], 1e-9), 1 / size[cell])
@@ -98,8 +120,8 @@ def _nominal_groups(weights: FloatArray, stddev: float, target: float) -> IntArr
 
 
 def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
-    """Merge first-level cells from left to right; divide a cell only at a single value that holds much of it."""
-    cell = one_way.first_cell[:regular]
+    """Merge bins of the first histogram from left to right; divide one only at a single value that holds much of it."""
+    cell = one_way.first_bin[:regular]
     weights = one_way.weights[:regular]
     groups = np.zeros(regular, np.int64)
     current, filled = -1, math.inf
@@ -119,7 +141,7 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
 
 
 def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
-    """Divide one first-level cell before, at and after its heaviest leaf, or return all 0."""
+    """Divide one bin of the first histogram before, at and after its heaviest leaf, or return all 0."""
     inner = np.zeros(len(weights), np.int64)
     atom = int(np.argmax(weights))
     if len(weights) > 1 and weights[atom] > max(target, ATOM_SHARE * mass) and mass - weights[atom] > 2 * target:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +13,10 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import Clique, table_size
-from synthdp.domain.domain import Domain
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Candidate
-from synthdp.mechanisms.budget import Purse
+from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.scores.distances import MarginalDistances
@@ -30,121 +32,106 @@ MAX_TRIPLES = 3000
 
 
 class Screening(NamedTuple):
-    """Candidates with their scores, and the noisy distances that the scores come from.
-
-    Costs nothing: a record of what was measured.
-    """
+    """Candidates with their scores, and what is known after they were measured."""
 
     candidates: list[Candidate]
-    measured: tuple[Measurements, ...] = ()
+    known: Knowledge
 
 
-def screen_pairs(
-    curator: Curator, purse: Purse, *, share: float, domain: Domain, one_way: Sequence[FloatArray], workload: Workload
-) -> Screening:
-    """Score all pairs of columns against independence.
+def screen_against_independence(known: Knowledge, account: Curator, workload: Workload, *, share: float) -> Screening:
+    """Score all pairs of columns by their distance from independent columns.
 
-    Costs ``share`` of the purse, for the curator's neighbours.
+    Costs ``share`` of the whole budget, for the curator's neighbours, unless no pair matters.
 
     Parameters
     ----------
-    curator, purse, share
-        Whom to ask, and what for.
-    domain
-        Coarse axes.
-    one_way
-        Estimated counts of each column, with one sum.
+    known
+        What was learned so far.
+    account
+        Whom to ask.
     workload
         What matters; pairs of weight 0 are not asked.
+    share
+        What the scores may cost.
     """
-    pairs = [p for p in itertools.combinations(range(len(domain)), 2) if workload.weight(p) > 0]
+    pairs = [pair for pair in itertools.combinations(range(len(known.domain)), 2) if workload.weight(pair) > 0]
     if not pairs:
-        return Screening([])
-    total = max(float(one_way[0].sum()), 1.0)
-    expected = [np.outer(one_way[a], one_way[b]).ravel() / total for a, b in pairs]
-    found = _distances(curator, purse, share, domain, pairs, expected, step="screening of pairs")
+        return Screening([], known)
+    margins = known.margins
+    total = max(float(margins[0].sum()), 1.0)
+    expected = [np.outer(margins[a], margins[b]).ravel() / total for a, b in pairs]
+    found, left = _distances(known, account, pairs, expected, share=share, step="screening of pairs")
     candidates = [
         Candidate(pair, float(error), table, workload.weight(pair))
         for pair, error, table in zip(pairs, shrunk(found.answers, found.stddev), expected, strict=True)
     ]
-    return Screening(candidates, (found,))
+    return Screening(candidates, known.with_answers(found, left=left))
 
 
-def screen_model(
-    curator: Curator,
-    purse: Purse,
-    *,
-    share: float,
-    domain: Domain,
-    sample: Codes,
-    total: float,
-    workload: Workload,
-) -> list[Candidate]:
-    """Score all pairs and, if they are not too many, triples against rows drawn from a model.
+def screen_against_model(
+    known: Knowledge, account: Curator, workload: Workload, *, share: float, sample: Codes
+) -> Screening:
+    """Score all pairs and, if they are not too many, triples by their distance from rows drawn from a model.
 
     Half of the L1 distance that the finite sample alone would cause is deducted.
 
-    Costs ``share`` of the purse, for the curator's neighbours.
+    Costs ``share`` of the whole budget, for the curator's neighbours, unless no candidate matters.
 
     Parameters
     ----------
-    curator, purse, share
-        Whom to ask, and what for.
-    domain
-        Coarse axes.
+    known, account, workload, share
+        As in `screen_against_independence`.
     sample
-        (m, d) codes drawn from the model.
-    total
-        Estimated number of private rows.
-    workload
-        What matters.
+        (m, d) groups of rows drawn from the model.
     """
-    shape = domain.shape
-    ways = [2, 3] if len(shape) * (len(shape) - 1) * (len(shape) - 2) // 6 <= MAX_TRIPLES else [2]
+    shape = known.domain.shape
+    ways = [2, 3] if math.comb(len(shape), 3) <= MAX_TRIPLES else [2]
     cliques = [c for way in ways for c in itertools.combinations(range(len(shape)), way)]
     cliques = [c for c in cliques if table_size(shape, c) <= MAX_CELLS and workload.weight(c) > 0]
     if not cliques:
-        return []
-    ratio = max(total, 1.0) / len(sample)
-    tables = Marginals(domain, tuple(cliques))
+        return Screening([], known)
+    ratio = max(known.total, 1.0) / len(sample)
+    tables = Marginals(known.domain, tuple(cliques))
     expected = tables.split(tables.sums(sample) * ratio)
-    found = _distances(curator, purse, share, domain, cliques, expected, step="screening against the model")
-    errors = shrunk(found.answers, found.stddev)
+    found, left = _distances(known, account, cliques, expected, share=share, step="screening against the model")
     sampling = [np.minimum(MEAN_ABS * np.sqrt(table * ratio), table).sum() for table in expected]
-    return [
+    candidates = [
         Candidate(clique, float(error - noise / 2), np.maximum(table, 0.02), workload.weight(clique))
-        for clique, error, table, noise in zip(cliques, errors, expected, sampling, strict=True)
+        for clique, error, table, noise in zip(
+            cliques, shrunk(found.answers, found.stddev), expected, sampling, strict=True
+        )
     ]
+    # Not among the answers of the release: readers take the distances that it holds as distances from independence.
+    return Screening(candidates, replace(known, left=left))
 
 
 def _distances(
-    curator: Curator,
-    purse: Purse,
-    share: float,
-    domain: Domain,
+    known: Knowledge,
+    account: Curator,
     cliques: Sequence[Clique],
     expected: Sequence[FloatArray],
     *,
+    share: float,
     step: str,
-) -> Measurements:
+) -> tuple[Measurements, BudgetAllocation]:
+    """Return noisy L1 distances between the tables of the data and expected ones, and what is left of the budget."""
     whole = np.rint(np.concatenate(expected) * UNIT).astype(np.int64)
-    queries = MarginalDistances(Marginals(domain, tuple(cliques)), whole, UNIT)
-    return curator.measure(queries, spend=purse.part(share), step=step)
+    queries = MarginalDistances(Marginals(known.domain, tuple(cliques)), whole, UNIT)
+    part, left = known.left.take(share)
+    return account.measure(queries, spend=part.loss, step=step), left
 
 
 def shrunk(scores: FloatArray, stddev: float) -> FloatArray:
-    """Draw noisy scores towards their mean, by as much as their spread is noise (James and Stein 1961).
+    """Draw noisy scores towards their mean, by the share of their variance that is noise (James and Stein 1961).
 
-    Without it the best of many candidates would be the luckiest.
-
-    Costs nothing: post-processing.
+    Without it the best of many candidates would be the one with the most favourable noise.
 
     Parameters
     ----------
     scores
         (k,) noisy scores.
     stddev
-        Of their noise.
+        Standard deviation of their noise.
     """
     mean = float(scores.mean())
     signal = max(0.0, float(scores.var()) - stddev**2)

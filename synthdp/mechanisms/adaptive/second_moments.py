@@ -1,14 +1,13 @@
 """Second moments of the numbers of a table: products of the scores of every two columns, for a small share of the budget.
 
 The first terms of the polynomial basis on pairs of columns.  Where a table of a pair is not worth its noise, one number
-often is; `fit.product_tilt` fits them all beside the tables.
+often is; `fit.graphical.moment_matching` fits them all beside the tables.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.moment_matching import NoisyProducts
-from synthdp.measurements import Measurements
-from synthdp.mechanisms.budget import Purse
+from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.products import ClippedProducts
 
@@ -44,87 +42,67 @@ MOST_COLUMNS = 32
 """With more columns than this there are too many products."""
 
 
-class Products(NamedTuple):
-    """What was measured, as the fit needs it and as it was answered, and the share of the purse that it took.
-
-    Costs nothing: a record of noisy answers.
-    """
-
-    noisy: NoisyProducts
-    answers: Measurements
-    spent: float
-
-
-def measure_products(
-    curator: Curator,
-    purse: Purse,
-    *,
-    left: float,
-    refinements: Sequence[Refinement],
-    margins: Sequence[FloatArray],
-    total: float,
-    workload: Workload,
-) -> Products | None:
+def measure_second_moments(known: Knowledge, account: Curator, workload: Workload) -> Knowledge:
     """Measure the products of all columns that have scores, or nothing where noise would drown them.
 
-    Costs at most ``left`` times `MOST_SHARE` of the purse, for the curator's neighbours.
+    Costs at most `MOST_SHARE` of what is left, for the curator's neighbours.
 
     Parameters
     ----------
-    curator, purse
-        Whom to ask, and the whole budget.
-    left
-        Share of the purse that is left.
-    refinements
-        Of all columns, coarse cells and leaves.
-    margins
-        Estimated counts of their coarse cells.
-    total
-        Estimated number of rows.
+    known
+        With groups of every column, and what is left of the budget.
+    account
+        Whom to ask.
     workload
         What matters; columns of weight 0 have no score.
     """
-    scored = {j: scores(refinements[j], margins[j]) for j in range(len(margins)) if workload.weight((j,)) > 0}
+    pairs = zip(known.refinements, known.margins, strict=True)
+    scored = {j: scores(*pair) for j, pair in enumerate(pairs) if workload.weight((j,)) > 0}
     found = {j: score for j, score in scored.items() if score is not None}
     if not 2 <= len(found) <= MOST_COLUMNS:
-        return None
+        return known
     norm = int(NORM * math.sqrt(math.comb(len(found), 2)) * RESOLUTION**2)
-    domain = Domain(tuple(refinements[j].coarse() for j in found))
+    domain = Domain(tuple(known.domain.axes[j] for j in found))
     queries = ClippedProducts(domain, tuple(found.values()), RESOLUTION, norm)
-    most = MOST_SHARE * left
-    noise = purse.stddev(queries.bounds, most, k=queries.k) / queries.unit / total
+    most = MOST_SHARE * known.left.share
+    noise = known.left.stddev(queries.bounds, most, k=queries.k) / queries.unit / known.total
     if noise > MOST_NOISE:
-        return None
-    share = most * min(1.0, noise / AIM) ** (1 / purse.exponent)
-    answers = curator.measure(queries, spend=purse.part(share), step="products of columns")
-    noisy = NoisyProducts(
-        queries=queries, columns=tuple(found), means=answers.answers / total, stddev=answers.stddev / total
+        return known
+    part, left = known.left.take(most * min(1.0, noise / AIM) ** (1 / known.left.exponent))
+    answers = account.measure(queries, spend=part.loss, step="products of columns")
+    products = NoisyProducts(
+        queries=queries,
+        columns=tuple(found),
+        means=answers.answers / known.total,
+        stddev=answers.stddev / known.total,
     )
-    return Products(noisy, answers, share)
+    return replace(known.with_answers(answers, left=left), products=products)
 
 
 def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
-    """Return the standardised mean value of each coarse cell, or None for a column without order.
+    """Return the score of each group of a column: its standardised mean value, in units of 1 / RESOLUTION.
 
-    A column of two cells has an order.  Cells without values, as the missing one, get 0: the mean.
-
-    Costs nothing: post-processing.
+    Groups without a value, such as the missing one, get 0, which is the mean.
 
     Parameters
     ----------
     refinement
-        The column's coarse cells and their leaves.
+        The groups of the column and their leaves.
     margin
-        (coarse,) their estimated counts.
+        (groups,) their estimated rows.
+
+    Returns
+    -------
+    (groups,) whole numbers; None for a column of more than two groups that has no order, and for one without spread.
     """
-    fine, cell, coarse = refinement.fine, refinement.coarse_cell, len(margin)
-    values, mass = np.arange(coarse, dtype=np.float64), np.ones(coarse)
+    fine, group, groups = refinement.fine, refinement.coarse_cell, len(margin)
+    values, mass = np.arange(groups, dtype=np.float64), np.ones(groups)
     if fine.grid.ordered:
         weights = np.where(np.isfinite(fine.points), refinement.weights, 0.0)
-        mass = np.asarray(np.bincount(cell, weights=weights, minlength=coarse))
-        moment = np.bincount(cell, weights=weights * np.nan_to_num(fine.points), minlength=coarse)
-        values = np.divide(moment, mass, out=np.zeros(coarse), where=mass > 0)
-    elif coarse != 2:
+        mass = np.asarray(np.bincount(group, weights=weights, minlength=groups))
+        moment = np.bincount(group, weights=weights * np.nan_to_num(fine.points), minlength=groups)
+        values = np.divide(moment, mass, out=np.zeros(groups), where=mass > 0)
+    elif groups != 2:
         return None
     share = np.where(mass > 0, margin, 0.0)
     if share.sum() <= 0:

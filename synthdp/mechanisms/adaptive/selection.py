@@ -1,13 +1,13 @@
-"""Which tables to measure, and how precisely: post-processing of noisy scores.
+"""Which tables to measure next, and how precisely: post-processing of noisy scores.
 
 A candidate's gain is the error that the model makes on its table now, less the error that noise would leave.  The batch
-with the largest total gain is taken, as long as its junction tree stays within its limit of cells.
+with the largest total gain is chosen, as long as its junction tree stays within its limit of cells.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +15,13 @@ import numpy as np
 from synthdp.arrays import FloatArray
 from synthdp.distribution.contingency import Clique
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.mechanisms.budget import Purse
+from synthdp.mechanisms.budget import BudgetAllocation
 
 MEAN_ABS = math.sqrt(2 / math.pi)
 """E|Z| of a standard normal."""
 
 BATCHES = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 60, 80, 100)
-"""Sizes that the planner tries."""
+"""Numbers of tables that are tried."""
 
 MAX_REJECTIONS = 40
 """After so many candidates that do not fit the tree, no more are tried."""
@@ -29,9 +29,7 @@ MAX_REJECTIONS = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A table that could be measured.
-
-    Costs nothing: a record of a noisy score.
+    """A table that could be measured, with its noisy score.
 
     Parameters
     ----------
@@ -54,106 +52,100 @@ class Candidate:
         """Return the number of cells that noise of this size can hurt.
 
         Noise hurts a cell by no more than the count that the model expects in it, since the fit leaves such a cell at
-        the model.  Costs nothing: arithmetic.
+        the model.
         """
         return float(np.minimum(MEAN_ABS * stddev, self.expected).sum() / (MEAN_ABS * stddev))
 
     def gain(self, stddev: float) -> float:
-        """Return the decrease of the L1 error, in rows, that measuring would bring.  Costs nothing: arithmetic."""
+        """Return the decrease of the L1 error, in rows, that measuring would bring."""
         return self.weight * (self.error - MEAN_ABS * stddev * self.cells(stddev))
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to measure.
-
-    Costs nothing: a plan.
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """The tables to measure next.
 
     Parameters
     ----------
     tree
-        Share of the purse for each clique that joins the junction tree.
-    extras
-        Share for each clique beyond it.
+        Share of the whole budget for each clique that joins the junction tree.
+    off_tree
+        Share for each clique that does not.
     gain
         Expected decrease of the weighted L1 error, in rows.
     """
 
-    tree: dict[Clique, float]
-    extras: dict[Clique, float]
+    tree: Mapping[Clique, float]
+    off_tree: Mapping[Clique, float]
     gain: float
 
     @property
     def shares(self) -> dict[Clique, float]:
-        """All shares.  Costs nothing: a plan."""
-        return self.tree | self.extras
+        """All shares."""
+        return {**self.tree, **self.off_tree}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Limits of a plan.
-
-    Costs nothing: a plan.
+    """Limits on what is measured.
 
     Parameters
     ----------
     tree_cells
         Most cells of the junction tree.
-    max_extras
-        Most tables beyond the tree.
+    max_off_tree
+        Most tables of a batch beyond the tree.
     max_batch
-        Most tables in all.
+        Most tables of a batch.
     """
 
     tree_cells: float = 4e5
-    max_extras: int = 40
+    max_off_tree: int = 40
     max_batch: int = 100
 
-    def plan(
+    def choose_next_tables(
         self,
         candidates: Sequence[Candidate],
-        purse: Purse,
+        budget: BudgetAllocation,
         *,
         share: float,
         base: Sequence[Clique],
         shape: Sequence[int],
-    ) -> Plan:
-        """Choose a batch of candidates and share a part of the purse among them.
-
-        Costs nothing: post-processing.
+    ) -> Batch:
+        """Choose the batch of candidates with the largest expected gain, and divide a share of the budget among them.
 
         Parameters
         ----------
         candidates
             With their noisy scores.
-        purse, share
-            What may be spent.
+        budget
+            Says which share buys which noise; nothing is taken from it.
+        share
+            What the batch may cost.
         base
             Cliques that are in the tree already.
         shape
-            Numbers of codes of all columns.
+            Number of groups of each column.
         """
         planner = TreePlanner(shape)
         best: tuple[float, list[int], list[int]] = (0.0, [], [])
         for size in (s for s in BATCHES if s <= min(self.max_batch, len(candidates))):
-            stddev = purse.table_stddev(share / size)
+            stddev = budget.table_stddev(share / size)
             gains = np.array([candidate.gain(stddev) for candidate in candidates])
-            tree, extras = self._choose(candidates, gains, size, base, planner)
-            gain = float(gains[tree + extras].sum())
+            tree, off_tree = self._choose(candidates, gains, size, base, planner)
+            gain = float(gains[tree + off_tree].sum())
             if gain > best[0]:
-                best = (gain, tree, extras)
-            if len(tree) + len(extras) < size - 3:
+                best = (gain, tree, off_tree)
+            if len(tree) + len(off_tree) < size - 3:
                 break  # larger batches only add noise
-        gain, tree, extras = best
-        if not tree + extras:
-            return Plan({}, {}, 0.0)
-        stddev = purse.table_stddev(share / len(tree + extras))
-        wanted = {
-            i: purse.share_for(candidates[i].weight * max(candidates[i].cells(stddev), 1.0)) for i in tree + extras
-        }
-        unit = share / sum(wanted.values())
-        shares = [{candidates[i].clique: wanted[i] * unit for i in part} for part in (tree, extras)]
-        return Plan(shares[0], shares[1], gain)
+        gain, tree, off_tree = best
+        chosen = [candidates[i] for i in tree + off_tree]
+        if not chosen:
+            return Batch({}, {}, 0.0)
+        stddev = budget.table_stddev(share / len(chosen))
+        shares = budget.shares_of_least_noise(share, [c.weight * max(c.cells(stddev), 1.0) for c in chosen])
+        priced = [(candidate.clique, part) for candidate, part in zip(chosen, shares, strict=True)]
+        return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain)
 
     def _choose(
         self,
@@ -163,31 +155,32 @@ class Planner:
         base: Sequence[Clique],
         planner: TreePlanner,
     ) -> tuple[list[int], list[int]]:
-        """Take up to ``size`` candidates of positive gain; no two share two columns.
+        """Return up to ``size`` candidates of positive gain, inside and outside the tree; no two share two columns.
 
-        First those that join columns which nothing joins, by gain, as Chow and Liu would: a pair that is related only
-        by way of others may look better than a direct relation, but little of it is left once the direct ones are known.
+        Candidates that join columns which nothing joins yet come first, by gain, as in Chow and Liu's algorithm: a pair
+        that is related only by way of others may look better than a direct relation, but little of it is left once the
+        direct ones are known.
         """
         tree: list[int] = []
-        extras: list[int] = []
+        off_tree: list[int] = []
         taken = list(base)
         rejections = 0
         order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
         joining = _forest([candidates[i].clique for i in order], base)
         for i in sorted(order, key=lambda i: candidates[i].clique not in joining):
             clique = candidates[i].clique
-            if len(tree) + len(extras) >= size:
+            if len(tree) + len(off_tree) >= size:
                 break
-            if any(len(set(clique) & set(candidates[o].clique)) >= 2 for o in tree + extras):
+            if any(len(set(clique) & set(candidates[o].clique)) >= 2 for o in tree + off_tree):
                 continue
             if rejections < MAX_REJECTIONS and planner.cells([*taken, clique]) <= self.tree_cells:
                 tree.append(i)
                 taken.append(clique)
-            elif len(extras) < self.max_extras:
-                extras.append(i)
+            elif len(off_tree) < self.max_off_tree:
+                off_tree.append(i)
             else:
                 rejections += 1
-        return tree, extras
+        return tree, off_tree
 
 
 def _forest(cliques: Sequence[Clique], base: Sequence[Clique]) -> set[Clique]:

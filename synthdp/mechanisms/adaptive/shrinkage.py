@@ -17,8 +17,6 @@ def best_ridge(counts: FloatArray, expected: FloatArray, stddev: float) -> float
     squared error of such a linear rule has the unbiased estimate sum (1 - s)^2 (y - m)^2 + 2 s sigma^2 (Stein 1981);
     each cell is weighed by 1 / (m + sigma), which makes squares comparable to absolute errors.
 
-    Costs nothing: post-processing.
-
     Parameters
     ----------
     counts
@@ -26,7 +24,7 @@ def best_ridge(counts: FloatArray, expected: FloatArray, stddev: float) -> float
     expected
         (cells,) counts m under the model before this table, >= 0.
     stddev
-        The noise sigma of a cell.
+        Standard deviation sigma of the noise of a cell, in rows.
     """
     weight = 1 / (expected + stddev)
     squared = (counts - expected) ** 2

@@ -33,14 +33,12 @@ def smoothed(counts: FloatArray, stddev: float) -> FloatArray:
     Haar coefficients of one level are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
     estimate is averaged over all shifts (Coifman and Donoho 1995), so that no cell border is special.
 
-    Costs nothing: post-processing.
-
     Parameters
     ----------
     counts
         (k,) noisy counts of neighbouring cells of equal width.
     stddev
-        Of their noise.
+        Standard deviation of their noise.
 
     Returns
     -------
@@ -61,14 +59,12 @@ def thinned(counts: FloatArray, stddev: float) -> FloatArray:
 
     A level does not occur, or its count is exponentially distributed, with a common share and mean.
 
-    Costs nothing: post-processing.
-
     Parameters
     ----------
     counts
         (k,) noisy counts.
     stddev
-        Of their noise.
+        Standard deviation of their noise.
 
     Returns
     -------

@@ -30,8 +30,6 @@ CHECKED_BINS = 8
 def check_rules(schema: Schema) -> None:
     """Refuse rules that no row can obey together.
 
-    Costs nothing: reads the schema.
-
     Raises
     ------
     SchemaError
@@ -49,10 +47,7 @@ def check_rules(schema: Schema) -> None:
 
 
 def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
-    """Return for each column the leaves that rules name: they must stay cells of their own.
-
-    Costs nothing: reads the schema.
-    """
+    """Return for each column the leaves that rules name: they must stay cells of their own."""
     pinned: list[set[int]] = [set() for _ in axes]
     for constraint in schema.constraints:
         for name, values in _listed(constraint):
@@ -73,8 +68,6 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
 
     A combination that holds both rows that obey and rows that do not may occur.  A cell of values that are never
     released may not: where a rule keeps its neighbours apart, "other" is one of its own.
-
-    Costs nothing: reads the schema.
 
     Parameters
     ----------

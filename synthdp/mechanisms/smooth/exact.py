@@ -18,7 +18,8 @@ from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
 from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer
 from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.smooth.domain import RowCount, smooth_domain
+from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.smooth.domain import smooth_domain
 from synthdp.mechanisms.smooth.support import Synthesised, fit_note, fit_support, pointed_cells
 from synthdp.mechanisms.smooth.theory import exact_parameters
 from synthdp.privacy.loss import Remaining

@@ -12,7 +12,8 @@ import numpy as np
 from synthdp.curator.curator import Curator
 from synthdp.fit.explicit.pricing import uniform_codes
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.smooth.domain import RowCount, smooth_domain
+from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.smooth.domain import smooth_domain
 from synthdp.mechanisms.smooth.support import Synthesised, fit_support, pointed_cells
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.smooth.chebyshev import UNIT

@@ -22,7 +22,8 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.fit.moments.product_max_entropy import chebyshev_moments, product_max_entropy
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.smooth.domain import CELLS, RowCount, smooth_domain
+from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.smooth.domain import CELLS, smooth_domain
 from synthdp.mechanisms.smooth.support import Synthesised, fit_support
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining

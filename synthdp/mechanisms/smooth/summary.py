@@ -14,8 +14,9 @@ import numpy as np
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.row_count import RowCount, check_share, count_rows
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary
-from synthdp.mechanisms.smooth.domain import CELLS, RowCount, check_share, count_rows, ordered_columns, smooth_domain
+from synthdp.mechanisms.smooth.domain import CELLS, ordered_columns, smooth_domain
 from synthdp.mechanisms.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
@@ -118,7 +119,7 @@ class SmoothSummary:
         domain = smooth_domain(curator.schema, ordered_columns(curator.schema, self.columns), cells=self.cells)
         self._check_size(len(domain))
         account = curator.open_account(self.spend)
-        count = count_rows(account, domain, share=self.total_share)
+        count = count_rows(account, spend=account.budget.fraction(self.total_share), domain=domain)
         basis = ChebyshevTensor(domain, self._degrees_for(count, len(domain), loss, account))
         measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=self.law)
         return Release(

@@ -14,7 +14,8 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import SOLVERS
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.smooth.domain import RowCount, check_share, count_rows, ordered_columns, smooth_domain
+from synthdp.mechanisms.row_count import RowCount, check_share, count_rows
+from synthdp.mechanisms.smooth.domain import ordered_columns, smooth_domain
 from synthdp.mechanisms.smooth.exact import exact_synthesis
 from synthdp.mechanisms.smooth.practical import practical_synthesis
 from synthdp.mechanisms.smooth.product import product_synthesis
@@ -132,7 +133,8 @@ class SmoothSynthesis:
         names = ordered_columns(curator.schema, self.columns)
         schema = Schema({name: curator.schema[name] for name in names})
         account = curator.open_account(self.spend)
-        count = count_rows(account, smooth_domain(schema, names, cells=1), share=self.total_share)
+        cells = smooth_domain(schema, names, cells=1)
+        count = count_rows(account, spend=account.budget.fraction(self.total_share), domain=cells)
         found = self._synthesise(account, schema, count, generator(random_state))
         _warn_if_hopeless(found)
         model = SyntheticModel(

@@ -1,0 +1,222 @@
+"""One column as a tree of intervals: which leaves are split further, and how many rows each leaf seems to hold.
+
+Post-processing of noisy counts; `one_ways` asks for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.distribution.contingency import project_to_simplex
+from synthdp.domain.axis import Axis
+from synthdp.fit.graphical.proportional_step import proportional_step
+from synthdp.mechanisms.adaptive.smoothing import smoothed, thinned
+
+ATOM = 4.0
+"""A part of a split leaf this many stddevs above its uniform share keeps its measured count."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneWay:
+    """What is known of one column.
+
+    Parameters
+    ----------
+    axis
+        Its finest bins: the leaves of the tree.
+    weights
+        (axis.size,) estimated rows in each, >= 0; 0 in bins that are never released.
+    first
+        The bins of the first histogram, unions of leaves.
+    counts
+        (first.size,) their unbiased noisy counts.
+    stddev
+        Standard deviation of the noise on each of ``counts``, in rows.
+    """
+
+    axis: Axis
+    weights: FloatArray
+    first: Axis
+    counts: FloatArray
+    stddev: float
+
+    @property
+    def first_bin(self) -> IntArray:
+        """(axis.size,) the bin of the first histogram that holds each leaf."""
+        starts = np.zeros(self.axis.size, np.int64)
+        starts[self.axis.cells[::-1]] = self.axis.starts[::-1]
+        return self.first.cells[np.searchsorted(self.first.starts, starts, side="right") - 1]
+
+    def pooled(self, counts: FloatArray, stddev: float, *, total: float) -> OneWay:
+        """Return what is known after the first histogram was measured once more.
+
+        Parameters
+        ----------
+        counts
+            (first.size,) its second noisy counts.
+        stddev
+            Standard deviation of their noise, in rows.
+        total
+            Estimated number of rows.
+        """
+        precision = self.stddev**-2 + stddev**-2
+        both = (self.counts / self.stddev**2 + counts / stddev**2) / precision
+        cell, emitted = self.first_bin, self.first.emitted
+        mass = np.zeros(self.first.size)
+        mass[emitted] = project_to_simplex(both[emitted], max(total, 1.0))
+        before = np.bincount(cell, weights=self.weights, minlength=self.first.size)
+        inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.emitted, self.axis.width, 0))
+        weights = inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=self.first.size), 1e-9))[cell]
+        return OneWay(self.axis, weights, self.first, both, precision**-0.5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnTree:
+    """The leaves of one column so far.
+
+    Parameters
+    ----------
+    axis
+        The bins of the first histogram.
+    counts
+        (axis.size,) their unbiased noisy counts.
+    stddev
+        Standard deviation of the noise on each of them, in rows.
+    rest
+        (special,) estimated rows in the bins that are never split: special and missing values and "other".
+    starts, stops
+        (leaves,) the half-open interval of grid indices of each leaf.
+    rows
+        (leaves,) estimated rows in each, >= 0.
+    """
+
+    axis: Axis
+    counts: FloatArray
+    stddev: float
+    rest: FloatArray
+    starts: IntArray
+    stops: IntArray
+    rows: FloatArray
+
+    @classmethod
+    def of(cls, axis: Axis, counts: FloatArray, stddev: float, *, total: float) -> ColumnTree:
+        """Return the tree whose leaves are the bins of the first histogram.
+
+        Parameters
+        ----------
+        axis, counts, stddev
+            The histogram, as above.
+        total
+            Estimated number of rows.
+        """
+        grid = axis.grid
+        regular = axis.starts < grid.regular
+        better = smoothed if grid.ordered else thinned
+        likely = np.concatenate([better(counts[: regular.sum()], stddev), counts[regular.sum() :]])
+        estimate = np.zeros(axis.size)
+        estimate[axis.emitted] = project_to_simplex(likely[axis.emitted], max(total, 1.0))
+        starts = axis.starts[regular]
+        rows, rest = estimate[: len(starts)], estimate[axis.size - int((~regular).sum()) :]
+        return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows)
+
+    def heavy(self, threshold: float) -> BoolArray:
+        """Return which leaves hold more rows than ``threshold`` and more than one grid index, (leaves,)."""
+        return (self.rows > threshold) & (self.stops - self.starts > 1)
+
+    def parts(self, split: BoolArray, *, fan: int) -> Axis:
+        """Return an axis with a bin for each of up to ``fan`` parts of each split leaf, and one bin for all the rest."""
+        starts: list[int] = []
+        cells: list[int] = []
+        part = 0
+        for start, stop, chosen in zip(self.starts, self.stops, split, strict=True):
+            inside = _cuts(int(start), int(stop), fan)[:-1] if chosen else [int(start)]
+            starts += inside
+            cells += range(part, part + len(inside)) if chosen else [-1]
+            part += len(inside) if chosen else 0
+        if self.axis.grid.size > self.axis.grid.regular:
+            starts.append(self.axis.grid.regular)
+            cells.append(-1)
+        return Axis(self.axis.name, self.axis.column, np.array(starts), np.where(np.array(cells) < 0, part, cells))
+
+    def grown(self, split: BoolArray, counts: FloatArray, stddev: float, *, fan: int) -> ColumnTree:
+        """Return the tree in which the parts of the split leaves are leaves.
+
+        Parameters
+        ----------
+        split
+            (leaves,) which leaves were split.
+        counts
+            Noisy counts of the bins of ``parts(split)``.
+        stddev
+            Standard deviation of their noise, in rows.
+        fan
+            As given to `parts`.
+        """
+        starts, stops, rows, at = [], [], [], 0
+        for start, stop, leaf, chosen in zip(self.starts, self.stops, self.rows, split, strict=True):
+            if not chosen:
+                starts.append(int(start))
+                stops.append(int(stop))
+                rows.append(float(leaf))
+                continue
+            cuts = np.array(_cuts(int(start), int(stop), fan))
+            inside = len(cuts) - 1
+            estimate = refine(float(leaf), np.diff(cuts), counts[at : at + inside], stddev)
+            at += inside
+            starts += cuts[:-1].tolist()
+            stops += cuts[1:].tolist()
+            rows += estimate.tolist()
+        return replace(self, starts=np.array(starts), stops=np.array(stops), rows=np.array(rows))
+
+    def one_way(self) -> OneWay:
+        """Return what the tree says of its column."""
+        axis = self.axis
+        special = axis.starts[axis.starts >= axis.grid.regular]
+        starts = np.concatenate([self.starts, special])
+        fine = Axis(axis.name, axis.column, starts, np.arange(len(starts)))
+        weights = np.where(fine.emitted, np.concatenate([self.rows, self.rest]), 0.0)
+        return OneWay(fine, weights, axis, self.counts, self.stddev)
+
+
+def refine(total: float, widths: IntArray, counts: FloatArray, stddev: float) -> FloatArray:
+    """Divide the estimated count of a leaf among its parts.
+
+    Parts clearly above their uniform share keep the measured count: a ridge would bias a point mass by its own noise at
+    every level.  The other parts share what is left, by a regularised tilt of their uniform shares.
+
+    Parameters
+    ----------
+    total
+        Estimated count of the leaf, in rows.
+    widths
+        (k,) number of grid indices in each part.
+    counts
+        (k,) noisy counts of the parts.
+    stddev
+        Standard deviation of their noise, in rows.
+
+    Returns
+    -------
+    (k,) estimated rows, >= 0, with sum ``total``.
+    """
+    prior = widths * total / widths.sum()
+    atom = counts > prior + ATOM * stddev
+    estimate = np.where(atom, counts, 0.0)
+    if atom.all() or estimate.sum() > total:
+        return project_to_simplex(estimate, total)
+    rest, left = ~atom, total - estimate.sum()
+    share = prior[rest] * left / prior[rest].sum()
+    if left > 1e-6:
+        step = proportional_step(share, np.zeros(len(share)), counts[rest], ridge=stddev, total=left)
+        share = share * step.factor
+    estimate[rest] = share
+    return estimate
+
+
+def _cuts(start: int, stop: int, fan: int) -> list[int]:
+    """Return the borders of up to ``fan`` parts of nearly equal width."""
+    parts = min(fan, stop - start)
+    return [start + i * (stop - start) // parts for i in range(parts + 1)]

@@ -1,0 +1,125 @@
+"""What the adaptive plan knows between two questions: noisy answers, and what follows from them.  Sees no row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from synthdp.arrays import BoolArray, FloatArray
+from synthdp.distribution.contingency import Clique, NoisyTable, project_to_simplex
+from synthdp.domain.domain import Domain
+from synthdp.domain.refinement import Refinement
+from synthdp.fit.graphical.consistency import pooled_total
+from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
+from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.structural_zeros import structural_zeros
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Knowledge:
+    """The state of the adaptive plan; each stage returns a new one.
+
+    Parameters
+    ----------
+    left
+        What is left of the budget.
+    measured
+        All noisy answers that the release is made of, in order.
+    total
+        The number of rows, exact or estimated; at least 1.
+    columns
+        What is known of each column.
+    refinements
+        The groups of each column, and how they are divided into its leaves.
+    domain
+        The groups as axes, one a column.
+    zeros
+        For the columns of each rule, which combinations of groups may occur, flat in C order.
+    tables
+        Measured tables of several columns, over their groups.
+    ridges
+        For their cliques, how far the table is trusted, see `best_ridge`.
+    tree
+        Measured cliques that are to lie in the junction tree.
+    off_tree
+        Measured cliques that are not.
+    products
+        Noisy second moments of the columns that have numbers, if they were measured.
+    """
+
+    left: BudgetAllocation
+    measured: tuple[Measurements, ...]
+    total: float
+    columns: tuple[OneWay, ...]
+    refinements: tuple[Refinement, ...]
+    domain: Domain
+    zeros: Mapping[Clique, BoolArray]
+    tables: tuple[NoisyTable, ...] = ()
+    ridges: Mapping[Clique, float] = field(default_factory=dict)
+    tree: tuple[Clique, ...] = ()
+    off_tree: tuple[Clique, ...] = ()
+    products: NoisyProducts | None = None
+
+    @classmethod
+    def of_columns(
+        cls,
+        schema: Schema,
+        columns: tuple[OneWay, ...],
+        *,
+        target: float,
+        rows: int | None,
+        left: BudgetAllocation,
+        measured: tuple[Measurements, ...],
+    ) -> Knowledge:
+        """Return what is known when every column was measured on its own.
+
+        Parameters
+        ----------
+        schema
+            With its rules.
+        columns, left, measured
+            As above.
+        target
+            How many rows a group should hold.
+        rows
+            The number of rows where it is public; ``None`` to estimate it from the one-way tables.
+        """
+        refinements = coarsen_columns(schema, columns, target)
+        domain = Domain(tuple(refinement.coarse() for refinement in refinements))
+        known = cls(
+            left=left, measured=measured, total=1.0, columns=columns, refinements=refinements, domain=domain,
+            zeros=structural_zeros(schema, domain),
+        )  # fmt: skip
+        total = pooled_total(known.one_way_tables)[0] if rows is None else float(rows)
+        return replace(known, total=max(1.0, total))
+
+    @property
+    def one_way_tables(self) -> tuple[NoisyTable, ...]:
+        """The noisy one-way tables of the groups, one a column."""
+        both = zip(self.columns, self.refinements, strict=True)
+        return tuple(coarse_table(column, refinement, j) for j, (column, refinement) in enumerate(both))
+
+    @property
+    def margins(self) -> list[FloatArray]:
+        """The estimated rows in the groups of each column, >= 0; every column has the same sum."""
+        return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
+
+    def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
+        """Return what is known after one more question, which left so much of the budget."""
+        return replace(self, measured=(*self.measured, answers), left=left)
+
+    def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
+        """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""
+        return replace(self, tables=(*self.tables, table), ridges={**self.ridges, table.clique: ridge})
+
+    def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
+        """Return the same with more cliques inside and outside the junction tree."""
+        return replace(
+            self,
+            tree=tuple(dict.fromkeys([*self.tree, *tree])),
+            off_tree=tuple(dict.fromkeys([*self.off_tree, *off_tree])),
+        )
