@@ -7,9 +7,9 @@ from scipy.optimize import approx_fprime, minimize
 from synthdp.distribution.contingency import NoisyTable, cell_index, contingency, table_size
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.consistency import make_consistent
-from synthdp.fit.graphical.max_entropy import FitStatus, MaxEntropy
+from synthdp.fit.graphical.max_entropy import MaxEntropy, MaxEntropyStatus
 
-PRECISE = MaxEntropy(max_tours=3000, tolerance=1e-10)
+PRECISE = MaxEntropy(max_sweeps=3000, tolerance=1e-10)
 
 
 def noisy_tables(shape, cliques, rng, *, total=100.0, stddev=3.0, possible=1.0):
@@ -43,7 +43,7 @@ def gradients(fit, solver, tables, shape):
 
 @settings(max_examples=25, deadline=None)
 @given(problems())
-def test_the_tours_reach_the_optimum(problem):
+def test_the_sweeps_reach_the_optimum(problem):
     shape, tables = problem
     fit = PRECISE.fit(tables, shape, total=100.0)
     for gradient in gradients(fit, PRECISE, tables, shape)[1]:
@@ -54,7 +54,7 @@ def test_the_tours_reach_the_optimum(problem):
 @given(problems())
 def test_objective_and_residual_are_those_of_the_joint_table(problem):
     shape, tables = problem
-    solver = MaxEntropy(max_tours=2)
+    solver = MaxEntropy(max_sweeps=2)
     fit = solver.fit(tables, shape, total=100.0)
     value, by_table = gradients(fit, solver, tables, shape)
     assert fit.objective == pytest.approx(value, abs=1e-6 * (1 + abs(value)))
@@ -63,23 +63,21 @@ def test_objective_and_residual_are_those_of_the_joint_table(problem):
 
 @settings(max_examples=25, deadline=None)
 @given(problems())
-def test_quasi_newton_steps_reach_the_same_model_as_tours(problem):
+def test_quasi_newton_steps_reach_the_same_model_as_sweeps(problem):
     shape, tables = problem
-    toured = PRECISE.fit(tables, shape, total=100.0)
-    polished = MaxEntropy(max_tours=1, polish_steps=2000).fit(tables, shape, total=100.0)
-    assert polished.objective <= toured.objective + 1e-3
+    swept = PRECISE.fit(tables, shape, total=100.0)
+    polished = MaxEntropy(max_sweeps=1, polish_steps=2000).fit(tables, shape, total=100.0)
+    assert polished.objective <= swept.objective + 1e-3
     for table in tables:
-        np.testing.assert_allclose(
-            toured.model.marginal(table.clique), polished.model.marginal(table.clique), atol=2e-3
-        )
+        np.testing.assert_allclose(swept.model.marginal(table.clique), polished.model.marginal(table.clique), atol=2e-3)
 
 
 @settings(max_examples=25, deadline=None)
 @given(problems())
 def test_polishing_never_worsens_the_objective(problem):
     shape, tables = problem
-    before = MaxEntropy(max_tours=2, tolerance=0).fit(tables, shape, total=100.0)
-    after = MaxEntropy(max_tours=2, tolerance=0, polish_steps=3).fit(tables, shape, total=100.0)
+    before = MaxEntropy(max_sweeps=2, tolerance=0).fit(tables, shape, total=100.0)
+    after = MaxEntropy(max_sweeps=2, tolerance=0, polish_steps=3).fit(tables, shape, total=100.0)
     assert after.objective <= before.objective + 1e-9 * abs(before.objective)
 
 
@@ -129,8 +127,8 @@ def test_exact_tables_on_a_tree_are_matched_when_the_ridge_is_small():
     codes[:, 1] = np.where(rng.random(3000) < 0.7, codes[:, 0] % 2, codes[:, 1])
     cliques = [(0,), (1,), (2,), (0, 1), (1, 2)]
     tables = [NoisyTable(clique=c, counts=contingency(codes, shape, c), stddev=1e-6) for c in cliques]
-    fit = MaxEntropy(tolerance=1e-9, max_tours=100).fit(tables, shape, total=3000.0)
-    assert fit.status is FitStatus.STILL
+    fit = MaxEntropy(tolerance=1e-9, max_sweeps=100).fit(tables, shape, total=3000.0)
+    assert fit.status is MaxEntropyStatus.SETTLED
     for table in tables:
         np.testing.assert_allclose(3000 * fit.model.marginal(table.clique), table.counts, atol=1e-3)
 
@@ -172,7 +170,7 @@ def test_forbidden_cells_have_no_mass_and_the_rest_reaches_its_optimum(problem):
 @given(constrained())
 def test_polishing_respects_forbidden_cells(problem):
     shape, tables, allowed = problem
-    fit = MaxEntropy(max_tours=1, polish_steps=50).fit(tables, shape, total=100.0, allowed=allowed)
+    fit = MaxEntropy(max_sweeps=1, polish_steps=50).fit(tables, shape, total=100.0, allowed=allowed)
     ((clique, mask),) = allowed.items()
     assert (fit.model.marginal(clique)[~mask] == 0).all()
 
@@ -189,7 +187,7 @@ def test_one_ways_alone_give_independent_columns_in_one_tour():
         NoisyTable(clique=(1,), counts=np.array([20.0, 50.0, 30.0]), stddev=1e-3),
     ]
     fit = MaxEntropy().fit(tables, (2, 3), total=100.0)
-    assert (fit.tours, fit.status) == (1, FitStatus.STILL)
+    assert (fit.sweeps, fit.status) == (1, MaxEntropyStatus.SETTLED)
     np.testing.assert_allclose(fit.model.marginal((0, 1)), np.outer([0.3, 0.7], [0.2, 0.5, 0.3]).ravel(), atol=1e-5)
 
 
@@ -234,8 +232,8 @@ def test_noise_far_above_the_data_leaves_finite_potentials():
 
 def test_spent_tours_are_said():
     tables = noisy_tables((3, 3, 3), [(0, 1), (1, 2), (0, 2)], np.random.default_rng(6))
-    fit = MaxEntropy(max_tours=1, tolerance=0).fit(tables, (3, 3, 3), total=100.0)
-    assert (fit.tours, fit.status) == (1, FitStatus.TOURS_SPENT)
+    fit = MaxEntropy(max_sweeps=1, tolerance=0).fit(tables, (3, 3, 3), total=100.0)
+    assert (fit.sweeps, fit.status) == (1, MaxEntropyStatus.MAX_SWEEPS)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +242,7 @@ def test_spent_tours_are_said():
         ({"ridge": 0.0}, r"ridge \(0.0\) must be positive and finite"),
         ({"ridge_one_way": -1.0}, r"ridge_one_way \(-1.0\) must be positive"),
         ({"total_floor": 0.0}, r"total_floor \(0.0\) must be positive"),
-        ({"max_tours": 0}, r"max_tours \(0\) must be at least 1"),
+        ({"max_sweeps": 0}, r"max_sweeps \(0\) must be at least 1"),
         ({"tolerance": -1.0}, r"tolerance \(-1.0\) must be at least 0"),
         ({"polish_steps": -1}, r"polish_steps \(-1\) must be at least 0"),
     ],

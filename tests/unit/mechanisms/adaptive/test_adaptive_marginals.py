@@ -137,7 +137,9 @@ def test_a_strong_relation_comes_through_at_a_usual_budget():
     assert (synthetic.loc[synthetic["x"] > 1, "level"] == "high").mean() > 0.8
 
 
-@pytest.mark.parametrize("name", ["screen", "second_stage"])
-def test_a_share_outside_the_unit_interval_is_refused(name):
-    with pytest.raises(ParameterError, match=rf"{name} \(1.0\) must be at least 0 and below 1"):
-        AdaptiveMarginals(**{name: 1.0})
+@pytest.mark.parametrize(
+    "settings", [{"screen": 1.0}, {"screen": 0.0}, {"screen": -0.1}, {"second_stage": 1.0}, {"second_stage": -0.1}]
+)
+def test_a_share_that_cannot_be_spent_is_refused_before_there_is_a_curator(settings):
+    with pytest.raises(ParameterError, match=rf"{next(iter(settings))} \("):
+        AdaptiveMarginals(**settings)

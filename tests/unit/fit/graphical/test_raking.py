@@ -9,7 +9,7 @@ from synthdp.fit.graphical.raking import Particles
 
 SHAPE = (2, 3, 2)
 TREE = [(0,), (1,), (2,), (0, 1), (1, 2)]
-EXTRA = (0, 2)
+OFF_TREE = (0, 2)
 TOTAL = 2000.0
 
 
@@ -26,27 +26,27 @@ def joint():
 
 @pytest.fixture(scope="module")
 def model(joint):
-    return MaxEntropy(max_tours=200, tolerance=1e-9).fit(tables_of(joint, TREE), SHAPE, total=TOTAL).model
+    return MaxEntropy(max_sweeps=200, tolerance=1e-9).fit(tables_of(joint, TREE), SHAPE, total=TOTAL).model
 
 
-def test_without_extras_the_weights_stay_nearly_even(joint, model):
+def test_without_off_tree_cliques_the_weights_stay_nearly_even(joint, model):
     raked = Particles(size=20_000).fit(model, tables_of(joint, TREE), total=TOTAL, rng=np.random.default_rng(1))
     assert np.abs(raked.weights * 20_000 - 1).max() < 0.1
 
 
-def test_an_extra_is_met_and_the_tables_of_the_tree_are_kept(joint, model):
-    tables = tables_of(joint, [*TREE, EXTRA])
+def test_an_off_tree_table_is_met_and_the_tables_of_the_tree_are_kept(joint, model):
+    tables = tables_of(joint, [*TREE, OFF_TREE])
     raked = Particles(size=20_000, sweeps=20).fit(model, tables, total=TOTAL, rng=np.random.default_rng(1))
-    before = np.abs(model.marginal(EXTRA) - margin(SHAPE, joint, EXTRA)).sum()
-    assert np.abs(raked.marginal(EXTRA) - margin(SHAPE, joint, EXTRA)).sum() < 0.05 * before
+    before = np.abs(model.marginal(OFF_TREE) - margin(SHAPE, joint, OFF_TREE)).sum()
+    assert np.abs(raked.marginal(OFF_TREE) - margin(SHAPE, joint, OFF_TREE)).sum() < 0.05 * before
     for table in tables:
         assert np.abs(raked.marginal(table.clique) - table.counts / TOTAL).sum() < 0.01
 
 
-def test_particles_reach_the_joint_fit_of_tree_and_extras(joint, model):
-    """With every cell occupied, raking solves the same dual as a tree that holds the extra."""
-    tables = tables_of(joint, [*TREE, EXTRA], stddev=40.0)
-    settings = MaxEntropy(max_tours=2000, tolerance=1e-10)
+def test_particles_reach_the_joint_fit_of_tree_and_off_tree_cliques(joint, model):
+    """With every cell occupied, raking solves the same dual as a tree that holds the off-tree clique."""
+    tables = tables_of(joint, [*TREE, OFF_TREE], stddev=40.0)
+    settings = MaxEntropy(max_sweeps=2000, tolerance=1e-10)
     start = settings.fit(tables[:-1], SHAPE, total=TOTAL).model
     exact = settings.fit(tables, SHAPE, total=TOTAL).model
     raked = Particles(size=400_000, sweeps=300).fit(start, tables, total=TOTAL, rng=np.random.default_rng(2))
@@ -57,9 +57,9 @@ def test_particles_reach_the_joint_fit_of_tree_and_extras(joint, model):
 def test_of_tables_that_contradict_each_other_the_one_way_is_met(model):
     """One-ways are raked last: they are what everything else is decoded by."""
     one_way = NoisyTable(clique=(0,), counts=np.array([500.0, 1500.0]), stddev=1e-6)
-    extra = NoisyTable(clique=EXTRA, counts=np.array([900.0, 600.0, 300.0, 200.0]), stddev=1e-6)
+    off_tree = NoisyTable(clique=OFF_TREE, counts=np.array([900.0, 600.0, 300.0, 200.0]), stddev=1e-6)
     rng = np.random.default_rng(5)
-    raked = Particles(size=5000, sweeps=1).fit(model, [one_way, extra], total=TOTAL, rng=rng)
+    raked = Particles(size=5000, sweeps=1).fit(model, [one_way, off_tree], total=TOTAL, rng=rng)
     np.testing.assert_allclose(raked.marginal((0,)), [0.25, 0.75], atol=1e-6)
 
 
@@ -67,9 +67,9 @@ def test_structural_zeros_of_the_model_stay():
     allowed = np.array([True, True, False, True, True, True])
     tables = [NoisyTable(clique=c, counts=np.full(k, TOTAL / k), stddev=3.0) for c, k in {(0,): 2, (0, 1): 6}.items()]
     fit = MaxEntropy().fit(tables, SHAPE, total=TOTAL, allowed={(0, 1): allowed})
-    extra = NoisyTable(clique=EXTRA, counts=np.array([900.0, 100, 100, 900]), stddev=3.0)
+    off_tree = NoisyTable(clique=OFF_TREE, counts=np.array([900.0, 100, 100, 900]), stddev=3.0)
     rng = np.random.default_rng(3)
-    raked = Particles(size=5000).fit(fit.model, [*tables, extra], total=TOTAL, rng=rng)
+    raked = Particles(size=5000).fit(fit.model, [*tables, off_tree], total=TOTAL, rng=rng)
     assert raked.marginal((0, 1))[2] == 0
     assert allowed[cell_index(raked.sample(3000, rng), SHAPE, (0, 1))].all()
 

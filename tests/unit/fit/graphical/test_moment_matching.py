@@ -1,4 +1,4 @@
-"""The tilt meets exact means, ignores what is only noise, and never leaves a weight without bound."""
+"""Moment matching meets exact means, ignores what is only noise, and never leaves a weight without bound."""
 
 import math
 
@@ -9,7 +9,7 @@ from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import LONGEST, NoisyProducts, ProductTilt
+from synthdp.fit.graphical.moment_matching import LONGEST, MomentMatching, NoisyProducts
 from synthdp.fit.graphical.raking import Particles
 from synthdp.queries.products import ClippedProducts
 from synthdp.schema.columns import Categorical
@@ -27,31 +27,44 @@ def noisy(means, stddev):
     return NoisyProducts(queries=QUERIES, columns=(0, 1, 2), means=np.asarray(means), stddev=stddev)
 
 
+def tilted(matching, steps=12):
+    """The weights after some steps."""
+    weights, coefficients = FLAT, matching.start
+    for _ in range(steps):
+        factor, coefficients = matching.step(weights, coefficients)
+        weights = weights * factor
+    return weights
+
+
 def test_exact_means_are_met():
-    tilt, weights = ProductTilt(noisy([0.2, -0.15, 0.05], 1e-5), ROWS, FLAT), FLAT.copy()
-    for _ in range(12):
-        weights *= tilt.step(weights)
-    np.testing.assert_allclose(tilt.means(weights), [0.2, -0.15, 0.05], atol=1e-3)
+    matching = MomentMatching.of(noisy([0.2, -0.15, 0.05], 1e-5), ROWS, FLAT)
+    weights = tilted(matching)
+    np.testing.assert_allclose(matching.means(weights), [0.2, -0.15, 0.05], atol=1e-3)
     exact = QUERIES.features(ROWS) / QUERIES.unit
-    np.testing.assert_allclose(tilt.means(weights), weights @ exact / weights.sum(), atol=1e-4)
+    np.testing.assert_allclose(matching.means(weights), weights @ exact / weights.sum(), atol=1e-4)
 
 
 def test_means_within_their_noise_move_nothing():
-    tilt = ProductTilt(noisy([0.02, -0.01, 0.03], 0.05), ROWS, FLAT)
-    assert math.isinf(tilt.ridge)
-    assert (tilt.step(FLAT) == 1).all()
+    matching = MomentMatching.of(noisy([0.02, -0.01, 0.03], 0.05), ROWS, FLAT)
+    assert math.isinf(matching.ridge)
+    assert (tilted(matching) == 1).all()
 
 
 def test_noisy_means_are_approached_part_of_the_way():
-    tilt, weights = ProductTilt(noisy([0.2, 0.2, 0.2], 0.12), ROWS, FLAT), FLAT.copy()
-    for _ in range(12):
-        weights *= tilt.step(weights)
-    assert (np.abs(tilt.means(weights) - 0.1) < 0.06).all()
+    matching = MomentMatching.of(noisy([0.2, 0.2, 0.2], 0.12), ROWS, FLAT)
+    assert (np.abs(matching.means(tilted(matching)) - 0.1) < 0.06).all()
 
 
 def test_no_step_is_longer_than_allowed():
-    tilt = ProductTilt(noisy([0.9, 0.9, -0.9], 1e-3), ROWS, FLAT)
-    assert np.abs(np.log(tilt.step(FLAT))).max() <= LONGEST * (1 + 1e-9)
+    matching = MomentMatching.of(noisy([0.9, 0.9, -0.9], 1e-3), ROWS, FLAT)
+    assert np.abs(np.log(tilted(matching, steps=1))).max() <= LONGEST * (1 + 1e-9)
+
+
+def test_a_step_changes_nothing_but_what_it_returns():
+    matching = MomentMatching.of(noisy([0.2, -0.15, 0.05], 1e-5), ROWS, FLAT)
+    first, again = matching.step(FLAT, matching.start), matching.step(FLAT, matching.start)
+    np.testing.assert_array_equal(first.factor, again.factor)
+    np.testing.assert_array_equal(first.coefficients, again.coefficients)
 
 
 @pytest.mark.parametrize("means", [[0.2, -0.15, 0.05], [-0.3, 0.1, 0.0]])
