@@ -1,0 +1,122 @@
+"""The stages of the adaptive plan, one by one: each spends what it says, and leaves the state that it was given alone."""
+
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from synthdp import Continuous, Curator, GaussianDP, Integer, PureDP, Schema
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.raking import Particles
+from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_tree
+from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.measuring import measure_one_ways_again, measure_tables
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model
+from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
+from synthdp.mechanisms.adaptive.selection import Batch, Planner
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.workload import Workload
+from synthdp.privacy.loss import components
+
+RNG = np.random.default_rng(11)
+ROWS = 6000
+SCHEMA = Schema({"a": Integer(0, 9), "b": Integer(0, 9), "x": Continuous(-4, 4), "y": Continuous(-4, 4)})
+BUDGETS = [PureDP(3.0), GaussianDP(1.5)]
+ALL = Workload()
+
+
+def table() -> pd.DataFrame:
+    a, x = RNG.integers(0, 10, ROWS), np.clip(RNG.normal(size=ROWS), -4, 4)
+    follows = RNG.random(ROWS) < 0.6
+    return pd.DataFrame(
+        {"a": a, "b": np.where(follows, a, RNG.integers(0, 10, ROWS)), "x": x, "y": np.where(follows, x, -x / 2)}
+    )
+
+
+@pytest.fixture(params=BUDGETS, ids=str)
+def account(request):
+    return Curator(table(), schema=SCHEMA, budget=request.param)
+
+
+@pytest.fixture
+def known(account):
+    whole = BudgetAllocation.of(account)
+    columns, left, answers = OneWayTree().measure(account, whole, share=0.2, most=0.3, total=float(ROWS))
+    return Knowledge.of_columns(SCHEMA, columns, target=600.0, rows=None, left=left, measured=answers)
+
+
+def one_batch(known, account):
+    candidates, after = screen_against_independence(known, account, ALL, share=0.05)
+    batch = Planner().choose_next_tables(candidates, after.left, share=0.2, base=[], shape=after.domain.shape)
+    return measure_tables(after, account, batch, candidates)
+
+
+def second_batch(known, account):
+    first = one_batch(known, account)
+    sample = fit_tree(first, MaxEntropy()).sample(5000, np.random.default_rng(0))
+    return screen_against_model(first, account, ALL, share=0.1, sample=sample).known
+
+
+STAGES = {
+    "second moments": lambda known, account: measure_second_moments(known, account, ALL),
+    "screening": lambda known, account: screen_against_independence(known, account, ALL, share=0.05).known,
+    "a batch": one_batch,
+    "screening against the model": second_batch,
+    "one-ways again": measure_one_ways_again,
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_a_stage_leaves_is_what_the_account_has_left(stage, known, account):
+    after = STAGES[stage](known, account)
+    assert after.left.share < known.left.share
+    left = 0.0 if account.remaining is None else components(account.remaining)[0]
+    whole = components(account.budget)[0]
+    assert left == pytest.approx(whole * after.left.share, abs=1e-9 * whole)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_leaves_the_state_that_it_was_given_alone(stage, known, account):
+    names = [field.name for field in fields(Knowledge)]
+    before = {name: getattr(known, name) for name in names}
+    ridges, zeros = dict(known.ridges), dict(known.zeros)
+    STAGES[stage](known, account)
+    assert all(getattr(known, name) is before[name] for name in names)
+    assert (dict(known.ridges), dict(known.zeros)) == (ridges, zeros)
+
+
+@pytest.mark.parametrize(("most", "levels"), [(0.2, 1), (0.25, 2)])
+def test_the_levels_of_the_one_ways_stay_within_their_limit(most, levels, known, account):
+    """At .25 two columns' second level just fits: sums of shares are compared up to rounding."""
+    tree = OneWayTree(heavy=1.0, deep=2**known.left.exponent)  # half the first level's share a column, for either noise
+    _, left, answers = tree.measure(account, known.left, share=0.2, most=most, total=float(ROWS))
+    assert known.left.share - left.share == pytest.approx(most)
+    assert len(answers) == levels
+
+
+def test_a_repeated_clique_stays_once_in_the_tree_and_keeps_both_tables(known, account):
+    candidates, after = screen_against_independence(known, account, ALL, share=0.05)
+    twice = Batch({(0, 1): 0.05}, {}, 1.0)
+    for _ in range(2):
+        after = measure_tables(after, account, twice, candidates)
+    assert after.tree == ((0, 1),)
+    assert [t.clique for t in after.tables] == [(0, 1), (0, 1)]
+
+
+def test_nothing_that_matters_costs_nothing(known, account):
+    none = Workload(weights=(((0,), 1.0),))
+    candidates, after = screen_against_independence(known, account, none, share=0.05)
+    assert candidates == []
+    assert after is known
+    assert screen_against_model(known, account, Workload(weights=()), share=0.05, sample=np.zeros((9, 4), int))[0] == []
+
+
+def test_the_fit_repeats_what_was_measured(known, account):
+    after = one_batch(known, account)
+    fitted = fit_distribution(
+        after, settings=MaxEntropy(), particles=Particles(size=20_000), rng=np.random.default_rng(0)
+    )
+    for column, margin in enumerate(after.margins):
+        np.testing.assert_allclose(fitted.marginal((column,)), margin / margin.sum(), atol=0.02)
