@@ -68,23 +68,24 @@ class AdaptiveMarginals:
     one_ways
         How single columns are measured.
     planner
-        Limits of the junction tree.
+        Limits of the junction tree and of the batches of tables.
     screen
-        Part of each round of tables that goes to its screening; default .07 and .1, or .2 with Laplace noise.
+        Part of each round of tables that goes to its screening, above 0 and below 1; default: .07 of the first and .1 of
+        the second, or .2 with Laplace noise.
     second_stage
-        Part of what the one-ways leave that goes to the second round; default: none for few rows or little budget,
-        else .3 or .4.
+        Part of what the one-ways leave that goes to the second round, at least 0 and below 1; default: none for few rows
+        or little budget, else .3 or .5.
     fit
         Settings of the maximum-entropy fit.
     particles
-        Settings of the tables beyond the tree.
+        Settings of the weighted rows that fit off-tree cliques and second moments.
     on_progress
         Called at the start of each stage, with public numbers only.
 
     Raises
     ------
     ParameterError
-        If a share is outside [0, 1).
+        If a setting is out of range.
 
     Examples
     --------

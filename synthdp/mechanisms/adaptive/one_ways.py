@@ -16,6 +16,7 @@ import numpy as np
 from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.budget import BudgetAllocation
@@ -39,15 +40,20 @@ class OneWayTree:
     Parameters
     ----------
     bins
-        Bins of the first histogram of an ordered column.
+        Bins of the first histogram of an ordered column, >= 1.
     fan
-        Parts of a split bin.
+        Parts of a split bin, >= 2.
     levels
-        Most levels, the first one included; 1 for plain bins.
+        Most levels, the first one included, >= 1; 1 for plain bins.
     heavy
-        A bin is split when its estimate exceeds this many stddevs of the deeper noise.
+        A bin is split when its estimate exceeds this many stddevs of the deeper noise, > 0.
     deep
-        Noise of the deeper levels, in units of the first level's.
+        Noise of the deeper levels, as a multiple of the first level's, >= 1.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
     """
 
     bins: int = 32
@@ -55,6 +61,14 @@ class OneWayTree:
     levels: int = 4
     heavy: float = 8.0
     deep: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("bins", 1), ("fan", 2), ("levels", 1), ("deep", 1.0)):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= least):
+                raise ParameterError(f"{name} ({value}) must be at least {least}")
+        if not (math.isfinite(self.heavy) and self.heavy > 0):
+            raise ParameterError(f"heavy ({self.heavy}) must be positive")
 
     def measure(
         self, curator: Curator, budget: BudgetAllocation, *, share: float, most: float, total: float

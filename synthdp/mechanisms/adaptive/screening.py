@@ -1,4 +1,4 @@
-"""Noisy scores of candidate tables: how far the data is from what a model expects of them."""
+"""Noisy scores of candidate tables: the distance between their counts and those that a model expects."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from synthdp.mechanisms.workload import Workload
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.scores.distances import MarginalDistances
 
-UNIT = 256
-"""Expected counts are rounded to this fraction of a row."""
+DENOMINATOR = 256
+"""Expected counts are rounded to multiples of 1 / DENOMINATOR rows, so that scores are whole numbers."""
 
 MAX_CELLS = 200_000
 """Most cells of a candidate table of three columns."""
@@ -115,8 +115,8 @@ def _distances(
     step: str,
 ) -> tuple[Measurements, BudgetAllocation]:
     """Return noisy L1 distances between the tables of the data and expected ones, and what is left of the budget."""
-    whole = np.rint(np.concatenate(expected) * UNIT).astype(np.int64)
-    queries = MarginalDistances(Marginals(known.domain, tuple(cliques)), whole, UNIT)
+    whole = np.rint(np.concatenate(expected) * DENOMINATOR).astype(np.int64)
+    queries = MarginalDistances(Marginals(known.domain, tuple(cliques)), whole, DENOMINATOR)
     part, left = known.left.take(share)
     return account.measure(queries, spend=part.loss, step=step), left
 

@@ -15,6 +15,7 @@ import numpy as np
 from synthdp.arrays import FloatArray
 from synthdp.distribution.contingency import Clique
 from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.errors import ParameterError
 from synthdp.mechanisms.budget import BudgetAllocation
 
 MEAN_ABS = math.sqrt(2 / math.pi)
@@ -92,16 +93,28 @@ class Planner:
     Parameters
     ----------
     tree_cells
-        Most cells of the junction tree.
+        Most cells of the junction tree, > 0.
     max_off_tree
-        Most tables of a batch beyond the tree.
+        Most tables of a batch beyond the tree, >= 0.
     max_batch
-        Most tables of a batch.
+        Most tables of a batch, >= 0.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
     """
 
     tree_cells: float = 4e5
     max_off_tree: int = 40
     max_batch: int = 100
+
+    def __post_init__(self) -> None:
+        if not self.tree_cells > 0:
+            raise ParameterError(f"tree_cells ({self.tree_cells}) must be positive")
+        for name in ("max_off_tree", "max_batch"):
+            if not getattr(self, name) >= 0:
+                raise ParameterError(f"{name} ({getattr(self, name)}) must be at least 0")
 
     def choose_next_tables(
         self,

@@ -15,34 +15,34 @@ from scipy.special import log_ndtr
 from synthdp.arrays import FloatArray
 
 SPREADS = tuple(2.0**i for i in range(-1, 6))
-"""Stddevs of the Haar coefficients that are tried, in units of the noise."""
+"""Stddevs of the Haar coefficients that are tried, as multiples of the noise."""
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
-"""Shares of the Haar coefficients of a level, or of the levels of a column, that are not 0: what is tried."""
+"""Shares that are tried: of the Haar coefficients of one scale, or of the levels of a column, that are not 0."""
 
 MEANS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Mean counts of the levels that do occur, in units of the mean over all levels: what is tried."""
+"""Mean counts of the levels that occur that are tried, as multiples of the mean over all levels."""
 
 FAR = 400.0
-"""Square of a coefficient, in units of the noise, above which it is left alone: a point mass."""
+"""A coefficient whose square exceeds this multiple of the noise variance belongs to a point mass and is kept."""
 
 
 def smoothed(counts: FloatArray, stddev: float) -> FloatArray:
-    """Estimate the counts of neighbouring cells.
+    """Estimate the counts of neighbouring bins.
 
-    Haar coefficients of one level are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
-    estimate is averaged over all shifts (Coifman and Donoho 1995), so that no cell border is special.
+    Haar coefficients of one scale are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
+    estimate is averaged over all shifts (Coifman and Donoho 1995), so that no border between bins is special.
 
     Parameters
     ----------
     counts
-        (k,) noisy counts of neighbouring cells of equal width.
+        (k,) noisy counts of neighbouring bins of equal width.
     stddev
         Standard deviation of their noise.
 
     Returns
     -------
-    (k,) estimates, of any sign, with about the same sum.
+    (k,) estimates, which may be negative, with about the same sum.
     """
     k = len(counts)
     if k < 4:
@@ -57,7 +57,7 @@ def smoothed(counts: FloatArray, stddev: float) -> FloatArray:
 def thinned(counts: FloatArray, stddev: float) -> FloatArray:
     """Estimate the counts of the levels of a nominal column.
 
-    A level does not occur, or its count is exponentially distributed, with a common share and mean.
+    The prior of a level's count: 0 with some probability, else exponential; both parameters are common to all levels.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def thinned(counts: FloatArray, stddev: float) -> FloatArray:
 
 
 def _posterior_mean(detail: FloatArray, stddev: float) -> FloatArray:
-    """Shrink the coefficients of one level."""
+    """Shrink the coefficients of one scale."""
     square = (detail / stddev) ** 2
     zero = np.exp(-0.5 * square)
     best, estimate = -math.inf, detail

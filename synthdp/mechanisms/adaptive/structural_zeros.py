@@ -1,4 +1,4 @@
-"""Rules between columns as structural zeros: combinations of coarse cells that get probability 0, exactly."""
+"""Rules between columns as structural zeros: combinations of groups that get probability 0, exactly."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from synthdp.schema.constraints import Constraint, Forbidden, Implies
 from synthdp.schema.schema import Schema
 
 MAX_CELLS = 1_000_000
-"""Rules over more combinations of cells are left to the sampling, which draws rows that break them anew."""
+"""A rule over more combinations of bins is left to sampling, which draws rows that break it again."""
 
 CHECKED_BINS = 8
-"""Cells of an ordered column when the rules are checked for contradiction."""
+"""Bins of an ordered column when the rules are checked for contradiction."""
 
 
 def check_rules(schema: Schema) -> None:
@@ -47,27 +47,37 @@ def check_rules(schema: Schema) -> None:
 
 
 def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
-    """Return for each column the leaves that rules name: they must stay cells of their own."""
+    """Return for each column the leaves that rules name, which must stay groups of their own.
+
+    Parameters
+    ----------
+    schema
+        With its rules.
+    axes
+        The leaves of each column.
+    """
     pinned: list[set[int]] = [set() for _ in axes]
     for constraint in schema.constraints:
         for name, values in _listed(constraint):
             j = schema.names.index(name)
             single = [value for value in values if not is_range(schema[name], value)]
             if single:
-                pinned[j] |= _cells(axes[j], units_of_values(schema[name], single, name=name))
+                pinned[j] |= _bins(axes[j], units_of_values(schema[name], single, name=name))
     for rule in rules_of(schema):
-        if isinstance(rule, Order):  # missing and special values are free of it, so they keep apart from numbers
+        if isinstance(
+            rule, Order
+        ):  # it says nothing of missing and special values, so they are kept apart from numbers
             for j in (schema.names.index(name) for name in rule.names):
                 free = np.arange(axes[j].grid.size) >= axes[j].grid.regular
-                pinned[j] |= _cells(axes[j], free)
+                pinned[j] |= _bins(axes[j], free)
     return [frozenset(leaves) for leaves in pinned]
 
 
 def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
-    """Return for the columns of each rule which combinations of cells may occur, flat in C order.
+    """Return for the columns of each rule which combinations of their bins may occur.
 
-    A combination that holds both rows that obey and rows that do not may occur.  A cell of values that are never
-    released may not: where a rule keeps its neighbours apart, "other" is one of its own.
+    A combination may occur if any of its values obey the rule.  Bins of values that are never released may not occur;
+    "other" is such a bin where a rule keeps the values beside it apart.
 
     Parameters
     ----------
@@ -75,6 +85,10 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
         With its rules.
     domain
         Axes of its columns.
+
+    Returns
+    -------
+    For each clique a mask of its cells, flat in C order.
     """
     zeros: dict[Clique, BoolArray] = {}
     for rule in rules_of(schema):
@@ -90,9 +104,10 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
     return zeros | hidden
 
 
-def _cells(axis: Axis, units: BoolArray) -> set[int]:
-    visible = np.flatnonzero(units[: axis.grid.visible])
-    return {int(cell) for cell in axis.cells_of(visible.astype(np.uint32))}
+def _bins(axis: Axis, chosen: BoolArray) -> set[int]:
+    """Return the bins that hold the releasable ones of some grid indices, given as a mask."""
+    releasable = np.flatnonzero(chosen[: axis.grid.visible])
+    return {int(cell) for cell in axis.cells_of(releasable.astype(np.uint32))}
 
 
 def _listed(constraint: Constraint) -> list[tuple[str, list[object]]]:

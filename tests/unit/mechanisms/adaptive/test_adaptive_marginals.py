@@ -1,5 +1,7 @@
 """The flagship on awkward tables: any shape of table gives a release, costs what it said, and keeps what is certain."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from no_noise import recorded, replayed, without_noise
 
 from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuous, Curator, Integer, PureDP, Schema
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.privacy.loss import GaussianDP
 
@@ -137,9 +140,38 @@ def test_a_strong_relation_comes_through_at_a_usual_budget():
     assert (synthetic.loc[synthetic["x"] > 1, "level"] == "high").mean() > 0.8
 
 
-@pytest.mark.parametrize(
-    "settings", [{"screen": 1.0}, {"screen": 0.0}, {"screen": -0.1}, {"second_stage": 1.0}, {"second_stage": -0.1}]
-)
-def test_a_share_that_cannot_be_spent_is_refused_before_there_is_a_curator(settings):
-    with pytest.raises(ParameterError, match=rf"{next(iter(settings))} \("):
-        AdaptiveMarginals(**settings)
+WRONG = [
+    (AdaptiveMarginals, "screen", [1.0, 0.0, -0.1, math.nan]),
+    (AdaptiveMarginals, "second_stage", [1.0, -0.1, math.nan]),
+    (OneWayTree, "bins", [0, -3, math.nan]),
+    (OneWayTree, "fan", [0, 1]),
+    (OneWayTree, "levels", [0]),
+    (OneWayTree, "heavy", [0.0, -1.0, math.nan, math.inf]),
+    (OneWayTree, "deep", [0.0, -1.0, 1e-9, math.inf]),
+    (Planner, "tree_cells", [0, -1.0, math.nan]),
+    (Planner, "max_off_tree", [-1]),
+    (Planner, "max_batch", [-1]),
+]
+
+
+@pytest.mark.parametrize(("settings", "name", "value"), [(s, n, value) for s, n, values in WRONG for value in values])
+def test_a_setting_that_no_release_could_use_is_refused_before_there_is_a_curator(settings, name, value):
+    with pytest.raises(ParameterError, match=rf"^{name} \("):
+        settings(**{name: value})
+
+
+BORDERS = [
+    {"one_ways": OneWayTree(bins=1, fan=2, levels=1, deep=1.0)},
+    {"one_ways": OneWayTree(heavy=1e-3, deep=1.0)},
+    {"planner": Planner(tree_cells=1e-3, max_off_tree=0, max_batch=0)},
+    {"screen": 1e-3, "second_stage": 0.0},
+    {"screen": 0.999, "second_stage": 0.999},
+]
+
+
+@pytest.mark.parametrize("budget", [BUDGET, PureDP(1.0)], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("settings", BORDERS, ids=str)
+def test_every_setting_within_its_range_ends_in_a_release(settings, budget):
+    """What the constructor lets pass never fails after the spend."""
+    curator = Curator(mixed(400), schema=MIXED, budget=budget)
+    assert len(AdaptiveMarginals(**settings).release(curator, random_state=0).sample(5)) == 5

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.domain.discretize import domain_of
-from synthdp.mechanisms.adaptive.screening import UNIT, shrunk
+from synthdp.mechanisms.adaptive.screening import DENOMINATOR, shrunk
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Categorical
@@ -23,8 +23,8 @@ RECORDS = [np.array([cell]) for cell in itertools.product(*map(range, SHAPE))]
 def test_one_record_moves_each_distance_by_at_most_one_row_and_a_swap_by_two(seed, rows):
     rng = np.random.default_rng(seed)
     queries = Marginals(DOMAIN, PAIRS)
-    expected = rng.integers(0, 4 * UNIT, queries.k)
-    distances = MarginalDistances(queries, expected, UNIT)
+    expected = rng.integers(0, 4 * DENOMINATOR, queries.k)
+    distances = MarginalDistances(queries, expected, DENOMINATOR)
     table = np.column_stack([rng.integers(0, k, rows) for k in SHAPE]).reshape(rows, len(SHAPE))
     base = distances.finish(distances.sums(table))
     moved = [distances.finish(distances.sums(np.concatenate([table, record]))) for record in RECORDS]
@@ -39,10 +39,10 @@ def test_one_record_moves_each_distance_by_at_most_one_row_and_a_swap_by_two(see
 
 def test_the_bound_of_one_row_is_reached():
     queries = Marginals(DOMAIN, PAIRS)
-    distances = MarginalDistances(queries, np.zeros(queries.k, np.int64), UNIT)
+    distances = MarginalDistances(queries, np.zeros(queries.k, np.int64), DENOMINATOR)
     empty = np.zeros((0, 3), np.int64)
     step = distances.finish(distances.sums(RECORDS[0])) - distances.finish(distances.sums(empty))
-    assert (step == UNIT).all()
+    assert (step == DENOMINATOR).all()
 
 
 def test_scores_that_are_noise_become_their_mean_and_clear_ones_stay():
