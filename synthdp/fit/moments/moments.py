@@ -11,11 +11,11 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, Weights
 from synthdp.errors import InternalError
+from synthdp.fit.moments.damped_newton import closest_to_moments, dual_hessians
 from synthdp.fit.moments.small_lp import minimise
 
-_MAX_STEPS = 200
-_ROUNDING = 1e-14
-_TOLERANCE = 1e-24
+_MAX_STEPS = 60
+_GRADIENT = 1e-13
 _LEAST_VARIANCE = 1e-12
 """Variance that exact moments count as having, so that the dual has a minimum also on the boundary."""
 
@@ -85,8 +85,7 @@ def _least_widening(A: FloatArray, middle: FloatArray, half: FloatArray) -> floa
 def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> Weights:
     """Return the distribution closest to uniform that explains noisy averages.
 
-    Minimises KL(w || uniform) + 1/2 sum_i (A_i w - moment_i)^2 / stddev_i^2 by damped Newton steps on its dual
-    log mean exp(A'y) - y'moments + 1/2 sum_i stddev_i^2 y_i^2, which a quasi-Newton method leaves far too early.
+    Minimises KL(w || uniform) + 1/2 sum_i (A_i w - moment_i)^2 / stddev_i^2, see `closest_to_moments`.
 
     Parameters
     ----------
@@ -101,26 +100,11 @@ def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> We
     -------
     (m,) weights, >= 0, sum 1.
     """
-    variance = _variance(stddev)
-    y = np.zeros(len(A))
-    value, weights = _dual(y, A, moments, variance)
-    for _ in range(_MAX_STEPS):
-        mean = A @ weights
-        gradient = mean - moments + variance * y
-        direction = -np.linalg.solve(_hessian(A, weights, variance), gradient)
-        decrease = -float(direction @ gradient)
-        if decrease <= _TOLERANCE:
-            break
-        step = 1.0
-        while step > 1e-10:
-            trial, trial_weights = _dual(y + step * direction, A, moments, variance)
-            if trial <= value - 1e-4 * step * decrease + _ROUNDING * (1 + abs(value)):
-                break
-            step /= 2
-        else:
-            break
-        y, value, weights = y + step * direction, trial, trial_weights
-    return weights
+    uniform = np.full(A.shape[1], -np.log(A.shape[1]))
+    found = closest_to_moments(
+        moments[None], _variance(stddev)[None], features=A, log_prior=uniform, tolerance=_GRADIENT, max_steps=_MAX_STEPS
+    )
+    return np.asarray(found.weights[0], np.float64)
 
 
 def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, stddev: FloatArray) -> FloatArray:
@@ -128,25 +112,10 @@ def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, s
 
     Parameters as there; ``weights`` is what it returned.
     """
+    hessian = dual_hessians(weights[None], _variance(stddev)[None], features=A)[0]
     covariance = (A * weights) @ f - (A @ weights) * float(f @ weights)
-    return np.asarray(np.linalg.solve(_hessian(A, weights, _variance(stddev)), covariance), np.float64)
+    return np.asarray(np.linalg.solve(hessian, covariance), np.float64)
 
 
 def _variance(stddev: FloatArray) -> FloatArray:
     return np.maximum(np.asarray(stddev, np.float64) ** 2, _LEAST_VARIANCE)
-
-
-def _hessian(A: FloatArray, weights: Weights, variance: FloatArray) -> FloatArray:
-    mean = A @ weights
-    hessian: FloatArray = (A * weights) @ A.T - np.outer(mean, mean)
-    hessian[np.diag_indices_from(hessian)] += variance
-    return hessian
-
-
-def _dual(y: FloatArray, A: FloatArray, moments: FloatArray, variance: FloatArray) -> tuple[float, Weights]:
-    exponent = y @ A
-    shift = exponent.max()
-    weights = np.exp(exponent - shift)
-    total = weights.sum()
-    value = float(shift + np.log(total) - y @ moments + 0.5 * (variance * y) @ y)
-    return value, weights / total

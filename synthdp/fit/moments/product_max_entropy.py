@@ -9,18 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray
+from synthdp.arrays import FloatArray
 from synthdp.errors import ParameterError, SolverFailedError
+from synthdp.fit.moments.damped_newton import closest_to_moments
 
 _LEAST_STDDEV = 1e-4
 """Exact moments are matched to about the resolution of the grid: a moment on the edge has no density."""
 
 _MAX_STEPS = 100
-_MAX_HALVINGS = 60
 _GRADIENT = 1e-10
 _INFLATION = 10.0
 _MAX_INFLATIONS = 30
-_SUFFICIENT_DECREASE = 1e-4
 
 
 class ChebyshevGrid(NamedTuple):
@@ -28,14 +27,6 @@ class ChebyshevGrid(NamedTuple):
 
     nodes: FloatArray
     weights: FloatArray
-
-
-class _Dual(NamedTuple):
-    """The dual at y per column: (d,) values, (d, N) densities, (d, p) gradients."""
-
-    values: FloatArray
-    weights: FloatArray
-    gradients: FloatArray
 
 
 def chebyshev_grid(nodes: int = 201) -> ChebyshevGrid:
@@ -101,7 +92,9 @@ def product_max_entropy(
     pending = np.arange(b.shape[0])
     for inflation in range(_MAX_INFLATIONS):
         inflated = variance[pending] * _INFLATION**inflation
-        found, converged = _newton(b[pending], inflated, T=T, log_prior=log_prior)
+        found, converged = closest_to_moments(
+            b[pending], inflated, features=T, log_prior=log_prior, tolerance=_GRADIENT, max_steps=_MAX_STEPS
+        )
         weights[pending[converged]] = found[converged]
         pending = pending[~converged]
         if pending.size == 0:
@@ -141,61 +134,3 @@ def _log_prior(prior: FloatArray, *, nodes: int) -> FloatArray:
     with np.errstate(divide="ignore"):
         logarithms: FloatArray = np.log(weights / weights.sum())
     return logarithms
-
-
-def _dual(y: FloatArray, b: FloatArray, variance: FloatArray, *, T: FloatArray, log_prior: FloatArray) -> _Dual:
-    exponents = y @ T + log_prior
-    shift = exponents.max(axis=1, keepdims=True)
-    weights = np.exp(exponents - shift)
-    totals = weights.sum(axis=1, keepdims=True)
-    weights /= totals
-    log_partition = (shift + np.log(totals))[:, 0]
-    values = log_partition - (y * b).sum(axis=1) + 0.5 * (variance * y * y).sum(axis=1)
-    return _Dual(values=values, weights=weights, gradients=weights @ T.T - b + variance * y)
-
-
-def _newton(
-    b: FloatArray, variance: FloatArray, *, T: FloatArray, log_prior: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    """Return the densities that damped Newton steps reach and which columns converged."""
-    y = np.zeros_like(b)
-    state = _dual(y, b, variance, T=T, log_prior=log_prior)
-    for _ in range(_MAX_STEPS):
-        if _converged(state, b).all():
-            break
-        y, state = _newton_step(y, state, b, variance, T=T, log_prior=log_prior)
-    return state.weights, _converged(state, b)
-
-
-def _converged(state: _Dual, b: FloatArray) -> BoolArray:
-    """Return per column whether the gradient, in units of moments, is as small as rounding lets it be."""
-    small: BoolArray = np.abs(state.gradients).max(axis=1) <= _GRADIENT * (1.0 + np.abs(b).max(axis=1))
-    return small
-
-
-def _newton_step(
-    y: FloatArray, state: _Dual, b: FloatArray, variance: FloatArray, *, T: FloatArray, log_prior: FloatArray
-) -> tuple[FloatArray, _Dual]:
-    """Make one Newton step per column, halved until the dual falls enough."""
-    direction = -np.linalg.solve(_hessians(state.weights, variance, T=T), state.gradients[:, :, None])[:, :, 0]
-    slope = (direction * state.gradients).sum(axis=1)
-    slack = 1e-13 * (np.abs(state.values) + 1.0)
-    steps = np.ones(y.shape[0])
-    for _ in range(_MAX_HALVINGS):
-        moved = y + steps[:, None] * direction
-        candidate = _dual(moved, b, variance, T=T, log_prior=log_prior)
-        short = candidate.values > state.values + _SUFFICIENT_DECREASE * steps * slope + slack
-        if not short.any():
-            break
-        steps[short] *= 0.5
-    return moved, candidate
-
-
-def _hessians(weights: FloatArray, variance: FloatArray, *, T: FloatArray) -> FloatArray:
-    """Return (d, p, p): the covariance of the features under each density, plus the regulariser."""
-    means = weights @ T.T
-    hessians: FloatArray = np.einsum("dn,in,jn->dij", weights, T, T, optimize=True)
-    hessians -= means[:, :, None] * means[:, None, :]
-    diagonal = np.arange(T.shape[0])
-    hessians[:, diagonal, diagonal] += variance
-    return hessians
