@@ -1,18 +1,22 @@
-"""Noise replaced: by none (golden tests), or recorded and replayed (equal traces on neighbours).
+"""Noise replaced: by none, by a fixed sequence (golden tests), or recorded and replayed (equal traces on neighbours).
 
-`without_noise` makes every draw its exact value.  `recorded` keeps what was drawn and how (operation, shape, scale);
-`replayed` hands the recorded draws out again whatever is asked, and records how it was asked: on a neighbouring table
-the two traces must be equal, for control flow may depend on noisy answers alone.
+`without_noise` makes every draw its exact value, and `with_repeatable_noise` draws the same noise on every run.
+`recorded` keeps what was drawn and how (operation, shape, scale); `replayed` hands the recorded draws out again whatever
+is asked, and records how it was asked: on a neighbouring table the two traces must be equal, for control flow may depend
+on noisy answers alone.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from synthdp.errors import InternalError
 from synthdp.privacy import noise
@@ -40,6 +44,32 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every operation of the noise module return its exact answer."""
     for name, exact in EXACT.items():
         monkeypatch.setattr(noise, name, exact)
+
+
+def with_repeatable_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace noise on vectors by quantiles along the golden-ratio sequence: of its size, and the same on every run.
+
+    The noise of an l-infinity K-norm mechanism becomes normal with its marginal stddev.
+    """
+    at = itertools.count(1)
+
+    def uniform(k: int) -> np.ndarray:
+        return np.array([(next(at) * 0.6180339887498949) % 1 for _ in range(k)])
+
+    def laplace(values: np.ndarray, *, scale: float) -> np.ndarray:
+        u = uniform(len(values)) - 0.5
+        return values - np.rint(scale * np.sign(u) * np.log1p(-2 * np.abs(u))).astype(np.int64)
+
+    def gaussian(values: np.ndarray, *, scale: float) -> np.ndarray:
+        return values + np.rint(scale * ndtri(uniform(len(values)))).astype(np.int64)
+
+    def knorm(values: np.ndarray, *, scale: float) -> np.ndarray:
+        k = len(values)
+        return gaussian(values, scale=scale * math.sqrt((k + 1) * (k + 2) / 3))
+
+    monkeypatch.setattr(noise, "linf_knorm", knorm)
+    monkeypatch.setattr(noise, "discrete_laplace", laplace)
+    monkeypatch.setattr(noise, "discrete_gaussian", gaussian)
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, *, exact: bool = False) -> Trace:

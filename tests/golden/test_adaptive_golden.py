@@ -1,0 +1,24 @@
+"""Adaptive marginals release what they released before: the same questions, noise and model under the same noise.
+
+Numbers are compared to seven digits, since floating point differs a little between machines.
+"""
+
+import json
+
+import pytest
+from golden_releases import CASES, STORED, released
+
+GOLDEN = json.loads(STORED.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_release_under_the_same_noise_is_the_same(case):
+    now, before = released(case), GOLDEN[case]
+    assert {name: now[name] for name in ("steps", "distribution", "groups", "leaves", "sampled")} == {
+        name: before[name] for name in ("steps", "distribution", "groups", "leaves", "sampled")
+    }
+    assert now["noise"] == pytest.approx(before["noise"], rel=1e-7)
+    assert now["total"] == pytest.approx(before["total"], rel=1e-7)
+    assert now["answers"] == pytest.approx(before["answers"], rel=1e-7, abs=1e-4)
+    assert now["largest"] == pytest.approx(before["largest"], abs=1e-6)
+    assert now["entropies"] == pytest.approx(before["entropies"], abs=1e-6)
