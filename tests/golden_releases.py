@@ -17,12 +17,13 @@ from no_noise import with_repeatable_noise
 
 from synthdp import ZCDP, AdaptiveMarginals, ApproxDP, Curator, PureDP, Release, Schema
 from synthdp.data import adult, adult_schema
+from synthdp.fit.graphical.raking import Particles
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.schema.columns import Boolean, Categorical, Integer
 from synthdp.schema.constraints import Implies, LessEqual
 
 STORED = Path(__file__).parent / "golden" / "adaptive.json"
-ROWS = 10_000
+ROWS, PARTICLES = 6_000, 20_000
 RULED = Schema(
     {
         "low": Integer(0, 90, special=(-1,)),
@@ -68,7 +69,9 @@ def released(case: str) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         with_repeatable_noise(patch)
         curator = Curator(table, schema=schema, budget=budget, neighbors=neighbors)
-        return described(AdaptiveMarginals(**settings).release(curator, random_state=0))
+        return described(
+            AdaptiveMarginals(**settings, particles=Particles(size=PARTICLES)).release(curator, random_state=0)
+        )
 
 
 def described(release: Release[Any]) -> dict[str, Any]:
