@@ -158,27 +158,29 @@ class AdaptiveMarginals:
         )
 
     def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Knowledge:
-        """Count rows, look at every column, then select and measure tables until the budget is spent."""
+        """Count rows, measure every column, then select and measure tables until the budget is spent."""
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=TOTAL_SHARE)
-        known, rounds = self._look_at_columns(account, budget, count)
+        known, rounds = self._measure_columns(account, budget, count)
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
         limits = [known.left.share * part for part in rounds]
         for number, limit in enumerate(limits):
             self._tell("second stage" if number else "pairs")
+            # SELECT
             screening = limit * (screening_part(known.left, number) if self.screen is None else self.screen)
             candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
             batch = self.planner.choose_next_tables(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape,
             )  # fmt: skip
+            # MEASURE
             known = measure_tables(known, account, batch, candidates)
         return measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
-    def _look_at_columns(
+    def _measure_columns(
         self, account: Curator, budget: BudgetAllocation, count: RowCount
     ) -> tuple[Knowledge, list[float]]:
-        """Measure the one-ways, group their values, and return the parts of what is left for each round of tables."""
+        """Measure the one-ways and group their values; also return the parts of what is left for each round of tables."""
         self._tell("one-ways")
         schema, total = account.schema, count.rows
         share = one_way_share(schema, budget, bins=self.one_ways.bins, total=total)
