@@ -12,12 +12,12 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.row_count import count_rows
 from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
-from synthdp.mechanisms.workload import Workload
+from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import ProgressCallback, silent
-from synthdp.randomness import RandomState
+from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Continuous, Integer
@@ -64,11 +64,11 @@ class Automatic:
         Costs ``spend``, for the curator's neighbours.
         """
         loss = curator.cost(self.spend)
-        adaptive = AdaptiveMarginals(
-            self.workload, target=self.target, spend=loss, one_ways=self.one_ways, on_progress=self.on_progress
-        )
+        rng = generator(random_state)
+        workload = workload_of(self.workload, curator.schema.names, target=self.target)
+        adaptive = AdaptiveMarginals(workload, spend=loss, one_ways=self.one_ways, on_progress=self.on_progress)
         if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
-            return adaptive.release(curator, random_state=random_state)
+            return adaptive.release(curator, random_state=rng)
         account = curator.open_account(loss, currency=type(loss))
         count = count_rows(account, spend=loss.fraction(TOTAL_SHARE))
         left: Spend = Remaining() if count.measurements else loss
@@ -76,7 +76,7 @@ class Automatic:
         chosen: SmoothSynthesis | AdaptiveMarginals = SmoothSynthesis(spend=left)
         if not smooth:
             chosen = replace(adaptive, spend=left)
-        release = chosen.release(account, random_state=random_state)
+        release = chosen.release(account, random_state=rng)
         return replace(release, loss=loss)  # the number of rows was paid for too
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import pytest
@@ -10,7 +11,7 @@ from private_door import private_table
 
 import synthdp
 from synthdp import ApproxDP, Curator, Ledger
-from synthdp.errors import BudgetExceededError
+from synthdp.errors import BudgetExceededError, ParameterError
 from synthdp.privacy.loss import Remaining
 
 SPEND = ApproxDP(0.5, 5e-7)
@@ -55,6 +56,18 @@ def test_what_is_not_covered_is_refused_before_a_row_is_read(name):
         case.run(case.build(spend=ApproxDP(2.0, 1e-7)), curator)
     assert curator.remaining == BUDGET
     assert private_table(curator).reads == 0
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if hasattr(case.build(), "release")])
+def test_a_seed_that_is_none_is_refused_for_free(name):
+    """A mechanism that draws nothing may take any; one that draws refuses before it spends."""
+    case = CASES[name]
+    curator = Curator(case.world.table, schema=case.world.schema, budget=BUDGET)
+    left = BUDGET
+    with contextlib.suppress(ParameterError):
+        case.build().release(curator, random_state="a seed")
+        left = None
+    assert curator.remaining == left
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -132,10 +132,11 @@ class SmoothSynthesis:
         loss = curator.cost(self.spend)
         names = ordered_columns(curator.schema, self.columns)
         schema = Schema({name: curator.schema[name] for name in names})
+        rng = generator(random_state)
         account = curator.open_account(self.spend)
         cells = smooth_domain(schema, names, cells=1)
         count = count_rows(account, spend=account.budget.fraction(self.total_share), domain=cells)
-        found = self._synthesise(account, schema, count, generator(random_state))
+        found = self._synthesise(account, schema, count, rng)
         _warn_if_hopeless(found)
         model = SyntheticModel(
             schema=schema,

@@ -114,11 +114,12 @@ class PrivateBoosting:
         loss = curator.cost(self.spend)
         domain, cells = self.queries.domain, universe(self.queries.domain)
         curator.check(self.queries)
+        rng = generator(random_state)
         account = curator.open_account(loss, currency=ZCDP)
         total = row_total(account, domain, share=self.total_share)
         draw = total.rest.fraction(self.draw_share).split((self.rounds - 1) * self.drawn)
         measure = total.rest.fraction(1 - self.draw_share).split(self.rounds)
-        positions = generator(random_state).integers(self.queries.k, size=self.drawn)
+        positions = rng.integers(self.queries.k, size=self.drawn)
         expected: list[IntArray] = []
         tables: list[CellModel] = []
         measured: list[Measurements] = []

@@ -6,6 +6,7 @@ import pytest
 from no_noise import without_noise
 
 from synthdp import ApproxDP, Categorical, Continuous, Curator, Integer, LessEqual, PureDP, Schema
+from synthdp.errors import ParameterError
 from synthdp.mechanisms.automatic import Automatic, may_be_smooth, one_way_noise
 
 NUMBERS = Schema({"x": Continuous(0, 1), "y": Continuous(0, 1), "n": Integer(0, 9)})
@@ -44,3 +45,14 @@ def test_the_noise_of_the_choice_is_that_of_one_histogram_a_column() -> None:
     curator = Curator(table(10), schema=NUMBERS, budget=PureDP(3.0))
     laplace = 1 / (np.sqrt(2) * np.sinh(0.5))  # epsilon 1 for each of three columns
     assert one_way_noise(NUMBERS, PureDP(3.0), curator.adjacency) == pytest.approx(laplace, rel=1e-6)
+
+
+@pytest.mark.parametrize("wish", [{"workload": [("x", "nowhere")]}, {"target": "nowhere"}])
+@pytest.mark.parametrize("rows", [200, 20_000])
+def test_a_wish_for_an_unknown_column_is_refused_for_free_whatever_is_chosen(
+    wish: dict[str, object], rows: int
+) -> None:
+    curator = Curator(table(rows), schema=NUMBERS, budget=PureDP(1.0))
+    with pytest.raises(ParameterError):
+        Automatic(**wish).release(curator, random_state=0)
+    assert curator.remaining == PureDP(1.0)
