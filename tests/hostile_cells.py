@@ -75,6 +75,15 @@ def hostile(*methods: str) -> object:
     return type("Hostile", (), {name: refuse for name in methods})()
 
 
+def _of_hostile_class() -> object:
+    """An object whose class raises when it is compared or hashed itself."""
+
+    def refuse(self: object, *_: object) -> Any:
+        raise HostileError(CANARY)
+
+    return type("Meta", (type,), {"__eq__": refuse, "__hash__": refuse})("Hostile", (), {})()
+
+
 class Pretends:
     """An object that says it equals everything, and is as good as the text "a"."""
 
@@ -236,6 +245,7 @@ OBJECTS: dict[str, Any] = {
     "frame": pd.DataFrame({"a": [4711]}),
     "hostile": hostile(*EVERY_METHOD),
     **{f"hostile {name}": hostile(name) for name in EVERY_METHOD},
+    "class of a hostile class": _of_hostile_class(),
     "hostile class": type("Hostile", (), {"__class__": property(lambda _: 1 // 0)})(),
 }
 VALUES = {**TEXTS, **NUMBERS, **MOMENTS, **OBJECTS}
@@ -262,18 +272,18 @@ class Container:
 
     def holding(self, *more: object) -> Any:
         """A table whose columns, one per kind of declaration, hold the ordinary cells and some more."""
-        return self.table(self.column([*self.ordinary, *more]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the library says when the table is made is no matter
+            return self.table(self.column([*self.ordinary, *more]))
 
     def holds(self, value: object) -> bool:
-        """Say whether the library itself lets such a column hold a value; what it says when not is no matter."""
+        """Say whether the library itself lets such a column hold a value."""
         if not issubclass(type(value), self.takes):
             return False
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                self.holding(value)
-            except Exception:  # noqa: BLE001 - each library has its own ways
-                return False
+        try:
+            self.holding(value)
+        except Exception:  # noqa: BLE001 - each library has its own ways
+            return False
         return True
 
     def held(self) -> dict[str, Any]:
