@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from synthdp.tables.columns.parse import (
     whole_numbers,
 )
 from synthdp.tables.columns.plain import NANOSECONDS, Opaque, labels_of_objects, text_of_bytes
-from synthdp.tables.refusals import instead_of
+from synthdp.tables.refusals import instead_of, reading
 
 _NOT_NULL = " not null"
 _DEFAULTS = {"real": "double", "whole": "int64", "flag": "bool", "day": "date32[day]", "moment": "timestamp[us]",
@@ -73,6 +73,15 @@ def type_named(name: str) -> Any:
         return pa.dictionary(indices, values, ordered=found["ordered"] == "1")
     with instead_of(ValueError, say=FormatError("there is no such type, or it is a nested one")):
         return pa.type_for_alias(name)
+
+
+def read_all(arrays: Iterable[Any], columns: Mapping[str, Column]) -> dict[str, RawColumn]:
+    """Return arrays as raw values of declared columns, in their order."""
+    found = {}
+    for array_, (name, column) in zip(arrays, columns.items(), strict=True):
+        with reading(name):
+            found[name] = read(array_, column)
+    return found
 
 
 def read(series: Any, column: Column) -> RawColumn:

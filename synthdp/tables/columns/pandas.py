@@ -72,9 +72,9 @@ def read(series: pd.Series[Any], column: Column) -> RawColumn:
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         from synthdp.tables.columns import arrow as arrow_columns
 
-        return arrow_columns.read(series.array.__arrow_array__(), column)  # type: ignore[union-attr]
+        return arrow_columns.read(series.array.__arrow_array__(), column)
     if isinstance(dtype, pd.SparseDtype):
-        return read(series.sparse.to_dense(), column)
+        return read(pd.Series(series.array.to_dense()), column)  # type: ignore[attr-defined]
     if isinstance(dtype, pd.PeriodDtype):
         return _periods(series, column)
     match dtype.kind:

@@ -103,7 +103,7 @@ def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
     gone = codes < 0
     if isinstance(raw, Labels):
         return Labels(raw.levels, np.where(gone, -1, np.append(raw.codes, -1)[codes]))
-    values = np.append(raw.values, raw.values.dtype.type(0))[codes]
+    values: AnyArray = np.append(raw.values, raw.values.dtype.type(0))[codes]
     missing = gone if raw.missing is None else gone | np.append(raw.missing, True)[codes]
     return Numbers(values, some(missing))
 
@@ -199,8 +199,8 @@ def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
         if isinstance(value, np.timedelta64):
             return None
         years = _CALENDAR[unit]
-        days = np.datetime64(max(-years, min(ticks, years)), unit).astype("datetime64[D]")
-        return int(days.astype(np.int64)) * RESOLUTIONS["D"]
+        near = np.array([max(-years, min(ticks, years))], f"datetime64[{unit}]")
+        return int(near.astype("datetime64[D]").astype(np.int64)[0]) * RESOLUTIONS["D"]
     if unit not in _ATTOSECONDS:
         return None
     return max(-LARGEST_MICROS, min(ticks * _ATTOSECONDS[unit] // _ATTOSECONDS["us"], LARGEST_MICROS))

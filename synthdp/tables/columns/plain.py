@@ -18,7 +18,7 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from synthdp.domain.encoder import Labels
+from synthdp.domain.encoder import Labels, RawColumn
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are compared in UTC without a zone
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -72,6 +72,15 @@ def labels_of_texts(cells: list[Any]) -> Labels:
     position = {text: i for i, text in enumerate(different)} | {None: -1}
     codes = np.fromiter(map(position.__getitem__, cells), np.int64, len(cells))
     return Labels([text_or_opaque(text) for text in different], codes)
+
+
+def without_misfits(raw: RawColumn) -> RawColumn:
+    """Return the same values, those that no column can hold missing."""
+    if not isinstance(raw, Labels) or not any(isinstance(level, Opaque) for level in raw.levels):
+        return raw
+    kept = np.array([*(not isinstance(level, Opaque) for level in raw.levels), False])
+    number = np.where(kept, np.cumsum(kept) - 1, -1)
+    return Labels([level for level in raw.levels if not isinstance(level, Opaque)], number[raw.codes])
 
 
 def text_or_opaque(text: str) -> str | Opaque:
