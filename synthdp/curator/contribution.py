@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, IntArray, Units
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers
-from synthdp.tables.columns.parse import shown
+from synthdp.tables.columns.plain import plain, written
 
 
 def kept_rows(blocks: Sequence[tuple[dict[str, Units], RawColumn]], *, rows: int) -> dict[str, Units]:
@@ -68,7 +66,7 @@ class Bounding:
         """
         position: dict[str, int] = {}
         owner = _owners(unit, position)
-        texts = [hashlib.blake2b(text.encode(errors="replace"), digest_size=16).digest() for text in position]
+        texts = [hashlib.blake2b(_bytes(text), digest_size=16).digest() for text in position]
         table = np.frombuffer(b"".join([*texts, bytes(16)]), np.uint64).reshape(-1, 2)
         return table[owner]
 
@@ -117,21 +115,14 @@ def rows_of(raw: RawColumn, kept: BoolArray) -> RawColumn:
 def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
     """Return the number of each row's unit in ``position``, which grows; -1 where it is missing."""
     labels = unit if isinstance(unit, Labels) else labels_of_numbers(unit)
-    numbers = [position.setdefault(_identity(level), len(position)) for level in labels.levels]
+    texts = [written(plain(level)) for level in labels.levels]
+    numbers = [-1 if text is None else position.setdefault(text, len(position)) for text in texts]
     return np.array([*numbers, -1], np.int64)[labels.codes]
 
 
-def _identity(level: object) -> str:
-    """Return one text for all spellings of a unit: a missing value elsewhere in the column may make 1 a float."""
-    number = level.item() if isinstance(level, np.generic) else level
-    if isinstance(number, dt.datetime) and number.tzinfo is not None:  # NaT is a datetime too, without one
-        number = number.astimezone(dt.UTC)
-    if isinstance(number, (bool, int, float, Decimal)):
-        try:
-            return f"number:{int(number)}" if number == int(number) else f"number:{number}"
-        except (ValueError, ArithmeticError):  # infinite
-            return f"number:{number}"
-    return f"{type(number).__name__}:{number if isinstance(number, str) else shown(number)}"
+def _bytes(text: str) -> bytes:
+    """Return a unit's text as bytes; a text with lone surrogates, which UTF-8 has no bytes for, is not another's."""
+    return text.encode(errors="surrogatepass")
 
 
 def _place_in_run(starts_anew: AnyArray) -> IntArray:
@@ -142,7 +133,7 @@ def _place_in_run(starts_anew: AnyArray) -> IntArray:
 
 
 def _hash(identity: str) -> int:
-    return int.from_bytes(hashlib.blake2b(identity.encode(errors="replace"), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(_bytes(identity), digest_size=8).digest(), "little")
 
 
 def _mix(state: AnyArray, *columns: AnyArray) -> AnyArray:

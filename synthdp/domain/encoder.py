@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -107,7 +109,7 @@ def _position(position: dict[Any, int], level: object, other: int, null: int) ->
         if level is None or (isinstance(level, float) and math.isnan(level)):
             return null
         found = position.get(level)
-    except (TypeError, ValueError):  # not hashable, or a missing value that refuses comparison
+    except Exception:  # noqa: BLE001 - not hashable, or an object that refuses comparison: no label is an error
         return other
     return other if found is None else found
 
@@ -182,19 +184,22 @@ def _number(level: object) -> float:
         return float(level)  # type: ignore[arg-type]
     except OverflowError:
         return math.inf if level > 0 else -math.inf  # type: ignore[operator]
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:  # noqa: BLE001 - whatever the object does, it is no number
         return math.nan
 
 
 def _whole_number(level: object) -> int | None:
-    try:
-        number = round(int(level) if isinstance(level, str) else level)  # type: ignore[call-overload]
-    except (TypeError, ValueError, ArithmeticError):  # also infinity, and texts of numbers that are not whole
-        real = _number(level)
-        if math.isnan(real):
+    if isinstance(level, str):
+        try:
+            level = int(level)
+        except ValueError:  # a text of a number that is not whole, or of none
+            level = _number(level)
+    if not isinstance(level, (int, Decimal, Fraction)) or (isinstance(level, Decimal) and level.is_nan()):
+        level = _number(level)
+        if math.isnan(level):
             return None
-        number = round(max(-LARGEST_WHOLE, min(real, LARGEST_WHOLE)))
-    return max(-LARGEST_WHOLE, min(int(number), LARGEST_WHOLE))
+    # Clipped before it is rounded: a decimal of few digits may be a whole number of a billion.
+    return round(max(-LARGEST_WHOLE, min(level, LARGEST_WHOLE)))
 
 
 def _decimal_values(column: Continuous, grid: Grid, units: IntArray) -> FloatArray:

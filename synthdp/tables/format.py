@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from synthdp.errors import DataError, FormatError
 from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer, is_complete
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.library import library_named
+from synthdp.tables.columns.plain import without_misfits
+from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -57,14 +60,9 @@ class TableFormat:
             dtypes=tuple((name, source.dtypes[name]) for name in source.names if name in schema),
         )
         for name, dtype in form.dtypes:
-            column = _example(schema[name])
-            try:
+            with instead_of(FormatError, say=partial(_not_releasable, name, dtype, schema[name])):
+                column = _example(schema[name])
                 library_named(form.library).array(column, _sample(column), dtype)
-            except FormatError as error:
-                raise DataError(
-                    f"column {name!r} of type {dtype} cannot be released as declared, {type(column).__name__}: {error}; "
-                    "declare another kind, convert the column, or drop it"
-                ) from None
         return form
 
     @classmethod
@@ -98,10 +96,8 @@ class TableFormat:
         library = library_named(self.library)
         arrays = {}
         for name, dtype in self.dtypes:
-            try:
-                arrays[name] = library.array(schema[name], columns[name], dtype)
-            except FormatError as error:
-                raise FormatError(f"column {name!r} cannot be made of type {dtype}: {error}") from None
+            with instead_of(FormatError, say=partial(_not_makeable, name, dtype)):
+                arrays[name] = library.array(schema[name], without_misfits(columns[name]), dtype)
         return library.frame(arrays)
 
     def to_document(self) -> dict[str, Any]:
@@ -117,11 +113,21 @@ class TableFormat:
         FormatError
             If it has another shape.
         """
-        try:
+        unlike = FormatError("a table format must name a library and its column types")
+        with instead_of(KeyError, TypeError, ValueError, say=unlike):
             dtypes = tuple((str(name), str(dtype)) for name, dtype in document["dtypes"])
             return cls(library=str(document["library"]), dtypes=dtypes)
-        except (KeyError, TypeError, ValueError):
-            raise FormatError("a table format must name a library and its column types") from None
+
+
+def _not_releasable(name: str, dtype: str, column: Column, error: BaseException) -> DataError:
+    return DataError(
+        f"column {name!r} of type {dtype} cannot be released as declared, {type(column).__name__}: {error}; "
+        "declare another kind, convert the column, or drop it"
+    )
+
+
+def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
+    return FormatError(f"column {name!r} cannot be made of type {dtype}: {error}")
 
 
 def _example(column: Column) -> Column:

@@ -11,13 +11,14 @@ from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
 from synthdp.errors import DataError, ParameterError
 from synthdp.queries.sparse.record_keys import BETWEEN, MISSING, key_of, part_of
 from synthdp.queries.sparse.supports import KeyList
+from synthdp.tables.columns.parse import micros_of_ticks
 from synthdp.tables.sources.dataframe import FrameSource
 
 
 def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:
     """Return how often each record key occurs in a block of rows, given one raw column per part of the key."""
     columns = [column if isinstance(column, Labels) else labels_of_numbers(column) for column in raw]
-    parts = [[part_of(level) for level in column.levels] + [MISSING] for column in columns]  # -1 is missing
+    parts = [[_part(level) for level in column.levels] + [MISSING] for column in columns]  # -1 is missing
     codes = np.column_stack([column.codes for column in columns])
     if len(codes) == 0:
         return {}
@@ -27,6 +28,11 @@ def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:
     for row, repeat in zip(codes[first].tolist(), repeats.tolist(), strict=True):
         counts[BETWEEN.join([part[code] for part, code in zip(parts, row, strict=True)])] += repeat
     return dict(counts)
+
+
+def _part(level: object) -> str:
+    """Return the part of a key for one value; moments and lengths in numpy's types are microseconds."""
+    return part_of(micros_of_ticks(level) if isinstance(level, (np.datetime64, np.timedelta64)) else level)
 
 
 def overlap(records: object, *, columns: Sequence[str] | None = None) -> KeyList:

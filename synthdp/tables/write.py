@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from synthdp.errors import FormatError, ParameterError
+from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv import write_csv_blocks
 
 ENDINGS = (".parquet", ".arrow", ".csv", ".csv.gz")
@@ -56,25 +57,27 @@ def write_blocks(path: str | PathLike[str], blocks: Iterable[Any], *, escape_for
 
 
 def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
-    try:
+    with instead_of(ImportError, say=ParameterError(f"'{path}' needs pyarrow: pip install 'synthdp[arrow]'")):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise ParameterError(f"'{path}' needs pyarrow: pip install 'synthdp[arrow]'") from None
     opened: Callable[..., Any] = pq.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_file
-    try:
-        with _replacing(path) as beside:
-            writer = None
-            try:
-                for block in blocks:
-                    writer = writer or opened(str(beside), block.schema)
-                    writer.write_table(block)
-            finally:
-                if writer is not None:
-                    writer.close()
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else "the disk may be full"
-        raise FormatError(f"'{path}' cannot be written: {why}") from None
+    with (
+        instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),
+        _replacing(path) as beside,
+    ):
+        writer = None
+        try:
+            for block in blocks:
+                writer = writer or opened(str(beside), block.schema)
+                writer.write_table(block)
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _why(error: BaseException) -> str:
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else "the disk may be full"
 
 
 @contextmanager

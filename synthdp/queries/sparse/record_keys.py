@@ -17,6 +17,9 @@ MISSING = "\x00"
 BETWEEN = "\x1f"
 """What stands between the parts of a key (ASCII's unit separator)."""
 
+LONGEST_WHOLE = 2_000
+"""Bits of the longest whole number that has a text: Python may be set to refuse to write 640 digits."""
+
 _ESCAPES = str.maketrans({"\\": "\\\\", BETWEEN: "\\u", MISSING: "\\0"})
 _ORIGINALS = {"\\": "\\", "u": BETWEEN, "0": MISSING}
 
@@ -25,14 +28,14 @@ def part_of(value: object) -> str:
     """Return the part of a key for one value.
 
     Texts are themselves, whole numbers of any type their digits, truth values 0 and 1, times ISO 8601.  Missing
-    values, and values of types without a text of their own, are one part together.
+    values, and values without a text of their own, are one part together.
     """
     if isinstance(value, str):
         return value.translate(_ESCAPES)
     if isinstance(value, np.generic):
         value = value.item()
     match value:
-        case bool() | int():
+        case bool() | int() if value.bit_length() <= LONGEST_WHOLE:
             return str(int(value))
         case float() if math.isfinite(value):
             return str(int(value)) if value == int(value) else repr(value)

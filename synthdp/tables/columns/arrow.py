@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synthdp.arrays import AnyArray
+from synthdp.arrays import AnyArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
-from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Identifier, Integer
 from synthdp.tables.columns import cast as casting
-from synthdp.tables.columns.parse import all_missing, declared, labels_of_objects, micros, some
+from synthdp.tables.columns.parse import (
+    LARGEST_MICROS,
+    all_missing,
+    declared,
+    misfits,
+    some,
+    taken,
+    times,
+    whole_numbers,
+)
+from synthdp.tables.columns.plain import NANOSECONDS, Opaque, labels_of_objects, text_of_bytes
+from synthdp.tables.refusals import instead_of, reading
 
 _NOT_NULL = " not null"
 _DEFAULTS = {"real": "double", "whole": "int64", "flag": "bool", "day": "date32[day]", "moment": "timestamp[us]",
              "length": "duration[us]", "text": "string", "mixed": "string"}  # fmt: skip
+_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 _TIMESTAMP = re.compile(r"timestamp\[(?P<unit>s|ms|us|ns), tz=(?P<zone>[^\]]+)\]")
 _DECIMAL = re.compile(r"decimal(?P<bits>32|64|128|256)\((?P<precision>\d+), (?P<scale>-?\d+)\)")
 _DICTIONARY = re.compile(r"dictionary<values=(?P<values>.+), indices=(?P<indices>u?int\d+), ordered=(?P<ordered>[01])>")
@@ -58,28 +71,43 @@ def type_named(name: str) -> Any:
     if found := _DICTIONARY.fullmatch(name):
         values, indices = type_named(found["values"]), type_named(found["indices"])
         return pa.dictionary(indices, values, ordered=found["ordered"] == "1")
-    try:
+    with instead_of(ValueError, say=FormatError("there is no such type, or it is a nested one")):
         return pa.type_for_alias(name)
-    except ValueError:
-        raise FormatError("there is no such type, or it is a nested one") from None
+
+
+def read_all(arrays: Iterable[Any], columns: Mapping[str, Column]) -> dict[str, RawColumn]:
+    """Return arrays as raw values of declared columns, in their order."""
+    found = {}
+    for array_, (name, column) in zip(arrays, columns.items(), strict=True):
+        with reading(name):
+            found[name] = read(array_, column)
+    return found
 
 
 def read(series: Any, column: Column) -> RawColumn:
     """Return an array as raw values of a declared column; what does not fit the declaration is missing."""
     series = pa.chunked_array(series) if isinstance(series, pa.Array) else series
-    kind = series.type
-    if pa.types.is_dictionary(kind):
-        return declared(_coded(series), column)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return declared(_coded(pc.dictionary_encode(series)), column)
-    if pa.types.is_boolean(kind):
+    kind, types = series.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return read(_each_chunk(series, lambda chunk: chunk.storage, kind.storage_type), column)
+    if types.is_run_end_encoded(kind):
+        return read(_each_chunk(series, pc.run_end_decode, kind.value_type), column)
+    if types.is_dictionary(kind):
+        values, codes = _coded(series)
+        return taken(read(values, column), codes)
+    if _is_text(kind) or (_is_binary(kind) and isinstance(column, Identifier)):
+        return declared(_texts(series), column)
+    if types.is_boolean(kind):
         return _flags(series, column)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return _numbers(series, column)
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_duration(kind):
+    if types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind):
         return _ticks(series, column)
-    values = series.to_pylist()
-    return declared(labels_of_objects(np.fromiter(values, dtype=object, count=len(values))), column)
+    if kind == pa.month_day_nano_interval() and isinstance(column, Duration):
+        return _intervals(series)
+    if isinstance(column, Identifier):
+        return _things(series)
+    return misfits(series.is_null().to_numpy(), column)
 
 
 def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, bool]:
@@ -91,14 +119,13 @@ def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, bool]:
 def values_of(column: Column, raw: RawColumn, name: str) -> Any:
     """Return a raw column as an array of the type of that name."""
     kind = type_named(name)
-    try:
+    unfit = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+    with instead_of(*unfit, say=FormatError("the type does not hold what the schema declares")):
         if pa.types.is_dictionary(kind):
             return _dictionary(column, raw, kind)
         if isinstance(raw, Labels):
             return _levels(raw.levels, kind).take(pa.array(raw.codes, mask=raw.codes < 0))
         return _numeric(column, raw, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise FormatError("the type does not hold what the schema declares") from None
 
 
 def frame(arrays: Mapping[str, tuple[Any, bool]]) -> Any:
@@ -107,14 +134,73 @@ def frame(arrays: Mapping[str, tuple[Any, bool]]) -> Any:
     return pa.table([values for values, _ in arrays.values()], schema=pa.schema(fields))
 
 
-def _coded(series: Any) -> Labels:
+def _coded(series: Any) -> tuple[Any, IntArray]:
+    """Return the different values of a dictionary array, and the place of each row's among them, -1 where missing."""
     whole = series.unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):  # no chunk, or more than one array can hold
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], series.type)
-    codes = pc.fill_null(whole.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-    levels = whole.dictionary.to_pylist()
-    none = [i for i, level in enumerate(levels) if level is None]
-    return Labels(levels, np.where(np.isin(codes, none), -1, codes) if none else codes)
+    return whole.dictionary, pc.fill_null(whole.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+
+
+def _each_chunk(series: Any, change: Callable[[Any], Any], kind: Any) -> Any:
+    return pa.chunked_array([change(chunk) for chunk in series.chunks], kind)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
+
+
+def _is_binary(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _texts(series: Any) -> Labels:
+    """Return texts, or bytes, as labels: by their bytes, for nothing says that a text is UTF-8."""
+    kind = series.type
+    if kind == pa.string_view():
+        series = _each_chunk(
+            series, lambda chunk: chunk.cast(pa.binary_view()).cast(pa.large_binary()), pa.large_binary()
+        )
+    values, codes = _coded(pc.dictionary_encode(series.cast(_BYTES.get(series.type, series.type))))
+    levels = values.to_pylist()
+    return Labels([text_of_bytes(level) for level in levels] if _is_text(kind) else levels, codes)
+
+
+def _things(series: Any) -> Labels:
+    """Return values of any other type as labels, one at a time."""
+    return labels_of_objects([_thing(one) for chunk in series.chunks for one in chunk])
+
+
+def _thing(scalar: Any) -> object:
+    """Return one value; what Python cannot hold, such as a text within a list that is no UTF-8, is told by nothing."""
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_time(scalar.type):
+        return _clock(scalar.value, scalar.type)
+    try:
+        return scalar.as_py()
+    except Exception:  # noqa: BLE001 - whatever it is, none may stop the reading
+        return Opaque(None)
+
+
+def _clock(ticks: int, kind: Any) -> object:
+    """Return a time of day, or what stands for one that Python's would cut off or turn round."""
+    micros, beyond = divmod(ticks * NANOSECONDS[kind.unit], 1000)
+    if beyond or not 0 <= micros < RESOLUTIONS["D"]:
+        return Opaque(f"{kind}:{ticks}")
+    return (dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)).time()  # noqa: DTZ001
+
+
+def _intervals(series: Any) -> Numbers:
+    """Return months, days and nanoseconds as microseconds: a month counts 30 days."""
+    each = [None if one is None else _micros_of_interval(one) for one in series.to_pylist()]
+    missing = np.array([one is None for one in each], np.bool_)
+    return Numbers(np.array([0 if one is None else one for one in each], np.int64), some(missing))
+
+
+def _micros_of_interval(value: Any) -> int:
+    micros = (value.months * 30 + value.days) * RESOLUTIONS["D"] + value.nanoseconds // 1000
+    return max(-LARGEST_MICROS, min(int(micros), LARGEST_MICROS))
 
 
 def _flags(series: Any, column: Column) -> RawColumn:
@@ -131,16 +217,11 @@ def _numbers(series: Any, column: Column) -> RawColumn:
     if isinstance(column, (Datetime, Duration)):
         return all_missing(len(series))
     if pa.types.is_decimal(series.type):
-        values = series.to_pylist()
-        return declared(labels_of_objects(np.fromiter(values, dtype=object, count=len(values))), column)
-    wide = pa.types.is_uint64(series.type)
-    if not pa.types.is_integer(series.type) or (wide and isinstance(column, Continuous)):
+        return declared(labels_of_objects(series.to_pylist()), column)
+    if not pa.types.is_integer(series.type) or (pa.types.is_uint64(series.type) and isinstance(column, Continuous)):
         return Numbers(pc.fill_null(series.cast(pa.float64(), safe=False), np.nan).to_numpy())
     missing = some(series.is_null().to_numpy()) if series.null_count else None
-    values = (series if missing is None else pc.fill_null(series, 0)).to_numpy()
-    if wide:
-        values = np.minimum(values, np.uint64(2**63 - 1))
-    return Numbers(values.astype(np.int64, copy=False), missing)
+    return whole_numbers((series if missing is None else pc.fill_null(series, 0)).to_numpy(), missing, column)
 
 
 def _ticks(series: Any, column: Column) -> RawColumn:
@@ -152,7 +233,7 @@ def _ticks(series: Any, column: Column) -> RawColumn:
     unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
     width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
     ticks = pc.fill_null(series.cast(width), 0).to_numpy().astype(np.int64)
-    return micros(ticks, unit, missing)
+    return times(ticks, unit, missing, column, lengths=wanted is Duration)
 
 
 def _levels(levels: list[Any], kind: Any) -> Any:

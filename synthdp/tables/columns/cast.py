@@ -18,6 +18,7 @@ from synthdp.domain.grid import labels_of
 from synthdp.errors import FormatError
 from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Identifier, Integer, Level
 from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
+from synthdp.tables.refusals import instead_of
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
 FIRST_MOMENT = -62_135_596_800_000_000
@@ -77,15 +78,13 @@ def levels_as_bool(levels: Sequence[Level]) -> list[bool]:
 
 
 def _number(level: Level) -> float | int:
-    if isinstance(level, str):
-        try:
-            return int(level) if level.strip().lstrip("+-").isdigit() else float(level)
-        except ValueError:
-            words = {"true": 1, "false": 0}
-            if level.casefold() in words:
-                return words[level.casefold()]
-            raise FormatError("numbers are expected, and a level is none") from None
-    return level
+    if not isinstance(level, str):
+        return level
+    words = {"true": 1, "false": 0}
+    if level.casefold() in words:
+        return words[level.casefold()]
+    with instead_of(ValueError, say=FormatError("numbers are expected, and a level is none")):
+        return int(level) if level.strip().lstrip("+-").isdigit() else float(level)
 
 
 def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:

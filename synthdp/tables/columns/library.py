@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 from synthdp.domain.encoder import RawColumn
 from synthdp.errors import FormatError
 from synthdp.schema.columns import Column
+from synthdp.tables.refusals import instead_of
 
 _MODULES = {
     "pandas": "pandas",
@@ -64,7 +65,7 @@ def library_named(name: str) -> Library:
     """
     if name not in _MODULES:
         raise FormatError(f"library ({name!r}) must be one of {', '.join(_MODULES)}")
-    try:
+    with instead_of(
+        ImportError, say=FormatError(f"{name} is not installed: pip install 'synthdp[{_EXTRAS.get(name)}]'")
+    ):
         return cast("Library", importlib.import_module(f"synthdp.tables.columns.{_MODULES[name]}"))
-    except ImportError:
-        raise FormatError(f"{name} is not installed: pip install 'synthdp[{_EXTRAS[name]}]'") from None

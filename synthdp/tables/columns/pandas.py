@@ -13,9 +13,20 @@ from synthdp.arrays import AnyArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
-from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer
+from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Identifier, Integer
 from synthdp.tables.columns import cast as casting
-from synthdp.tables.columns.parse import all_missing, declared, labels_of_objects, micros, some
+from synthdp.tables.columns.parse import (
+    LARGEST_MICROS,
+    all_missing,
+    declared,
+    micros_of_ticks,
+    some,
+    taken,
+    times,
+    whole_numbers,
+)
+from synthdp.tables.columns.plain import labels_of_objects
+from synthdp.tables.refusals import instead_of
 
 _CATEGORY = re.compile(r"category\[(?P<levels>.*?)(?P<ordered>, ordered)?\]")
 _STRING = re.compile(r"(?P<name>str|string)\((?P<storage>\w+)\)")
@@ -57,18 +68,20 @@ def read(series: pd.Series[Any], column: Column) -> RawColumn:
     """Return a series as raw values of a declared column; what does not fit the declaration is missing."""
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return declared(Labels(dtype.categories.tolist(), series.cat.codes.to_numpy().astype(np.int64)), column)
-    if isinstance(dtype, pd.ArrowDtype):
+        return taken(read(pd.Series(dtype.categories), column), series.cat.codes.to_numpy().astype(np.int64))
+    if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         from synthdp.tables.columns import arrow as arrow_columns
 
         return arrow_columns.read(series.array.__arrow_array__(), column)
-    match dtype.kind:
-        case "i" | "u" | "f" | "b" if not isinstance(dtype, pd.SparseDtype):
-            return _numbers(series, column)
-        case "M" | "m" if not isinstance(dtype, pd.PeriodDtype):
-            return _ticks(series, column)
+    if isinstance(dtype, pd.SparseDtype):
+        return read(pd.Series(series.array.to_dense()), column)  # type: ignore[attr-defined]
     if isinstance(dtype, pd.PeriodDtype):
-        return _ticks(series.dt.to_timestamp(), column)
+        return _periods(series, column)
+    match dtype.kind:
+        case "i" | "u" | "f" | "b" if not _is_wide(dtype, column):
+            return _numbers(series, column)
+        case "M" | "m":
+            return _ticks(series, column)
     return declared(labels_of_objects(np.asarray(series.to_numpy(dtype=object))), column)
 
 
@@ -106,11 +119,15 @@ def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
             return declared(Labels([False, True], codes if missing is None else np.where(missing, -1, codes)), column)
         return Numbers(flags.astype(np.int64), missing)
     if kind == "f" or (kind == "u" and isinstance(column, Continuous)):
-        return Numbers(series.to_numpy(np.float64, na_value=np.nan) if masked else series.to_numpy(np.float64))
+        with np.errstate(over="ignore"):  # a warning would tell of one large value
+            return Numbers(series.to_numpy(np.float64, na_value=np.nan) if masked else series.to_numpy(np.float64))
     values = series.to_numpy(series.dtype.name.lower(), na_value=0) if masked else series.to_numpy()
-    if values.dtype == np.uint64:
-        values = np.minimum(values, np.uint64(2**63 - 1))
-    return Numbers(values.astype(np.int64, copy=False), missing)
+    return whole_numbers(values, missing, column)
+
+
+def _is_wide(dtype: Any, column: Column) -> bool:
+    """Say whether numbers of a type would lose digits as floats, and must not since they name a person."""
+    return isinstance(column, Identifier) and dtype.kind == "f" and np.dtype(dtype.name.lower()).itemsize > 8
 
 
 def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
@@ -120,7 +137,28 @@ def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
     if isinstance(series.dtype, pd.DatetimeTZDtype):
         series = series.dt.tz_convert(None)
     values = series.to_numpy()
-    return micros(values.view(np.int64), np.datetime_data(values.dtype)[0], some(np.isnat(values)))
+    unit, gone = np.datetime_data(values.dtype)[0], some(np.isnat(values))
+    return times(values.view(np.int64), unit, gone, column, lengths=kind == "m")
+
+
+def _periods(series: pd.Series[Any], column: Column) -> RawColumn:
+    """Return periods as the moments at which they begin; one beyond the calendar is at its end."""
+    if isinstance(column, (Duration, Continuous, Integer)):
+        return all_missing(len(series))
+    codes, levels = pd.factorize(series)
+    if not isinstance(column, Datetime):
+        return taken(declared(labels_of_objects(list(levels)), column), codes)
+    begins = [_begin(level) for level in levels]
+    return taken(Numbers(np.array(begins, np.int64)), codes)
+
+
+def _begin(period: Any) -> int:
+    """Return the microseconds since 1970 of a period's first moment."""
+    try:
+        micros = micros_of_ticks(period.to_timestamp().asm8)
+    except (ValueError, OverflowError):  # beyond the years that pandas' moments have
+        micros = None
+    return micros if micros is not None else LARGEST_MICROS if period.ordinal > 0 else -LARGEST_MICROS
 
 
 def dtype_named(name: str) -> Any:
@@ -132,16 +170,13 @@ def dtype_named(name: str) -> Any:
         If this pandas knows no such type.
     """
     found = _STRING.fullmatch(name)
-    try:
+    missing = instead_of(ImportError, say=FormatError("the type needs pyarrow: pip install 'synthdp[arrow]'"))
+    with missing, instead_of(TypeError, ValueError, SyntaxError, say=FormatError("this pandas has no such type")):
         if found and found["name"] == "string":
             return pd.StringDtype(found["storage"])
         if found:
             return pd.StringDtype(found["storage"], na_value=np.nan) if _TEXT == "str" else np.dtype(object)
         return pd.api.types.pandas_dtype(_TEXT if name == "str" else name)
-    except ImportError:
-        raise FormatError("the type needs pyarrow: pip install 'synthdp[arrow]'") from None
-    except (TypeError, ValueError, SyntaxError):
-        raise FormatError("this pandas has no such type") from None
 
 
 def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> pd.Categorical[Any]:

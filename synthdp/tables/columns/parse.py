@@ -1,15 +1,10 @@
-"""Values of any type, read one at a time: none raises, and none changes how another is read.
-
-Every library's columns that are not plain numbers or moments, and every CSV field, become raw columns here.
-"""
+"""Labels and times as the values of declared columns: what does not fit is missing, or no level; nothing raises."""
 
 from __future__ import annotations
 
 import datetime as dt
-import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,14 +13,32 @@ import pandas as pd
 from synthdp.arrays import AnyArray, BoolArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, numbers_of_labels, whole_numbers_of_labels
 from synthdp.domain.grid import has_labels, labels_of
-from synthdp.schema.columns import RESOLUTIONS, Boolean, Column, Continuous, Datetime, Duration, Integer, is_complete
+from synthdp.schema.columns import (
+    RESOLUTIONS,
+    Boolean,
+    Column,
+    Continuous,
+    Datetime,
+    Duration,
+    Identifier,
+    Integer,
+    is_complete,
+)
+from synthdp.tables.columns.plain import Opaque, micros_of
 
 MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS["ms"], "us": 1}
 """Microseconds of each unit of time that columns come in, coarser than ``ns``."""
 
-_LARGEST_MICROS = 2**62
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are compared in UTC without a zone
+LARGEST_MICROS = 2**62
+"""Times beyond are clipped, to the day of the year 146 000 or so."""
+
+_EPOCH = dt.date(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
+_ATTOSECONDS = {"W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
+                "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
+_CALENDAR = {"Y": 100_000, "M": 1_200_000}
+"""Units of time of no fixed length, and how many of them are held apart."""
+
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", "1.0"})
 _FALSE = frozenset({"false", "f", "no", "n", "off", "0", "0.0"})
 _CLOCK = re.compile(
@@ -34,44 +47,6 @@ _CLOCK = re.compile(
 _ISO_LENGTH = re.compile(
     r"(?P<minus>-)?P(?:(?P<days>-?\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d+))?S)?)?"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Opaque:
-    """A value that cannot be compared, such as a list, known by its text; it equals no declared level."""
-
-    text: str
-
-
-def labels_of_objects(values: AnyArray) -> Labels:
-    """Return objects of any type as labels; values of different types are different levels, even where 1 == True."""
-    if pd.api.types.infer_dtype(values, skipna=True) in {"string", "empty"}:
-        codes, levels = pd.factorize(values, use_na_sentinel=True)
-        return Labels(list(levels), codes.astype(np.int64))
-    position: dict[tuple[type, Any, str], int] = {}
-    typed: list[Any] = []
-    found = np.empty(len(values), np.int64)
-    for i, value in enumerate(values):
-        if is_missing(value):
-            found[i] = -1
-            continue
-        key = _key(value)
-        place = position.get(key)
-        if place is None:
-            place = position[key] = len(typed)
-            typed.append(key[1])
-        found[i] = place
-    return Labels(typed, found)
-
-
-def is_missing(value: object) -> bool:
-    """Say whether a value stands for no value: None, NaN, NaT or NA."""
-    if value is None or value is pd.NA or value is pd.NaT:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):  # arrays, and signalling NaNs
-        return False
 
 
 def declared(labels: Labels, column: Column) -> RawColumn:
@@ -96,14 +71,48 @@ def all_missing(rows: int) -> Numbers:
     return Numbers(np.zeros(rows, np.int64), np.ones(rows, np.bool_))
 
 
-def micros(ticks: IntArray, unit: str, missing: BoolArray | None) -> Numbers:
-    """Return ticks of a unit of time as microseconds, rounded down."""
+def times(ticks: IntArray, unit: str, missing: BoolArray | None, column: Column, *, lengths: bool = False) -> RawColumn:
+    """Return moments, or lengths of time, in ticks of a unit: as microseconds, rounded down.
+
+    An Identifier keeps them as they are, as labels: what names a person may be neither rounded nor clipped.
+    """
     if missing is not None:
         ticks = np.where(missing, 0, ticks)
+    if isinstance(column, Identifier):
+        different, codes = np.unique(ticks, return_inverse=True)
+        levels = list(different.view(f"{'timedelta64' if lengths else 'datetime64'}[{unit}]"))
+        return Labels(levels, codes if missing is None else np.where(missing, -1, codes))
     if unit == "ns":
         return Numbers(ticks // 1000, missing)
     each = MICROSECONDS[unit]
-    return Numbers(np.clip(ticks, -_LARGEST_MICROS // each, _LARGEST_MICROS // each) * each, missing)
+    return Numbers(np.clip(ticks, -LARGEST_MICROS // each, LARGEST_MICROS // each) * each, missing)
+
+
+def whole_numbers(values: AnyArray, missing: BoolArray | None, column: Column) -> RawColumn:
+    """Return whole numbers of any size; those beyond 63 bits are clipped, but not if they name a person."""
+    if values.dtype != np.uint64:
+        return Numbers(values.astype(np.int64, copy=False), missing)
+    if isinstance(column, Identifier):
+        different, codes = np.unique(values, return_inverse=True)
+        return Labels(different.tolist(), codes if missing is None else np.where(missing, -1, codes))
+    return Numbers(np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64), missing)
+
+
+def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
+    """Return some values of a column, (n,), by their places in it; -1 is missing."""
+    gone = codes < 0
+    if isinstance(raw, Labels):
+        return Labels(raw.levels, np.where(gone, -1, np.append(raw.codes, -1)[codes]))
+    values: AnyArray = np.append(raw.values, raw.values.dtype.type(0))[codes]
+    missing = gone if raw.missing is None else gone | np.append(raw.missing, True)[codes]
+    return Numbers(values, some(missing))
+
+
+def misfits(missing: BoolArray, column: Column) -> RawColumn:
+    """Return a column of values of a type that no declaration fits: no number, no moment and no level."""
+    if has_labels(column) or isinstance(column, Identifier):
+        return Labels([Opaque(None)], np.where(missing, -1, 0))
+    return all_missing(len(missing))
 
 
 def some(missing: AnyArray) -> BoolArray | None:
@@ -114,26 +123,6 @@ def some(missing: AnyArray) -> BoolArray | None:
 def text_of_level(level: object) -> str:
     """Return how a level is written in text."""
     return level if isinstance(level, str) else str(level)
-
-
-def _key(value: object) -> tuple[type, Any, str]:
-    """Return what makes a value one level: also how a time is written, for equal moments may differ in zone or fold.
-
-    Were they one level, the first of them would say how all of them are read.
-    """
-    try:
-        hash(value)
-    except (TypeError, ValueError, ArithmeticError):
-        return Opaque, Opaque(shown(value)), ""
-    return type(value), value, shown(value) if isinstance(value, (dt.datetime, dt.time)) else ""
-
-
-def shown(value: object) -> str:
-    """Return an object's own text, or the name of its type if it has none."""
-    try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 - any object may be in a table, and none may stop the reading
-        return type(value).__name__
 
 
 def _with_declared_levels(labels: Labels, column: Column) -> Labels:
@@ -173,19 +162,19 @@ def _within(read: Callable[[Any], int | None], level: object) -> int | None:
         value = read(level)
     except (TypeError, ValueError, ArithmeticError, AttributeError):
         return None
-    return None if value is None else max(-_LARGEST_MICROS, min(value, _LARGEST_MICROS))
+    return None if value is None else max(-LARGEST_MICROS, min(value, LARGEST_MICROS))
 
 
 def _moment(value: Any) -> int | None:
     """Microseconds since 1970 UTC of a date, a datetime or an ISO 8601 text."""
     if isinstance(value, str):
         value = dt.datetime.fromisoformat(value.strip())
+    if isinstance(value, pd.Timestamp):
+        value = value.asm8
     if isinstance(value, np.datetime64):
-        return _ticks(value)
+        return micros_of_ticks(value)
     if isinstance(value, dt.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(dt.UTC).replace(tzinfo=None)
-        return int((value - _EPOCH) // _MICROSECOND)
+        return micros_of(value)
     if isinstance(value, dt.date):
         return (value.toordinal() - _EPOCH.toordinal()) * RESOLUTIONS["D"]
     return None
@@ -194,28 +183,27 @@ def _moment(value: Any) -> int | None:
 def _length(value: Any) -> int | None:
     """Microseconds of a timedelta, of a text such as "1 days 02:03:04.5", or of an ISO 8601 duration."""
     if isinstance(value, np.timedelta64):
-        return _ticks(value)
+        return micros_of_ticks(value)
     if isinstance(value, dt.timedelta):
         return int(value // _MICROSECOND)
     if isinstance(value, str):
         return _length_of_text(value.strip())
-    if hasattr(value, "months") and hasattr(value, "nanoseconds"):  # Arrow's interval: a month counts 30 days
-        return int((value.months * 30 + value.days) * RESOLUTIONS["D"] + value.nanoseconds // 1000)
     return None
 
 
-def _ticks(value: np.datetime64 | np.timedelta64) -> int | None:
+def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
+    """Return the microseconds of numpy's own moment or length, clipped; ``None`` for a length in years or of no unit."""
     unit, count = np.datetime_data(value.dtype)
     ticks = int(value.astype(np.int64)) * count
-    seconds = {"W": 604_800, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
-    if unit in seconds:
-        return ticks * seconds[unit] * 1_000_000
-    parts = {"ms": 1, "us": 1_000, "ns": 1_000_000, "ps": 10**9, "fs": 10**12, "as": 10**15}
-    if unit in parts:
-        return ticks * 1_000 // parts[unit]
-    if isinstance(value, np.datetime64):  # years and months
-        return int(value.astype("datetime64[D]").astype(np.int64)) * RESOLUTIONS["D"]
-    return None
+    if unit in _CALENDAR:
+        if isinstance(value, np.timedelta64):
+            return None
+        years = _CALENDAR[unit]
+        near = np.array([max(-years, min(ticks, years))], f"datetime64[{unit}]")
+        return int(near.astype("datetime64[D]").astype(np.int64)[0]) * RESOLUTIONS["D"]
+    if unit not in _ATTOSECONDS:
+        return None
+    return max(-LARGEST_MICROS, min(ticks * _ATTOSECONDS[unit] // _ATTOSECONDS["us"], LARGEST_MICROS))
 
 
 def _length_of_text(text: str) -> int | None:
@@ -227,8 +215,3 @@ def _length_of_text(text: str) -> int | None:
     clock = (int(groups["h"] or 0) * 3600 + int(groups["m"] or 0) * 60 + int(groups["s"] or 0)) * 1_000_000 + fraction
     total = int(groups["days"] or 0) * RESOLUTIONS["D"] + (-clock if groups.get("sign") == "-" else clock)
     return -total if groups.get("minus") else total
-
-
-def is_nan(value: object) -> bool:
-    """Say whether a value is a float that is no number."""
-    return isinstance(value, float) and math.isnan(value)

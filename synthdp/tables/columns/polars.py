@@ -14,7 +14,9 @@ from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
 from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Identifier, Integer
 from synthdp.tables.columns import cast as casting
-from synthdp.tables.columns.parse import all_missing, declared, labels_of_objects, micros, some
+from synthdp.tables.columns.parse import all_missing, declared, misfits, some, times
+from synthdp.tables.columns.plain import labels_of_objects, text_of_bytes
+from synthdp.tables.refusals import instead_of
 
 _PARAMETERS = re.compile(r"(?P<name>\w+)\((?P<inside>.*)\)")
 _WHOLE = {
@@ -74,7 +76,7 @@ def read(series: pl.Series, column: Column) -> RawColumn:
     kind = series.dtype
     if kind in (pl.Categorical, pl.Enum):
         series, kind = series.cast(pl.String), pl.String()
-    if kind == pl.String:
+    if kind == pl.String or (kind == pl.Binary and isinstance(column, Identifier)):
         return declared(_coded(series), column)
     if kind == pl.Boolean:
         return _flags(series, column)
@@ -82,19 +84,20 @@ def read(series: pl.Series, column: Column) -> RawColumn:
         return _numbers(series, column)
     if kind in (pl.Datetime, pl.Date, pl.Duration):
         return _ticks(series, column)
-    values = series.to_list()
-    return declared(labels_of_objects(np.fromiter(values, dtype=object, count=len(values))), column)
+    if kind == pl.Object:
+        return declared(labels_of_objects(series.to_list()), column)
+    if isinstance(column, Identifier):
+        return _things(series, column)
+    return misfits(series.is_null().to_numpy(), column)
 
 
 def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
     """Return a raw column as a series of the type of that name."""
     kind = type_named(name, raw.levels if isinstance(raw, Labels) else [])
-    try:
+    with instead_of(pl.exceptions.PolarsError, say=FormatError("the type does not hold what the schema declares")):
         if isinstance(raw, Labels):
             return _levels(raw.levels, kind).gather(pl.Series(np.where(raw.codes < 0, len(raw.levels), raw.codes)))
         return _numeric(column, raw, kind)
-    except pl.exceptions.PolarsError:
-        raise FormatError("the type does not hold what the schema declares") from None
 
 
 def frame(arrays: Mapping[str, pl.Series]) -> pl.DataFrame:
@@ -103,11 +106,20 @@ def frame(arrays: Mapping[str, pl.Series]) -> pl.DataFrame:
 
 
 def _coded(series: pl.Series) -> Labels:
-    levels = series.unique().drop_nulls()
-    codes = series.replace_strict(
-        levels, pl.Series(range(len(levels)), dtype=pl.Int64), default=-1, return_dtype=pl.Int64
-    )
-    return Labels(levels.to_list(), codes.fill_null(-1).to_numpy())
+    """Return texts, or bytes, as labels: by their bytes, for a text that came from Arrow need not be UTF-8."""
+    raw = series.cast(pl.Binary)
+    levels = raw.unique().drop_nulls()
+    codes = raw.replace_strict(levels, pl.Series(range(len(levels)), dtype=pl.Int64), default=-1, return_dtype=pl.Int64)
+    texts = levels.to_list() if series.dtype == pl.Binary else [text_of_bytes(level) for level in levels.to_list()]
+    return Labels(texts, codes.fill_null(-1).to_numpy())
+
+
+def _things(series: pl.Series, column: Column) -> RawColumn:
+    """Return values of a nested type, or times of day, as labels: as Arrow reads them, for polars may panic."""
+    with instead_of(ImportError, say=FormatError("an identifier of this type needs pyarrow: pip install pyarrow")):
+        from synthdp.tables.columns import arrow as arrow_columns
+
+        return arrow_columns.read(series.to_arrow(), column)
 
 
 def _missing(series: pl.Series) -> Any:
@@ -132,8 +144,7 @@ def _numbers(series: pl.Series, column: Column) -> RawColumn:
     if kind.is_float() or (isinstance(column, Continuous) and (wide or kind.is_decimal())):
         return Numbers(series.cast(pl.Float64).fill_null(np.nan).to_numpy())
     if wide or kind.is_decimal():
-        cells = series.to_list()
-        return declared(labels_of_objects(np.fromiter(cells, dtype=object, count=len(cells))), column)
+        return declared(labels_of_objects(series.to_list()), column)
     missing = _missing(series)
     values = (series if missing is None else series.fill_null(0)).to_numpy()
     return Numbers(values.astype(np.int64, copy=False), missing)
@@ -145,7 +156,7 @@ def _ticks(series: pl.Series, column: Column) -> RawColumn:
         return all_missing(len(series))
     unit = getattr(series.dtype, "time_unit", "D")
     ticks = series.to_physical().fill_null(0).to_numpy().astype(np.int64)
-    return micros(ticks, unit, _missing(series))
+    return times(ticks, unit, _missing(series), column, lengths=wanted is Duration)
 
 
 def _levels(levels: list[Any], kind: Any) -> pl.Series:

@@ -1,17 +1,19 @@
 """CSV files in and out: every field is text until the schema says what it is, so no field changes how another is read.
 
-Reading takes bounded memory.  No message quotes a field: in a file without a header even its first line is private.
+Reading takes bounded memory and is total: nothing that a row holds stops it.  No message quotes a field: in a file
+without a header even its first line is private.
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
+import io
 import itertools
 import re
 import uuid
 import zlib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -24,16 +26,18 @@ import pandas as pd
 from synthdp.arrays import IntArray
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.domain.grid import has_labels, labels_of
-from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
 from synthdp.schema.columns import Column, is_complete
 from synthdp.tables.columns.parse import declared, text_of_level
+from synthdp.tables.columns.plain import Opaque, text_or_opaque
+from synthdp.tables.refusals import instead_of, reading
+from synthdp.tables.sources.csv_records import open_text, records_of
 from synthdp.tables.sources.dataframe import frame_of
 
 BLOCK_ROWS = 131_072
 """Rows of a block; a public constant."""
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
-_LONGEST_FIELD = 2**31 - 1
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _ESCAPED = re.compile(r"'+[=+\-@\t\r]")
 
@@ -41,8 +45,13 @@ _ESCAPED = re.compile(r"'+[=+\-@\t\r]")
 class CsvSource:
     """The rows of a CSV file with a header line; a name that ends in ``.gz`` is read as gzip.
 
-    The whole file is checked once when the source is made: encoding, quotes, and as many fields in each row as in the
-    header.  Blank lines are skipped.
+    A row is a record of the file as its quotes divide it.  Nothing that a row holds is refused, for that would tell of
+    it: fields that a row lacks are missing, those that it has beyond the header are left out, blank lines are skipped.
+    Bytes that are no text of the encoding make a field one that no column holds, and so does anything else that the
+    column's declaration does not foresee.  A quote that is not closed as the rules say, or only after `MOST_LINES`
+    lines, is read as if its line stood alone, so that a stray quote spoils one row and not the file.
+
+    Texts are compared as they are written: as units of privacy, ``7``, ``07`` and ``7.0`` are three.
 
     Parameters
     ----------
@@ -60,9 +69,9 @@ class CsvSource:
     Raises
     ------
     FormatError
-        If the file cannot be read, is not text of the encoding, or breaks the rules of quoting.
+        If the file cannot be read, or its header is not text of the encoding.
     DataError
-        If it has no header, a header with unnamed or repeated columns, or a row with more or fewer fields.
+        If it has no header, or one with unnamed or repeated columns.
 
     Examples
     --------
@@ -96,10 +105,9 @@ class CsvSource:
         self._delimiter = delimiter
         self._encoding = "utf-8-sig" if encoding.lower().replace("_", "-") in {"utf-8", "utf8"} else encoding
         self._escaped = escaped_formulas
-        try:
-            codecs.lookup(encoding)
-        except LookupError:
-            raise ParameterError(f"encoding ({encoding!r}) must be the name of a text encoding") from None
+        unknown = ParameterError(f"encoding ({encoding!r}) must be the name of a text encoding")
+        with instead_of(LookupError, ValueError, say=unknown):
+            io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         self._names: tuple[str, ...] = ()
         self._names, self._is_empty = self._check()
 
@@ -129,47 +137,57 @@ class CsvSource:
         with self._records() as records:
             if self._header(next(records, None)) != self._names:
                 raise self._changed()
+            rows = (record if len(record) == len(self._names) else self._fitted(record) for record in records)
             for first in itertools.count():
                 coders = [_Coder() for _ in wanted]
-                for batch in _batches(records, BLOCK_ROWS):
-                    if any(len(record) != len(self._names) for record in batch):
-                        raise self._changed()
+                for batch in _batches(rows, BLOCK_ROWS):
                     fields = list(zip(*batch, strict=True))
                     for coder, place in zip(coders, places, strict=True):
                         coder.add(fields[place])
                 if coders and not coders[0].rows and first:
                     return
-                yield {name: self._column(coder, columns.get(name)) for name, coder in zip(wanted, coders, strict=True)}
+                yield {
+                    name: self._column(name, coder, columns.get(name))
+                    for name, coder in zip(wanted, coders, strict=True)
+                }
                 if not coders or coders[0].rows < BLOCK_ROWS:
                     return
+
+    def _fitted(self, record: list[str]) -> list[str]:
+        """Return a row with as many fields as there are columns."""
+        return [*record, *itertools.repeat("", len(self._names) - len(record))][: len(self._names)]
 
     def _changed(self) -> DataError:
         return DataError(f"CSV file '{self.path}' has changed since the source was made")
 
-    def _column(self, coder: _Coder, column: Column | None) -> RawColumn:
+    def _column(self, name: str, coder: _Coder, column: Column | None) -> RawColumn:
         texts = [_unescaped(text) if self._escaped else text for text in coder.levels]
         levels = _level_texts(column)
         kept = np.array([text in levels or text not in self._missing for text in texts] or [True])
         number = np.where(kept, np.cumsum(kept) - 1, -1)
-        labels = Labels([text for text, keep in zip(texts, kept, strict=False) if keep], number[coder.codes])
-        return labels if column is None else declared(labels, column)
+        with reading(name):
+            known = [text_or_opaque(text) for text, keep in zip(texts, kept, strict=False) if keep]
+            labels = Labels(known, number[coder.codes])
+            return labels if column is None else declared(labels, column)
 
     def _check(self) -> tuple[tuple[str, ...], bool]:
-        """Read the whole file once: return the column names and whether there is no row."""
+        """Return the column names and whether there is no row; read compressed data to its end, where its checksum is."""
         with self._records() as records:
             names = self._header(next(records, None))
-            rows = 0
-            for rows, record in enumerate(records, start=1):
-                if len(record) != len(names):
-                    more = "more" if len(record) > len(names) else "fewer"
-                    raise DataError(f"row {rows} of CSV file '{self.path}' has {more} fields than the header")
-        return names, rows == 0
+            is_empty = next(records, None) is None
+        if self.path.name.endswith(".gz"):
+            with self._reading(), gzip.open(self.path) as file:
+                while file.read(1 << 20):
+                    pass
+        return names, is_empty
 
     def _header(self, record: list[str] | None) -> tuple[str, ...]:
         if record is None:
             raise DataError(f"CSV file '{self.path}' is empty: its first line must name the columns")
         names = tuple(_unescaped(name) if self._escaped else name for name in record)
         for place, name in enumerate(names):
+            if isinstance(text_or_opaque(name), Opaque):
+                raise self._no_text()
             if not name.strip():
                 raise DataError(f"column {place + 1} in the header of CSV file '{self.path}' has no name")
             if name in names[:place]:
@@ -177,26 +195,30 @@ class CsvSource:
                 raise DataError(f"columns {other} and {place + 1} of CSV file '{self.path}' have the same name")
         return names
 
+    def _no_text(self) -> FormatError:
+        name = self._encoding.removesuffix("-sig").upper()
+        return FormatError(
+            f"the header of CSV file '{self.path}' is not {name} text: name its encoding, for example encoding='latin-1'"
+        )
+
     @contextmanager
     def _records(self) -> Iterator[Iterator[list[str]]]:
-        """Open the file and give its records, blank lines left out; every failure becomes one sentence."""
-        csv.field_size_limit(_LONGEST_FIELD)
+        """Open the file and give its records."""
+        with self._reading(), open_text(self.path, self._encoding) as file:
+            yield records_of(file, self._delimiter)
+
+    def _reading(self) -> Any:
+        """Return a context in which a file that cannot be read is one sentence."""
         where = f"CSV file '{self.path}'"
-        try:
-            with _open(self.path, self._encoding) as file:
-                yield (record for record in csv.reader(file, delimiter=self._delimiter, strict=True) if record)
-        except UnicodeError as error:
-            _forget_rows(error)
-            name = self._encoding.removesuffix("-sig").upper()
-            raise FormatError(
-                f"{where} is not {name} text: name its encoding, for example encoding='latin-1'"
-            ) from None
-        except csv.Error:
-            raise FormatError(f"{where} breaks the rules of quoting") from None
-        except (EOFError, zlib.error):
-            raise FormatError(f"{where} ends in the middle of its compressed data") from None
-        except OSError as error:
-            raise FormatError(f"{where} cannot be read: {error.strerror or 'it is not valid gzip'}") from None
+
+        def say(error: Any) -> SynthDPError:
+            if isinstance(error, UnicodeError):
+                return self._no_text()
+            if isinstance(error, OSError):
+                return FormatError(f"{where} cannot be read: {error.strerror or 'it is not valid gzip'}")
+            return FormatError(f"{where} ends in the middle of its compressed data")
+
+        return instead_of(UnicodeError, EOFError, zlib.error, OSError, say=say)
 
 
 class _Coder:
@@ -205,15 +227,13 @@ class _Coder:
     __slots__ = ("_parts", "_position")
 
     def __init__(self) -> None:
-        self._position: dict[str, int] = {}
+        self._position: defaultdict[str, int] = defaultdict()
+        self._position.default_factory = self._position.__len__
         self._parts: list[IntArray] = []
 
     def add(self, texts: Sequence[str]) -> None:
         """Code some more texts."""
-        codes, different = pd.factorize(np.array(texts, dtype=object))
-        position = self._position
-        places = np.array([position.setdefault(text, len(position)) for text in different], np.int64)
-        self._parts.append(places[codes])
+        self._parts.append(np.fromiter(map(self._position.__getitem__, texts), np.int64, len(texts)))
 
     @property
     def rows(self) -> int:
@@ -270,27 +290,24 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
 
 def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, escape_formulas: bool = False) -> None:
     """Write dataframes of the same columns as one CSV file, one after the other; see `write_csv`."""
-    try:
-        with _replacing(Path(path)) as file:
-            writer = csv.writer(_Rows(file), lineterminator="\r\n")
-            for number, frame in enumerate(map(frame_of, tables)):
-                if number == 0:
-                    writer.writerow(_escaped(frame.columns) if escape_formulas else frame.columns)
-                for first in range(0, len(frame), BLOCK_ROWS):
-                    block = frame[first : first + BLOCK_ROWS]
-                    columns = [_cells(block[name].to_list()) for name in frame.columns]
-                    writer.writerows(zip(*map(_escaped, columns) if escape_formulas else columns, strict=True))
-    except UnicodeError:
-        raise FormatError(f"a text of the table cannot be written to '{path}' as UTF-8") from None
-    except OSError as error:
-        raise FormatError(f"'{path}' cannot be written: {error.strerror}") from None
+    no_text = FormatError(f"a text of the table cannot be written to '{path}' as UTF-8")
+    with (
+        instead_of(UnicodeError, say=no_text),
+        instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),
+        _replacing(Path(path)) as file,
+    ):
+        writer = csv.writer(_Rows(file), lineterminator="\r\n")
+        for number, frame in enumerate(map(frame_of, tables)):
+            if number == 0:
+                writer.writerow(_escaped(frame.columns) if escape_formulas else frame.columns)
+            for first in range(0, len(frame), BLOCK_ROWS):
+                block = frame[first : first + BLOCK_ROWS]
+                columns = [_cells(block[name].to_list()) for name in frame.columns]
+                writer.writerows(zip(*map(_escaped, columns) if escape_formulas else columns, strict=True))
 
 
-def _forget_rows(error: UnicodeError) -> None:
-    """Take the text out of an error that stays behind the one that is raised: debuggers and loggers show it."""
-    error.args = ()
-    if isinstance(error, UnicodeDecodeError):
-        error.object = b""
+def _why(error: BaseException) -> object:
+    return getattr(error, "strerror", None)
 
 
 class _Rows:
@@ -332,12 +349,6 @@ def _batches(records: Iterator[list[str]], rows: int) -> Iterator[list[list[str]
     while left and (batch := list(itertools.islice(records, min(_BATCH_ROWS, left)))):
         left -= len(batch)
         yield batch
-
-
-def _open(path: Path, encoding: str) -> IO[str]:
-    if path.name.endswith(".gz"):
-        return gzip.open(path, "rt", encoding=encoding, newline="")
-    return path.open(encoding=encoding, newline="")
 
 
 @contextmanager

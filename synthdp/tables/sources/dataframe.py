@@ -13,6 +13,7 @@ from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError
 from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Duration, Identifier, Integer
 from synthdp.tables.columns.library import library_named
+from synthdp.tables.refusals import instead_of, reading
 
 
 class FrameSource:
@@ -57,14 +58,18 @@ class FrameSource:
         Looks at the type only, never at a value.
         """
         nullable = library_named(self.library).can_be_null(self.dtypes[name])
+        if self.dtypes[name] == "object":  # whose values narwhals would look at
+            return Categorical(nullable=nullable, other="other")
         return _kind_of(self._frame.collect_schema()[name], nullable=nullable)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield the whole frame as one block."""
-        read = library_named(self.library).read
-        block = {name: read(self._native[name], column) for name, column in columns.items()}
-        block |= {name: read(self._native[name], Identifier()) for name in extra if name not in block}
-        yield block
+        kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
+        yield {name: self._read(name, column) for name, column in kinds.items()}
+
+    def _read(self, name: str, column: Column) -> RawColumn:
+        with reading(name):
+            return library_named(self.library).read(self._native[name], column)
 
 
 def frame_of(table: object) -> nw.DataFrame[Any]:
@@ -79,11 +84,9 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
         _check_names(list(table.columns))
     elif type(table).__module__.split(".")[0] == "pyarrow" and hasattr(table, "column_names"):
         _check_names(list(table.column_names))
-    try:
+    hint = ": give CsvSource(path) or ParquetSource(path)" if isinstance(table, (str, PathLike)) else ""
+    with instead_of(TypeError, say=DataError(f"the table must be a dataframe, not {type(table).__name__}{hint}")):
         frame = nw.from_native(table)  # type: ignore[call-overload]
-    except TypeError:
-        hint = ": give CsvSource(path) or ParquetSource(path)" if isinstance(table, (str, PathLike)) else ""
-        raise DataError(f"the table must be a dataframe, not {type(table).__name__}{hint}") from None
     if isinstance(frame, nw.LazyFrame):
         frame = _collected(frame)
     if not isinstance(frame, nw.DataFrame):
@@ -100,12 +103,15 @@ def _check_names(names: list[object]) -> None:
 
 
 def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
-    try:
+    def say(error: BaseException) -> DataError | None:
+        if isinstance(error, (KeyboardInterrupt, SystemExit, MemoryError)):
+            return None
+        if isinstance(error, ImportError):
+            return DataError("a lazy table needs pyarrow to be collected: pip install 'synthdp[arrow]'")
+        return DataError("the lazy table could not be collected: collect it first to see why")
+
+    with instead_of(BaseException, say=say):  # any engine may fail, Rust's by a panic, and may quote a value
         return frame.collect()
-    except ImportError:
-        raise DataError("a lazy table needs pyarrow to be collected: pip install 'synthdp[arrow]'") from None
-    except Exception:  # noqa: BLE001 - any engine may fail, and its own message may quote a value
-        raise DataError("the lazy table could not be collected: collect it first to see why") from None
 
 
 def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
 from synthdp.arrays import AnyArray, Totals
 from synthdp.domain.axis import Axis
@@ -27,7 +29,8 @@ from synthdp.queries.protocol import Statistic
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Identifier, Integer, Ordinal
 from synthdp.schema.schema import Schema
-from synthdp.tables.columns.arrow import read
+from synthdp.tables.columns.arrow import read_all
+from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Bound
 
 BLOCK_ROWS = 131_072
@@ -83,22 +86,20 @@ class DuckDBSource:
     @property
     def is_empty(self) -> bool:
         """Whether there is no row at all."""
-        with _Asking():
+        with _asking():
             return len(self._relation.limit(1).fetchall()) == 0
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks; see `Source.blocks`."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
         empty = True
-        with _Asking():
+        with _asking():
             reader = self._relation.project(", ".join(map(_quoted, kinds))).to_arrow_reader(BLOCK_ROWS)
             for batch in reader:
                 empty = False
-                yield {name: read(batch.column(i), kind) for i, (name, kind) in enumerate(kinds.items())}
+                yield read_all(batch.columns, kinds)
         if empty:
-            yield {
-                name: read(reader.schema.empty_table().column(i), kind) for i, (name, kind) in enumerate(kinds.items())
-            }
+            yield read_all(reader.schema.empty_table().columns, kinds)
 
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
@@ -114,7 +115,7 @@ class DuckDBSource:
             return None
         wanted = sorted({tuple(sorted(clique)) for clique in marginals.cliques})
         tables: dict[Clique, AnyArray] = {}
-        with _Asking():
+        with _asking():
             for start in range(0, len(wanted), SETS_A_QUERY):
                 tables |= self._count(wanted[start : start + SETS_A_QUERY], known, marginals.domain.shape)
         return np.concatenate([margin_of(tables[tuple(sorted(c))], tuple(sorted(c)), c) for c in marginals.cliques])
@@ -234,7 +235,7 @@ def _cell_of(axis: Axis, unit: int) -> int:
 def _opened(path: str | PathLike[str], name: str | None) -> Any:
     if not Path(path).is_file():
         raise DataError(f"there is no file '{path}'")
-    with _Asking():
+    with _asking():
         connection = duckdb.connect(str(path), read_only=True)
         tables = [row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()]
         if name is None and len(tables) == 1:
@@ -248,12 +249,10 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class _Asking:
-    """Turns DuckDB's errors, which may quote values, into one sentence that does not."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, duckdb.Error):
-            raise DataError("DuckDB could not read the table: run the query in DuckDB itself to see why") from None
+def _asking() -> AbstractContextManager[None]:
+    """Return a context in which DuckDB's errors, which may quote values, are one sentence that does not."""
+    return instead_of(
+        duckdb.Error,
+        pa.ArrowException,
+        say=DataError("DuckDB could not read the table: run the query in DuckDB itself to see why"),
+    )

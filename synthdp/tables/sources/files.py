@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from synthdp.errors import ParameterError
+from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.csv import CsvSource
 
@@ -25,15 +26,13 @@ def source_at(path: str | PathLike[str]) -> Source:
         If it needs pyarrow or duckdb, which is not installed.
     """
     if Path(path).name.endswith(".duckdb"):
-        try:
+        with instead_of(
+            ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")
+        ):
             from synthdp.tables.sources.duckdb import DuckDBSource
-        except ImportError:
-            raise ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'") from None
         return DuckDBSource(path)
     if not (Path(path).is_dir() or Path(path).name.endswith(ARROW_ENDINGS)):
         return CsvSource(path)
-    try:
+    with instead_of(ImportError, say=ParameterError("parquet needs pyarrow: pip install 'synthdp[arrow]'")):
         from synthdp.tables.sources.parquet import ParquetSource
-    except ImportError:
-        raise ParameterError("parquet needs pyarrow: pip install 'synthdp[arrow]'") from None
     return ParquetSource(path)

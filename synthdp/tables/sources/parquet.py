@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,7 +19,8 @@ from pyarrow import ipc
 from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError
 from synthdp.schema.columns import Column, Identifier
-from synthdp.tables.columns.arrow import read
+from synthdp.tables.columns.arrow import read_all
+from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.dataframe import FrameSource
 
 BLOCK_ROWS = 131_072
@@ -91,26 +93,25 @@ class ParquetSource:
             inside = [name for name in kinds if name not in partition]
             for batch in _batches(file, inside, self._schema):
                 empty = False
-                yield {
-                    name: read(batch.column(name) if name in inside else _constant(partition[name], len(batch)), kind)
-                    for name, kind in kinds.items()
-                }
+                held = {name: batch.column(name) for name in inside}
+                held |= {name: _constant(value, len(batch)) for name, value in partition.items()}
+                yield read_all([held[name] for name in kinds], kinds)
         if empty:
-            yield {name: read(pa.array([], self._schema.field(name).type), kind) for name, kind in kinds.items()}
+            yield read_all(self._schema.empty_table().select([*kinds]).columns, kinds)
 
     def _common_schema(self) -> Any:
         first, partition = self._files[0]
         schema = _schema(first)
         for file, found in self._files[1:]:
             if set(found) != set(partition):
-                raise DataError(f"'{file}' lies in folders of other partitions than '{first}'")
+                raise DataError(f"'{_shown(file)}' lies in folders of other partitions than '{_shown(first)}'")
             if not _same(_schema(file), schema):
-                raise DataError(f"'{file}' has other columns or types than '{first}'")
+                raise DataError(f"'{_shown(file)}' has other columns or types than '{_shown(first)}'")
         if len(set(schema.names)) < len(schema.names):
-            raise DataError(f"'{first}' has several columns of one name")
+            raise DataError(f"'{_shown(first)}' has several columns of one name")
         for name in partition:
             if name in schema.names:
-                raise DataError(f"{name!r} is both a column of '{first}' and a part of a folder's name")
+                raise DataError(f"{name!r} is both a column of '{_shown(first)}' and a part of a folder's name")
             schema = schema.append(pa.field(name, pa.string()))
         return schema
 
@@ -118,7 +119,8 @@ class ParquetSource:
 def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
     """Return the files that some paths stand for, sorted, and the partition that each lies in."""
     files: list[tuple[Path, dict[str, str | None]]] = []
-    for path in [paths] if isinstance(paths, (str, PathLike)) else paths:
+    places = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
+    for path in places:
         name = fspath(path)
         matches = (
             sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) and not Path(name).exists() else [name]
@@ -127,7 +129,8 @@ def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
             inside = [file for file in sorted(match.rglob("*")) if _is_data(file, match)] if match.is_dir() else [match]
             files += [(file, _partition(file.relative_to(match).parts[:-1])) for file in inside]
     if not files:
-        raise DataError(f"there is no file {', '.join(FORMATS)} at {paths!r}")
+        where = ", ".join(f"'{_shown(Path(place))}'" for place in places)
+        raise DataError(f"there is no file {', '.join(FORMATS)} at {where or 'an empty list of paths'}")
     for file, _ in files:
         _format(file)
     return files
@@ -147,7 +150,7 @@ def _format(file: Path) -> str:
     name = Path(file.stem) if file.suffix in COMPRESSED else file
     found = FORMATS.get(name.suffix)
     if found is None or (file.suffix in COMPRESSED and found != "stream"):
-        raise DataError(f"'{file}' must end in {', '.join(FORMATS)} (or .arrows.gz and the like)")
+        raise DataError(f"'{_shown(file)}' must end in {', '.join(FORMATS)} (or .arrows.gz and the like)")
     return found
 
 
@@ -165,7 +168,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _schema(file: Path) -> Any:
-    with _Reading(file):
+    with _reading(file):
         if _format(file) == "stream":
             with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
                 return reader.schema
@@ -177,10 +180,10 @@ def _schema(file: Path) -> Any:
 
 def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
     """Yield the record batches of one file; its columns are checked again, since it may have been replaced."""
-    with _Reading(file):
+    with _reading(file):
         found = _schema(file)
         if not _same(found, pa.schema([expected.field(name) for name in found.names if name in expected.names])):
-            raise DataError(f"'{file}' has changed its columns or types since the source was made")
+            raise DataError(f"'{_shown(file)}' has changed its columns or types since the source was made")
         match _format(file):
             case "stream":
                 with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
@@ -202,19 +205,19 @@ def _slices(batch: Any) -> Iterator[Any]:
         yield batch.slice(start, BLOCK_ROWS)
 
 
-class _Reading:
-    """Turns the errors of reading a file into one sentence that quotes no value."""
+def _shown(file: Path) -> str:
+    """Return a path as it may be shown: a partition's value, such as a name, is left out."""
+    return str(Path(*(f"{part.split('=', 1)[0]}=…" if "=" in part else part for part in file.parts)))
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
 
-    def __enter__(self) -> None:
-        return None
+def _reading(file: Path) -> AbstractContextManager[None]:
+    """Return a context in which errors of reading a file are one sentence that quotes no value."""
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+    def say(error: BaseException) -> DataError | None:
         if isinstance(error, FileNotFoundError):
-            raise DataError(f"there is no file '{self._file}'") from None
+            return DataError(f"there is no file '{_shown(file)}'")
         if isinstance(error, MemoryError):
-            return
-        if isinstance(error, (OSError, pa.ArrowException, EOFError)):
-            raise DataError(f"'{self._file}' cannot be read: it is cut short, damaged or of another format") from None
+            return None
+        return DataError(f"'{_shown(file)}' cannot be read: it is cut short, damaged or of another format")
+
+    return instead_of(OSError, pa.ArrowException, EOFError, say=say)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +24,15 @@ from synthdp.queries.protocol import Statistic
 from synthdp.randomness import RandomState, generator
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
-from synthdp.tables.columns.arrow import read
+from synthdp.tables.columns.arrow import read, read_all
 from synthdp.tables.format import TableFormat
+from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Bound
 
 COUNTED_ROWS = 1 << 18
 """Rows that a task counts at a time."""
+
+_Settings: TypeAlias = tuple[Schema, str | None, Bound | None]
 
 _FIRST, _SECOND, _PART = "digest 0", "digest 1", "part"  # not names of encoded columns, which are numbers
 
@@ -48,7 +52,7 @@ class SparkSource:
         if not hasattr(table, "mapInArrow"):
             raise DataError(f"the table must be a Spark DataFrame, not {type(table).__name__}")
         self._table = table
-        self._encoded: tuple[Schema, str | None, Any] | None = None
+        self._encoded: tuple[_Settings, Any] | None = None
 
     def __repr__(self) -> str:
         return f"SparkSource({len(self.names)} columns)"
@@ -61,22 +65,22 @@ class SparkSource:
     @property
     def is_empty(self) -> bool:
         """Whether there is no row at all."""
-        with _Asking():
+        with _asking():
             return bool(self._table.isEmpty())
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks; see `Source.blocks`.  They come to the driver: columns to discover, and keys."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
-        with _Asking():
+        with _asking():
             table = self._table.select([_quoted(name) for name in kinds]).toArrow()
         for batch in table.to_batches(COUNTED_ROWS) or [pa.RecordBatch.from_pylist([], table.schema)]:
-            yield {name: read(batch.column(i), kind) for i, (name, kind) in enumerate(kinds.items())}
+            yield read_all(batch.columns, kinds)
 
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals:
         """Return the exact sums of a statistic over all rows, made and added on the executors."""
-        with _Asking():
+        with _asking():
             encoded = self._encode(schema, unit, bound)
             partial = encoded.mapInArrow(_Summing(statistic, schema.names), "sums binary")
             groups = max(1, math.isqrt(encoded.rdd.getNumPartitions()))
@@ -89,13 +93,14 @@ class SparkSource:
     def forget(self) -> None:
         """Drop the encoded rows on the executors."""
         if self._encoded is not None:
-            self._encoded[2].unpersist()
+            self._encoded[1].unpersist()
             self._encoded = None
 
     def _encode(self, schema: Schema, unit: str | None, bound: Bound | None) -> Any:
         """Return the rows in units, column after column, kept by the executors in memory and on their disks."""
-        if self._encoded is not None and self._encoded[0] is schema and self._encoded[1] == unit:
-            return self._encoded[2]
+        settings: _Settings = (schema, unit, bound)  # all that the encoded rows depend on
+        if self._encoded is not None and self._encoded[0] == settings:
+            return self._encoded[1]
         self.forget()
         names = [*schema] if unit is None else [*schema, unit]
         chosen = self._table.select([_quoted(name) for name in names])
@@ -107,8 +112,8 @@ class SparkSource:
             keyed = chosen.mapInArrow(_Encoding(schema, bound), ", ".join([*columns, *digests]))
             parts = keyed.repartition(max(1, chosen.rdd.getNumPartitions()), f"`{_PART}`")
             encoded = parts.mapInArrow(_Keeping(schema, bound), ", ".join(columns))
-        self._encoded = (schema, unit, encoded.persist(StorageLevel.MEMORY_AND_DISK))
-        return self._encoded[2]
+        self._encoded = (settings, encoded.persist(StorageLevel.MEMORY_AND_DISK))
+        return self._encoded[1]
 
 
 class Sampler(Protocol):
@@ -286,12 +291,12 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-class _Asking:
-    """Turns Spark's errors, which may quote values, into one sentence that does not."""
+def _asking() -> AbstractContextManager[None]:
+    """Return a context in which Spark's errors, which may quote values, are one sentence that does not."""
 
-    def __enter__(self) -> None:
-        return None
+    def say(error: BaseException) -> DataError | None:
+        if type(error).__module__.split(".")[0] not in {"pyspark", "py4j", "pyarrow"}:
+            return None
+        return DataError("Spark could not read the table: run an action on it in Spark itself to see why")
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is not None and type(error).__module__.split(".")[0] in {"pyspark", "py4j"}:
-            raise DataError("Spark could not read the table: run an action on it in Spark itself to see why") from None
+    return instead_of(Exception, say=say)

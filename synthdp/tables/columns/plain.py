@@ -1,0 +1,258 @@
+"""Cells of any type as values of a few types that can be trusted: none raises, none changes how another is read.
+
+A cell may be an object of any class, whose methods may do anything.  None of them is called here but its ``repr``, if
+rows are to be told apart by it, and a failure of that is no error.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+
+from synthdp.domain.encoder import Labels, RawColumn
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are compared in UTC without a zone
+_MICROSECOND = dt.timedelta(microseconds=1)
+_SAFE = (bytes, Fraction, dt.date, dt.timedelta, pd.Timedelta, pd.Period)
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""Nanoseconds of each unit of time that moments come in."""
+
+_LARGEST_EXPONENT = 400
+"""Decimals beyond are no floats, and may have too many digits to be whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value that no column can hold, such as a list, or a text that is not Unicode; it equals no declared level.
+
+    Parameters
+    ----------
+    text
+        What tells it from other values; ``None`` if nothing does.
+    """
+
+    text: str | None
+
+
+def labels_of_objects(values: Iterable[object]) -> Labels:
+    """Return cells of any type as labels; values of different types are different levels, even where 1 == True."""
+    cells = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    if all(cell is None or type(cell) is str for cell in cells):
+        return labels_of_texts(cells)
+    position: dict[Hashable, int] = {}
+    levels: list[Any] = []
+    codes = np.empty(len(cells), np.int64)
+    for i, cell in enumerate(cells):
+        level = plain(cell)
+        if level is None:
+            codes[i] = -1
+            continue
+        codes[i] = place = position.setdefault(_key(level), len(levels))
+        if place == len(levels):
+            levels.append(level)
+    return Labels(levels, codes)
+
+
+def labels_of_texts(cells: list[Any]) -> Labels:
+    """Return texts, or ``None`` where missing, as labels.
+
+    By a dictionary and not by pandas, whose table of texts takes a lone surrogate for the text of its `repr`.
+    """
+    different: dict[Any, int] = dict.fromkeys(cells, -1)
+    different.pop(None, None)
+    position = {text: i for i, text in enumerate(different)} | {None: -1}
+    codes = np.fromiter(map(position.__getitem__, cells), np.int64, len(cells))
+    return Labels([text_or_opaque(text) for text in different], codes)
+
+
+def without_misfits(raw: RawColumn) -> RawColumn:
+    """Return the same values, those that no column can hold missing."""
+    if not isinstance(raw, Labels) or not any(isinstance(level, Opaque) for level in raw.levels):
+        return raw
+    kept = np.array([*(not isinstance(level, Opaque) for level in raw.levels), False])
+    number = np.where(kept, np.cumsum(kept) - 1, -1)
+    return Labels([level for level in raw.levels if not isinstance(level, Opaque)], number[raw.codes])
+
+
+def text_or_opaque(text: str) -> str | Opaque:
+    """Return a text, or what stands for one that is not Unicode: it has lone surrogates, or was no UTF-8."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return Opaque(f"str:{text}")
+    return text
+
+
+def text_of_bytes(raw: bytes) -> str | Opaque:
+    """Return the text that bytes are, or what stands for them if they are no UTF-8."""
+    return text_or_opaque(raw.decode(errors="surrogateescape"))
+
+
+def plain(value: object) -> object:
+    """Return a cell as a value that is safe to hash, to compare and to convert; ``None`` if it is missing."""
+    kind = type(value)
+    if kind is str:
+        return text_or_opaque(value)  # type: ignore[arg-type]
+    if kind is int or kind is bool:
+        return value
+    if kind is float:
+        return value if value == value else None
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    try:
+        return _plain(value, kind)
+    except Exception:  # noqa: BLE001 - any object may be in a table, and none may stop the reading
+        return Opaque(None)
+
+
+def _plain(value: Any, kind: type) -> object:
+    """Return a cell of a rarer type; what is derived from a built-in type is read as that type."""
+    if kind in _SAFE:
+        return value
+    if kind.__module__ == "numpy" and issubclass(kind, np.generic):
+        return _of_numpy(value)
+    if issubclass(kind, str):
+        return text_or_opaque(str.__str__(value))
+    if issubclass(kind, int):
+        return int.__int__(value)
+    if issubclass(kind, float):
+        return plain(float.__float__(value))
+    if issubclass(kind, Decimal):
+        return None if Decimal.is_nan(value) else Decimal(value)
+    if kind is pd.Timestamp:
+        return _timestamp(value)
+    if issubclass(kind, dt.datetime):
+        return _datetime(dt.datetime.combine(dt.datetime.date(value), dt.datetime.timetz(value)))
+    if issubclass(kind, dt.date):
+        return dt.date.fromordinal(dt.date.toordinal(value))
+    if kind is dt.time:
+        offset = value.utcoffset()
+        return value.replace(tzinfo=None if offset is None else dt.timezone(offset))
+    if kind is complex and value != value:
+        return None
+    return Opaque(written(value))
+
+
+def _of_numpy(value: Any) -> object:
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return None if np.isnat(value) else value
+    if isinstance(value, np.longdouble):
+        with np.errstate(over="ignore"):
+            return value if value == value and float(value) != value else plain(float(value))
+    return Opaque(written(value)) if isinstance(value, np.void) else plain(value.item())
+
+
+def _datetime(moment: dt.datetime) -> dt.datetime:
+    """Return a datetime whose zone is nothing but an offset: a zone of any other class is code."""
+    offset = moment.utcoffset()
+    return moment.replace(tzinfo=None if offset is None else dt.timezone(offset))
+
+
+def _timestamp(moment: pd.Timestamp) -> pd.Timestamp | np.datetime64:
+    """Return the same for pandas, or the moment in UTC where the zone's offset is beyond the calendar."""
+    try:
+        offset = moment.utcoffset()
+        return moment if offset is None else moment.tz_convert(dt.timezone(offset))
+    except Exception:  # noqa: BLE001 - pandas has several errors of its own for years that it cannot tell the zone of
+        return moment.asm8
+
+
+def _key(level: Any) -> Hashable:
+    """Return what makes a plain value one level: also how a time is written, for equal moments may differ in zone.
+
+    Were they one level, the first of them would say how all of them are read.
+    """
+    if isinstance(level, (dt.datetime, dt.time)):
+        return type(level), level.isoformat()
+    if isinstance(level, (np.datetime64, np.timedelta64)):
+        return type(level), np.datetime_data(level.dtype), int(level.astype(np.int64))
+    return type(level), level
+
+
+def written(value: object) -> str | None:
+    """Return a text that tells a value from all others of its type; ``None`` if nothing does.
+
+    Numbers and moments are written by their value, so that 7 and 7.0, or a moment in two zones, are one; a text is
+    itself, so that "7" and "07" are two.
+    """
+    try:
+        return _written(value)
+    except Exception:  # noqa: BLE001 - any object may be in a table, and none may stop the reading
+        return None
+
+
+def _written(value: Any) -> str | None:
+    kind = type(value)
+    if kind is Opaque:
+        return value.text  # type: ignore[no-any-return]
+    if kind is str:
+        return f"str:{value}"
+    if kind in (bool, int, float, Decimal):
+        return f"number:{_number(value)}"
+    if kind in (bytes, bytearray, memoryview):
+        return f"bytes:{bytes(value).hex()}"
+    if kind is pd.Timestamp:
+        return f"moment:{_nanoseconds(value.asm8)}"
+    if kind is dt.datetime:
+        return f"moment:{micros_of(value) * 1000}"
+    if kind is pd.Period:
+        return f"period:{value.freqstr}:{value.ordinal}"
+    if kind is pd.Interval:
+        return _written((value.closed, value.left, value.right))
+    if kind is UUID:
+        return f"uuid:{value.int:x}"
+    if kind in (list, tuple, set, frozenset, dict):
+        return _written_parts(value, kind)
+    if issubclass(kind, np.ndarray):
+        array = np.ndarray.view(value, np.ndarray)
+        inside = _written(array.tolist() if array.dtype.hasobject else array.tobytes())
+        return None if inside is None else f"ndarray:{array.dtype.str}:{array.shape}:{inside}"
+    if kind is np.void:
+        inside = _written(value.item())
+        return None if inside is None else f"void:{value.dtype}:{inside}"
+    if issubclass(kind, np.generic):
+        return f"{kind.__name__}:{value.dtype.str}:{value.tobytes().hex()}"
+    return f"{kind.__module__}.{kind.__qualname__}:{value!r}"
+
+
+def _written_parts(values: Any, kind: type) -> str | None:
+    parts = [_written(part) for part in (values.items() if kind is dict else values)]
+    if None in parts:
+        return None
+    sized = [f"{len(part)}:{part}" for part in parts if part is not None]
+    return f"{kind.__name__}:{''.join(sized if kind in (list, tuple) else sorted(sized))}"
+
+
+def _number(value: bool | float | Decimal) -> str:
+    """Return a number by its value, whatever its type: whole ones in hexadecimal digits, whose number has no limit."""
+    if isinstance(value, int):
+        return f"x{int(value):x}"
+    if not math.isfinite(value):
+        return "inf" if value > 0 else "-inf"
+    exact = Decimal(value)
+    if abs(exact.adjusted()) <= _LARGEST_EXPONENT and exact == exact.to_integral_value():
+        return f"x{int(exact):x}"
+    sign, digits, exponent = exact.as_tuple()
+    text = "".join(map(str, digits)).rstrip("0")
+    return f"{'-' * sign}{text}e{int(exponent) + len(digits) - len(text)}"
+
+
+def _nanoseconds(moment: np.datetime64) -> int:
+    return int(moment.astype(np.int64)) * NANOSECONDS[np.datetime_data(moment.dtype)[0]]
+
+
+def micros_of(moment: dt.datetime) -> int:
+    """Return the microseconds of a datetime since 1970 UTC, even where its zone leads beyond the years 1 to 9999."""
+    offset = moment.utcoffset() or dt.timedelta()
+    return (moment.replace(tzinfo=None) - _EPOCH) // _MICROSECOND - offset // _MICROSECOND
