@@ -119,7 +119,7 @@ def test_a_statistic_that_is_no_marginal_is_not_pushed_down(database):
 
 
 def test_more_tables_than_one_query_counts_are_counted_in_several(database, monkeypatch):
-    from synthdp.tables.sources.resolve import duckdb as module
+    from synthdp.tables.sources import duckdb as module
 
     monkeypatch.setattr(module, "SETS_A_QUERY", 4)
     domain = domain_of(SCHEMA, bins=3)
