@@ -98,6 +98,7 @@ class Curator:
         ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
     ) -> None:
+        noise.check_opendp()
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
         source = source_of(table)
         if schema is None:

@@ -89,7 +89,7 @@ def test_a_changed_real_table_changes_no_byte_of_a_release(tmp_path: Path) -> No
 
 
 def test_nothing_that_makes_or_stores_a_release_can_name_it() -> None:
-    allowed = {"cli/main.py", "__init__.py", "nonprivate/evaluate.py"}
+    allowed = {"__init__.py", "cli/main.py", "cli/schema.py", "nonprivate/evaluate.py"}
     for path in PACKAGE.rglob("*.py"):
         imported = [
             name
