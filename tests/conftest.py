@@ -1,6 +1,15 @@
 """Settings of all tests."""
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, settings
+from strictness import STRICT
 
-settings.register_profile("shared machine", deadline=None)  # a busy processor is no failure
+# a busy processor is no failure
+settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make every warning an error, whoever raises it, where that was asked for."""
+    for line in ["error"] * STRICT:
+        config.addinivalue_line("filterwarnings", line)

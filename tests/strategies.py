@@ -189,9 +189,9 @@ values: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from([
         pd.NA, pd.NaT, np.nan, float("inf"), -float("inf"), 10**400, -(10**400), 2**63, 2**64, -0.0, "", " 12 ", "nan",
         "1e999", "12_3", "9" * 5000, np.float32(0.1), np.int8(-3), np.uint64(2**64 - 1), np.bool_(True), np.str_("a"),
-        np.datetime64("NaT"), np.datetime64("2020-01-01T00:00:00.5"), np.timedelta64(5, "s"), np.datetime64(10**6, "Y"),
-        pd.Timestamp("2020-01-01", tz="Asia/Tokyo"), pd.Timedelta(1, "ns"), Decimal("sNaN"), Decimal("Infinity"),
-        pd.Interval(0, 1), pd.Period("2020-01"), np.array([1.0]), np.array([1, 2]), (1, [2]), object,
+        np.datetime64("NaT", "s"), np.datetime64("2020-01-01T00:00:00.5"), np.datetime64(10**6, "Y"),
+        np.timedelta64(5, "s"), pd.Timestamp("2020-01-01", tz="Asia/Tokyo"), pd.Timedelta(1, "ns"), Decimal("sNaN"),
+        Decimal("Infinity"), pd.Interval(0, 1), pd.Period("2020-01"), np.array([1.0]), np.array([1, 2]), (1, [2]), object,
     ]),
 )  # fmt: skip
 """Anything a cell of an object column may hold."""

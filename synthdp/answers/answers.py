@@ -106,5 +106,5 @@ def show_errors(column: Column, values: FloatArray) -> Any:
     if not isinstance(column, (Datetime, Duration)):
         return values
     return np.array(
-        [np.timedelta64(round(value), "us") if np.isfinite(value) else np.timedelta64("NaT") for value in values]
+        [round(value) if np.isfinite(value) else np.timedelta64("NaT", "us") for value in values], "timedelta64[us]"
     )

@@ -78,7 +78,7 @@ class Direct:
         """The number of rows and the standard deviation of its error, from all tables together."""
         if not any(isinstance(measured.queries, Total) for measured in self.measurements):
             return self.model.total, PUBLIC_STDDEV
-        sums = [(table.counts.sum(), table.counts.size * table.stddev**2) for table in self.tables]
+        sums = [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in self.tables]
         for measured in self.measurements:
             queries = measured.queries
             if isinstance(queries, Total):

@@ -108,6 +108,7 @@ class Curator:
         if isinstance(table, Vault):  # an account is a curator of what another one guards
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
             return
+        noise.check_opendp()
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
         private, extra_columns = _private_table(table, schema, adjacency)
         if ledger is not None and not isinstance(ledger, Ledger):

@@ -316,7 +316,7 @@ def _outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
 def _moments(seen: _Seen) -> Entry:
     micros = np.array(list(seen.counts), np.int64)
     years = micros.astype("datetime64[us]").astype("datetime64[Y]")
-    lower, upper = years.min(), min(years.max() + 1, np.datetime64("9999"))
+    lower, upper = years.min(), min(years.max() + np.timedelta64(1, "Y"), np.datetime64("9999"))
     resolution = next(unit for unit, each in RESOLUTIONS.items() if not (micros % each).any())
     return {
         "type": "datetime",

@@ -7,6 +7,7 @@ budgets, and nothing here can be seeded, so that no caller can repeat a draw.
 from __future__ import annotations
 
 import math
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -17,8 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from synthdp.arrays import IntArray
-from synthdp.errors import InternalError, ParameterError
+from synthdp.errors import InternalError, ParameterError, PrivacyError
 from synthdp.privacy import linf_knorm as linf_knorm_law
+from synthdp.privacy.versions import version_of
 
 LARGEST_VALUE = 2**53
 """Values beyond ±2⁵³ are clipped before noise: 1-Lipschitz in each coordinate, so every sensitivity holds."""
@@ -26,7 +28,25 @@ LARGEST_VALUE = 2**53
 LARGEST_SCALE = 2.0**53
 """A draw passes int64's range with probability below e⁻¹⁰⁰⁰; OpenDP then saturates: post-processing."""
 
+_FIRST_UNBIASED = (0, 14, 2)
+"""Before it, OpenDP divided large rationals wrongly, and some values came too often (opendp/opendp issue 2638)."""
+
 _Cost: TypeAlias = Callable[[float], float]
+
+
+def check_opendp() -> None:
+    """Refuse a version of OpenDP whose noise does not follow its law.
+
+    Costs nothing: public.
+
+    Raises
+    ------
+    PrivacyError
+        If the installed version is known to be one, or is not known.
+    """
+    installed = version_of("opendp")
+    if tuple(int(part) for part in re.findall(r"\d+", installed)[:3]) < _FIRST_UNBIASED:
+        raise PrivacyError(f"OpenDP {installed} draws noise of a wrong law: pip install --upgrade 'opendp>=0.14.2'")
 
 
 def discrete_laplace(values: IntArray, *, scale: float) -> IntArray:
@@ -399,6 +419,7 @@ def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta:
 @cache
 def _opendp() -> SimpleNamespace:
     """Import OpenDP on first use, from its submodules: the prelude takes ten times as long."""
+    check_opendp()
     from opendp.domains import atom_domain, map_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace, make_laplace_threshold, make_noisy_max
     from opendp.measures import max_divergence, zero_concentrated_divergence

@@ -1,4 +1,4 @@
-"""The shape of the package, checked: imports, style, types, docstrings."""
+"""The shape of the package, checked: imports, docstrings, what is slow to import; style and types with held versions."""
 
 import ast
 import re
@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "synthdp"
@@ -17,22 +16,28 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.style
 def test_imports_follow_the_layers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from importlinter.cli import lint_imports
+
     monkeypatch.chdir(ROOT)
     status = lint_imports(no_cache=True)
     assert status == 0, capsys.readouterr().out
 
 
+@pytest.mark.style
 def test_ruff_finds_nothing() -> None:
     found = run("ruff", "check", "--no-cache", ".")
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.style
 def test_everything_is_formatted() -> None:
     found = run("ruff", "format", "--no-cache", "--check", ".")
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.style
 def test_mypy_finds_nothing() -> None:
     found = run("mypy")
     assert found.returncode == 0, found.stdout

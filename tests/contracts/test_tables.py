@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 import duckdb
@@ -36,11 +38,18 @@ PARIS = "Europe/Paris"
 
 
 class Case(NamedTuple):
-    """A column of one kind of table, with or without missing values."""
+    """A column of one kind of table, with or without missing values.
+
+    The table is made where it is used: what DuckDB made and a test case kept would outlive DuckDB at the end of the run.
+    """
 
     kind: str
-    table: Any
+    make: Callable[[], Any]
     column: Column
+
+    @property
+    def table(self) -> Any:
+        return self.make()
 
 
 DATES = Datetime("2020-05-01", "2020-05-08", nullable=True, resolution="D")
@@ -203,19 +212,19 @@ NAME = 'größe "1"'
 
 def cases():
     for name, series, column in [*pandas_cases(), *pandas_nullable_cases()]:
-        yield pytest.param(Case("pandas", pd.DataFrame({NAME: series}), column), id=f"pandas {name}")
+        yield pytest.param(Case("pandas", partial(pd.DataFrame, {NAME: series}), column), id=f"pandas {name}")
     for name, array, column in arrow_arrays():
-        frame = pd.DataFrame({NAME: pd.Series(array, dtype=pd.ArrowDtype(array.type))})
-        yield pytest.param(Case("pandas", frame, column), id=f"pandas pyarrow {name}")
+        series = pd.Series(array, dtype=pd.ArrowDtype(array.type))
+        yield pytest.param(Case("pandas", partial(pd.DataFrame, {NAME: series}), column), id=f"pandas pyarrow {name}")
     for name, array, column in [*arrow_arrays(), *dictionaries()]:
-        yield pytest.param(Case("pyarrow", pa.table({NAME: array}), column), id=f"pyarrow {name}")
+        yield pytest.param(Case("pyarrow", partial(pa.table, {NAME: array}), column), id=f"pyarrow {name}")
     for name, series, column in polars_series():
-        yield pytest.param(Case("polars", pl.DataFrame({NAME: series}), column), id=f"polars {name}")
-        yield pytest.param(Case("polars lazy", pl.LazyFrame({NAME: series}), column), id=f"polars lazy {name}")
+        yield pytest.param(Case("polars", partial(pl.DataFrame, {NAME: series}), column), id=f"polars {name}")
+        yield pytest.param(Case("polars lazy", partial(pl.LazyFrame, {NAME: series}), column), id=f"polars lazy {name}")
     for name, sql, column in duckdb_columns():
         quoted = NAME.replace('"', '""')
-        relation = duckdb.sql(f'SELECT {sql} AS "{quoted}" UNION ALL SELECT NULL')
-        yield pytest.param(Case("duckdb", relation, column), id=f"duckdb {name}")
+        query = f'SELECT {sql} AS "{quoted}" UNION ALL SELECT NULL'
+        yield pytest.param(Case("duckdb", partial(duckdb.sql, query), column), id=f"duckdb {name}")
 
 
 CASES = list(cases())

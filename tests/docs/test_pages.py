@@ -10,6 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_pages import RUN, Reader, blocks_of, check_output, commands_of, is_slow, needs
 
+pytestmark = pytest.mark.style
 ROOT = Path(__file__).parents[2]
 WALKED = ROOT / "docs" / "contributing"  # in a copy of the repository: tests/guide/test_walk.py
 PAGES = [

@@ -8,9 +8,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from sphinx.util.inventory import InventoryFile
 
 import synthdp
+
+pytestmark = pytest.mark.style
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,6 +74,8 @@ def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page]) -> None:
 
 
 def test_every_public_name_has_an_entry_with_a_description(site: Path) -> None:
+    from sphinx.util.inventory import InventoryFile
+
     inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
     entries = {name for kind in ("py:class", "py:function") for name in inventory.data.get(kind, {})}
     public = {*synthdp.__all__, *synthdp._HOME} - {"__version__"}

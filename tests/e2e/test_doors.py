@@ -210,16 +210,16 @@ def test_a_ragged_file_is_refused(tmp_path: Path) -> None:
 
 
 NESTED = {
-    "pandas": pd.DataFrame({"x0": pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))}),
-    "polars": pl.DataFrame({"x0": [[1], [2]]}),
-    "pyarrow": pa.table({"x0": [[1], [2]]}),
-    "duckdb": duckdb.sql("SELECT [1, 2] AS x0"),
+    "pandas": lambda: pd.DataFrame({"x0": pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))}),
+    "polars": lambda: pl.DataFrame({"x0": [[1], [2]]}),
+    "pyarrow": lambda: pa.table({"x0": [[1], [2]]}),
+    "duckdb": lambda: duckdb.sql("SELECT [1, 2] AS x0"),
 }
 
 
 @pytest.mark.parametrize("door", NESTED)
 def test_a_column_that_cannot_hold_what_is_declared_is_named(door: str, tmp_path: Path) -> None:
-    said = refused(NESTED[door], tmp_path, DataError, schema=sd.Schema({"x0": sd.Integer(0, 9)}))
+    said = refused(NESTED[door](), tmp_path, DataError, schema=sd.Schema({"x0": sd.Integer(0, 9)}))
     assert "column 'x0' of type" in said
     assert "cannot be released as declared, Integer" in said
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from strictness import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
@@ -29,7 +30,7 @@ def run(example: Path) -> Ran:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-W", "error::UserWarning", "-W", "error::RuntimeWarning", str(example)],
+            [sys.executable, *OPTIONS, str(example)],
             cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS, check=False,
         )  # fmt: skip
         return Ran(done, [path.name for path in Path(folder).rglob("*") if path.suffix in (".png", ".svg", ".html")])

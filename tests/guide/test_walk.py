@@ -15,6 +15,7 @@ from markdown_pages import blocks_of, commands_of
 import synthdp
 from synthdp.cli.main import main
 
+pytestmark = pytest.mark.style
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "contributing"
 WALKED = ["first-change", "add-a-column-type"]

@@ -38,7 +38,7 @@ POISON = [
     0, 1, -1, 2**53 + 1, 2**63, 2**70, True, False, 1.0, 0.5, -0.0, 1e300, float("inf"), float("-inf"), float("nan"),
     None, pd.NA, pd.NaT, "a", "b", "A", "", " a", "1", "1.0", "true", "x" * 50, "\x00", "\ud800", "a\x1fb", b"a",
     Decimal("0.5"), Decimal(1), Decimal("NaN"), Decimal("sNaN"), np.int8(1), np.float32(0.5), np.bool_(True),
-    np.str_("a"), np.datetime64("2020-01-01"), np.datetime64("NaT"), np.timedelta64(1, "s"),
+    np.str_("a"), np.datetime64("2020-01-01"), np.datetime64("NaT", "s"), np.timedelta64(1, "s"),
     dt.date(2020, 1, 1), dt.datetime(2020, 1, 1), dt.time(9), dt.time(9, tzinfo=dt.UTC), dt.timedelta(seconds=1),  # noqa: DTZ001
     NOON, NOON.astimezone(TOKYO), NOON.astimezone(BERLIN), TWICE, TWICE.replace(fold=1),
     pd.Timestamp("2020-01-01"), pd.Timestamp(NOON), pd.Timestamp(NOON).tz_convert("Asia/Tokyo"),

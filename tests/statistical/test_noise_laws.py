@@ -37,7 +37,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("name", LAWS)
-@pytest.mark.parametrize("scale", [0.8, 3.0, 12.5])
+@pytest.mark.parametrize("scale", [0.8, 1.5, 2.0, 3.0, 5.0, 12.5])
 def test_noise_follows_its_exact_law_and_no_other_scale(name, scale):
     draw, weight = LAWS[name]
     sample = draw(np.full(DRAWS, 17, dtype=np.int64), scale=scale) - 17

@@ -5,10 +5,12 @@ import sys
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from synthdp.errors import InternalError, ParameterError
+import synthdp as sd
+from synthdp.errors import InternalError, ParameterError, PrivacyError
 from synthdp.privacy import noise
 
 VECTOR_NOISE = [noise.discrete_laplace, noise.discrete_gaussian, noise.linf_knorm]
@@ -206,3 +208,26 @@ def test_opendp_is_imported_on_first_use_only():
 def test_a_threshold_that_is_no_count_is_refused(threshold):
     with pytest.raises(ParameterError, match=r"threshold .* must be an integer between 1 and 2\*\*53"):
         noise.laplace_threshold({"a": 1}, scale=1.0, threshold=threshold)
+
+
+@pytest.fixture
+def opendp(monkeypatch):
+    """Pretend that a version of OpenDP is installed."""
+    noise._opendp.cache_clear()
+    yield lambda version: monkeypatch.setattr(noise, "version_of", lambda name: version)
+    noise._opendp.cache_clear()
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.14.0", "0.14.1", "not installed"])
+def test_an_opendp_whose_noise_has_a_wrong_law_is_refused_before_anything_is_spent(opendp, version, tmp_path):
+    opendp(version)
+    table, schema = pd.DataFrame({"x": [1, 2]}), sd.Schema({"x": sd.Integer(0, 9)})
+    with pytest.raises(PrivacyError, match=r"pip install --upgrade 'opendp>=0\.14\.2'"):
+        sd.SyntheticRelease(schema=schema, ledger=tmp_path / "l.sqlite", dataset="t").fit(table)
+    assert sd.Ledger(tmp_path / "l.sqlite").entries("t") == []
+
+
+@pytest.mark.parametrize("version", ["0.14.2", "0.15.0", "0.16.0", "1.0"])
+def test_an_opendp_whose_noise_has_the_right_law_is_used(opendp, version):
+    opendp(version)
+    assert noise.discrete_laplace(np.zeros(3, np.int64), scale=1.0).shape == (3,)

@@ -274,7 +274,7 @@ def test_noise_above_what_can_be_learned_is_warned_of():
     with pytest.warns(UserWarning, match="nothing is learnable"):
         SmoothSynthesis(spend=PureDP(0.1)).release(curator(table, schema=schema))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         SmoothSynthesis().release(curator(frame()))
 
 

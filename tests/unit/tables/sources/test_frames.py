@@ -180,7 +180,16 @@ def test_a_file_has_no_types_of_its_own(tmp_path):
         infer_schema(CsvSource(tmp_path / "t.csv"))
 
 
-MISSING = [None, np.nan, float("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT"), Decimal("NaN")]
+MISSING = [
+    None,
+    np.nan,
+    float("nan"),
+    pd.NA,
+    pd.NaT,
+    np.datetime64("NaT", "s"),
+    np.timedelta64("NaT", "s"),
+    Decimal("NaN"),
+]
 
 
 @pytest.mark.parametrize("missing", MISSING, ids=repr)

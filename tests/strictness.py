@@ -1,0 +1,12 @@
+"""Whether a warning of another package is an error: in our CI it is; a newcomer's first run must not fail by it.
+
+`SYNTHDP_STRICT_WARNINGS=1 python -m pytest` is what CI runs.
+"""
+
+import os
+
+STRICT = os.environ.get("SYNTHDP_STRICT_WARNINGS", "0") not in ("", "0")
+"""Whether each warning is an error."""
+
+OPTIONS = ["-W", "error" if STRICT else "ignore"]
+"""What Python is told in a process of its own whose error stream must stay empty."""
