@@ -18,10 +18,10 @@ from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import COORDINATES, Calibration, calibrate, gaussian_account
+from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.key_answers import KeyAnswers
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
-from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.privacy.loss import ZCDP, ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt
 from synthdp.privacy.versions import noise_versions
@@ -83,7 +83,7 @@ class Curator:
     """
 
     __slots__ = (
-        "_account", "_coordinates", "_dataset", "_entries", "_ledger", "_lock", "_room", "_unsettled", "extra_columns",
+        "_account", "_dataset", "_entries", "_ledger", "_lock", "_room", "_unsettled", "extra_columns",
     )  # fmt: skip
 
     def __init__(
@@ -110,7 +110,6 @@ class Curator:
         self._ledger, self._dataset = ledger, dataset or DEFAULT_DATASET
         self._entries: list[int] = []
         self._room = Room(source, schema, adjacency)
-        self._coordinates = 0
         self._lock = RLock()
         self._unsettled: list[tuple[Ledger, int]] = []  # accounts reserved in a ledger, committed by their first answer
 
@@ -369,7 +368,7 @@ class Curator:
             if entry is not None and self._ledger is not None:
                 self._unsettled.append((self._ledger, entry))
         opened = object.__new__(Curator)
-        opened._account, opened._coordinates, opened._entries = Account(inner), 0, self._entries
+        opened._account, opened._entries = Account(inner), self._entries
         opened._ledger, opened._dataset = None, self._dataset
         opened._room, opened.extra_columns = self._room, self.extra_columns
         opened._unsettled, opened._lock = self._unsettled, self._lock
@@ -444,12 +443,6 @@ class Curator:
     def _spend(self, item: Item, answer: Callable[[], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
         with self._lock:
-            if isinstance(self.budget, GaussianDP):
-                if self._coordinates + item.answers > COORDINATES:
-                    raise PrivacyError(
-                        f"a Gaussian account answers at most {COORDINATES} numbers: ask for fewer or smaller tables"
-                    )
-                self._coordinates += item.answers
             entry = self._charge(item.loss, what=item.step)
             self._room.items.append(item)
             result = answer()

@@ -294,9 +294,9 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
         raise ParameterError(f"alarm_share ({alarm_share}) must be above 0 and below 1")
     match loss:
         case ApproxDP(epsilon, delta) if delta > 0:
-            rest = gaussian_account(ApproxDP(epsilon * (1 - alarm_share), delta), coordinates=max_alarms)
+            rest = gaussian_account(ApproxDP(epsilon * (1 - alarm_share), delta))
             once = _plan(PureDP(epsilon * alarm_share), rest, max_alarms, rows)
-            whole = gaussian_account(loss, coordinates=max_alarms)
+            whole = gaussian_account(loss)
             anew = _plan(whole.fraction(alarm_share), whole.fraction(1 - alarm_share), max_alarms, rows)
             return min(once, anew, key=lambda plan: plan.query_scale)
         case ApproxDP(epsilon, _):
