@@ -492,9 +492,8 @@ def _check_threshold(threshold: int) -> None:
 
 def _check_sensitivity(value: int, *, name: str, least: int = 0, below: int = 2**63) -> None:
     if int(value) != value or not least <= value < below:
-        raise ParameterError(
-            f"{name} ({value}) must be an integer of at least {least} and below 2**{below.bit_length() - 1}"
-        )
+        most = f"2**{below.bit_length() - 1}"
+        raise ParameterError(f"{name} ({value}) must be an integer of at least {least} and below {most}")
 
 
 def _check_vector(values: IntArray) -> None:
