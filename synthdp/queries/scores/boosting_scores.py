@@ -11,7 +11,6 @@ from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import (
     LARGEST_EXPECTATION,
-    LARGEST_SUM,
     LARGEST_UNIT,
     Norms,
     RecordBounds,
@@ -36,7 +35,7 @@ class BoostingScores:
     expected
         (t, k) sums that each round's table predicts, in whole multiples of 1 / (``queries.unit`` * ``resolution``).
     centre, halfwidth
-        In the same multiples.
+        In the same multiples; clipped, as expectations are, where no sum of rows is near.
     resolution
         How much finer than a query's unit the expectations are.
     """
@@ -52,12 +51,10 @@ class BoostingScores:
         if expected.ndim != 2 or expected.shape[1] != self.queries.k or not len(expected):
             raise ParameterError("expected must have a row per round and a whole number per query")
         object.__setattr__(self, "expected", expected)
-        for name in ("halfwidth", "resolution"):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, most=LARGEST_UNIT))
-        centre = whole("centre", self.centre)
-        object.__setattr__(self, "centre", min(centre, LARGEST_EXPECTATION))
-        if self.halfwidth * len(expected) >= LARGEST_SUM:
-            raise ParameterError(f"halfwidth ({self.halfwidth}) must be less: the scores do not fit in 64 bits")
+        object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_UNIT))
+        most = LARGEST_EXPECTATION // len(expected)  # the scores of all rounds add up within 64 bits
+        object.__setattr__(self, "centre", min(whole("centre", self.centre), most))
+        object.__setattr__(self, "halfwidth", min(whole("halfwidth", self.halfwidth, least=1), most))
         check_overflow(self)
 
     @property

@@ -37,9 +37,7 @@ class MarginalDistances:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
-        most = LARGEST_EXPECTATION // max(
-            self.marginals.sizes
-        )  # so that the distances of a table add up within 64 bits
+        most = LARGEST_EXPECTATION // max(self.marginals.sizes)  # what a table's cells are off by adds up
         object.__setattr__(self, "expected", expectations("expected", self.expected, most=most))
         if self.expected.shape != (self.marginals.k,):
             raise ParameterError("expected must have one whole number per cell")

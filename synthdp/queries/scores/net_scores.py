@@ -10,7 +10,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
-from synthdp.errors import ParameterError, SensitivityError
+from synthdp.errors import ParameterError
 from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds, largest, whole
 from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
 
@@ -56,7 +56,7 @@ class NetScores:
     candidates
         (k, c) counts, each row with the same sum m.
     rows
-        N: the number of rows, or a public estimate of it.
+        N: the number of rows, or a public estimate of it; clipped where scores would not fit in 64 bits.
     """
 
     queries: LinearQueries
@@ -66,17 +66,12 @@ class NetScores:
 
     def __post_init__(self) -> None:
         candidates = np.asarray(self.candidates, np.int64)
-        object.__setattr__(self, "rows", whole("rows", self.rows, least=1))
-        if (
-            candidates.ndim != 2
-            or candidates.shape[1] != len(self.cells)
-            or candidates.min(initial=0) < 0
-            or len(np.unique(candidates.sum(1))) != 1
-        ):
+        counts = candidates.ndim == 2 and candidates.shape[1] == len(self.cells) and candidates.min(initial=0) >= 0
+        if not counts or len(np.unique(candidates.sum(1))) != 1:
             raise ParameterError("candidates must be counts of the cells, all with the same sum")
         object.__setattr__(self, "candidates", frozen(candidates.view()))
-        if self.rows * self.bounds.one.linf >= LARGEST_SUM:
-            raise SensitivityError(f"rows ({self.rows}) are too many for exact scores: lower the resolution")
+        rows = min(whole("rows", self.rows, least=1), (LARGEST_SUM - 1) // max(1, self.bounds.one.linf))
+        object.__setattr__(self, "rows", rows)
         check_overflow(self)
 
     @property

@@ -386,10 +386,17 @@ def test_concentrated_noise_is_the_least_of_its_law():
 
 
 @pytest.mark.parametrize(
-    ("norms", "k"), [(Norms(9, 9, 1), 8), (Norms(10**11, 10**19, 10**8), 999), (Norms(4, 8, 2), 1), (Norms(0, 0, 0), 3)]
+    ("norms", "k"),
+    [
+        (Norms(9, 9, 1), 8),
+        (Norms(10**11, 10**19, 10**8), 999),
+        (Norms(4, 8, 2), 1),
+        (Norms(0, 0, 0), 3),
+        (Norms(1, 1, 1).times(10**200), 1),
+    ],
 )
 @pytest.mark.parametrize("loss", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), GaussianDP(1.0)])
-def test_norms_that_no_vector_of_the_length_has_are_not_noised(norms, k, loss):
+def test_norms_that_no_vector_of_whole_numbers_of_the_length_has_are_not_noised(norms, k, loss):
     with pytest.raises(SensitivityError):
         calibrate(norms, loss, k=k)
 
