@@ -80,7 +80,7 @@ class Measurements:
     @property
     def answers(self) -> Answers:
         """(k,) unbiased answers: sums over rows (or the statistic's own unit)."""
-        return np.asarray(self.values / (self.resolution * self.queries.unit), np.float64)
+        return np.asarray(self.values / float(self.resolution * self.queries.unit), np.float64)
 
     @property
     def stddev(self) -> float:

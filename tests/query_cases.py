@@ -1,28 +1,35 @@
 """Every family of statistics over a tiny domain: `tests/contracts/test_queries.py` asks all of them the same.
 
-To add a family, add a line to `STATISTICS`: a name, and how to make it.  Keep the domain at a few dozen cells, for all
-pairs of neighbouring tables are enumerated.
+To add a family, add a line to `STATISTICS`, a name and how to make it, and one to `SHAPES`, how to draw one of any shape
+and unit.  Keep domains at a few dozen cells, for all pairs of neighbouring tables are enumerated.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
+from hypothesis import strategies as st
 
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
+from synthdp.mechanisms.fourier.decision_list_plan import pattern_table
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fourier.binarized import binarize
 from synthdp.queries.fourier.characters import CellParities, closure
+from synthdp.queries.fourier.decision_lists import decision_list_schema
+from synthdp.queries.fourier.list_coefficients import ListCoefficients
 from synthdp.queries.fourier.monomials import Monomials
 from synthdp.queries.fourier.parities import Parities
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
 from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import Statistic
+from synthdp.queries.scores.boosting_scores import BoostingScores
 from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.scores.net_scores import NetScores, multisets
 from synthdp.queries.scores.query_distances import QueryDistances
 from synthdp.queries.smooth.chebyshev import AverageMoment, ChebyshevTensor
 from synthdp.queries.smooth.trigonometric import (
@@ -96,6 +103,17 @@ def products(norm: int) -> ClippedProducts:
     return ClippedProducts(mixed(), scores, 4, norm)
 
 
+def lists(m: int, length: int, order: int, scales: tuple[int, ...], row_scale: int) -> ListCoefficients:
+    domain = domain_of(decision_list_schema([f"v{j}" for j in range(m)], length=length))
+    tables = tuple(pattern_table(r, order).values for r in range(length + 1))
+    return ListCoefficients(domain, m, order, scales, tables, row_scale)
+
+
+def net(queries: CellQueries, size: int, rows: int) -> NetScores:
+    cells = cells_of(queries.domain)[:4]
+    return NetScores(queries, cells, multisets(len(cells), size), rows)
+
+
 STATISTICS: dict[str, Callable[[], Statistic]] = {
     "one-way marginals": lambda: one_ways(mixed()),
     "all marginals": lambda: Marginals(mixed(), tuple(c for k in (1, 2, 3) for c in all_cliques(mixed(), k))),
@@ -118,5 +136,143 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "products of columns": lambda: products(norm=40),
     "products that no row reaches the norm of": lambda: products(norm=10_000),
     "the total": lambda: Total(mixed()),
+    "coefficients of lists": lambda: lists(2, 2, 2, (8, 5, 3), 4),
+    "scores of boosting": lambda: BoostingScores(family_of_cells(), np.array([[6, 0, 2], [9, -3, 1]]), 6, 4, 2),
+    "scores of a net": lambda: net(family_of_cells(), 2, 5),
 }
 """Families of statistics, by name."""
+
+UNITS = (1, 1000, 10**8, 2**31, 2**40)
+"""Sizes of the whole number that stands for 1, far beyond where squares leave 64 bits."""
+
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+
+
+def of_sizes(*sizes: int) -> Domain:
+    """A domain of so many cells a column, down to one."""
+    column = Ordinal(["a", "b", "c", "d", "e"])
+    return Domain(tuple(Axis(f"c{j}", column, np.arange(5), np.minimum(range(5), n - 1)) for j, n in enumerate(sizes)))
+
+
+def any_domain(draw: Draw, *, most: int = 3) -> Domain:
+    return of_sizes(*draw(st.lists(st.integers(1, 3), min_size=1, max_size=most)))
+
+
+def any_ordered(draw: Draw) -> Domain:
+    columns = {f"x{j}": Continuous(0, 1) for j in range(draw(st.integers(1, 2)))}
+    return domain_of(Schema(columns), bins=draw(st.integers(1, 4)))
+
+
+def any_bits(draw: Draw) -> Any:
+    return binarize(Schema({f"b{j}": Boolean() for j in range(draw(st.integers(1, 3)))}))
+
+
+def any_numbers(draw: Draw, *shape: int, size: int) -> np.ndarray:
+    """Whole numbers up to ``size``, most of them at an end."""
+    ends = st.sampled_from([0, 1, -1, size, -size, size // 2 + 1])
+    flat = draw(st.lists(ends, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+    return np.array(flat, np.int64).reshape(shape)
+
+
+def any_marginals(draw: Draw) -> Marginals:
+    domain = any_domain(draw)
+    every = [c for order in range(1, len(domain) + 1) for c in all_cliques(domain, order)]
+    return Marginals(domain, tuple(draw(st.lists(st.sampled_from(every), min_size=1, max_size=5))))
+
+
+def any_cells(draw: Draw, unit: int) -> CellQueries:
+    domain = any_domain(draw)
+    few = any_numbers(draw, draw(st.integers(1, 4)), domain.cells, size=unit)
+    return CellQueries(domain, np.tile(few, (draw(st.sampled_from([1, 3, 500])), 1)), unit=unit)
+
+
+def any_small_cells(draw: Draw) -> CellQueries:
+    domain = any_domain(draw, most=2)
+    return CellQueries(domain, any_numbers(draw, draw(st.integers(1, 3)), domain.cells, size=3), unit=3)
+
+
+def any_subset(draw: Draw, unit: int) -> Subset:
+    family = any_cells(draw, unit)
+    return Subset(family, np.array(draw(st.lists(st.integers(0, family.k - 1), min_size=1, max_size=30))))
+
+
+def any_stack(draw: Draw, unit: int) -> Stack:
+    domain = any_domain(draw)
+    return Stack((CellQueries(domain, any_numbers(draw, 2, domain.cells, size=unit), unit=unit), one_ways(domain)))
+
+
+def any_distances(draw: Draw, unit: int) -> MarginalDistances:
+    marginals = any_marginals(draw)
+    return MarginalDistances(marginals, any_numbers(draw, marginals.k, size=2**63 - 1), unit)
+
+
+def any_query_distances(draw: Draw, unit: int) -> QueryDistances:
+    queries = any_small_cells(draw)
+    return QueryDistances(queries, any_numbers(draw, queries.k, size=2**63 - 1), unit)
+
+
+def any_boosting(draw: Draw, unit: int) -> BoostingScores:
+    queries, rounds = any_small_cells(draw), draw(st.integers(1, 3))
+    expected = any_numbers(draw, rounds, queries.k, size=2**63 - 1)
+    return BoostingScores(queries, expected, unit, draw(st.sampled_from([1, unit, 2**61])), unit)
+
+
+def any_products(draw: Draw, unit: int) -> ClippedProducts:
+    domain = of_sizes(*draw(st.lists(st.integers(1, 3), min_size=2, max_size=3)))
+    scores = tuple(any_numbers(draw, size, size=draw(st.sampled_from([9, 1000, 2**40]))) for size in domain.shape)
+    return ClippedProducts(domain, scores, unit, draw(st.sampled_from([1, 50, 2**20, 2**40])))
+
+
+def any_chebyshev(draw: Draw, unit: int) -> ChebyshevTensor:
+    return ChebyshevTensor(any_ordered(draw), draw(st.integers(2, 4)), unit=unit)
+
+
+def any_basis(draw: Draw, unit: int) -> TensorBasis:
+    domain = mixed()
+    return TensorBasis(domain, mixed_terms(domain, order=draw(st.integers(1, 2)), degree=2), unit=unit)
+
+
+def any_parities(draw: Draw, unit: int) -> Parities:
+    bits = any_bits(draw)
+    scales = draw(st.lists(st.sampled_from([0, 1, unit, unit // 2 + 1]), min_size=2, max_size=bits.d + 1))
+    return Parities(bits, tuple(scales))
+
+
+def any_monomials(draw: Draw) -> Monomials:
+    bits = any_bits(draw)
+    return Monomials(bits, draw(st.integers(1, bits.d)))
+
+
+def any_cell_parities(draw: Draw) -> CellParities:
+    domain = any_domain(draw)
+    every = closure(domain, (tuple(range(len(domain))),)).tolist()
+    return CellParities(domain, np.array(draw(st.lists(st.sampled_from(every), min_size=1, unique=True))))
+
+
+def any_lists(draw: Draw, unit: int) -> ListCoefficients:
+    length = draw(st.integers(1, 2))
+    order = draw(st.integers(1, length))
+    scales = tuple(draw(st.sampled_from([1, unit])) for _ in range(order + 1))
+    return lists(draw(st.integers(1, 2)), length, order, scales, draw(st.sampled_from([0, 1, unit])))
+
+
+SHAPES: dict[str, Callable[[Draw, int], Statistic]] = {
+    "marginals": lambda draw, _: any_marginals(draw),
+    "values of cells": any_cells,
+    "a subset": any_subset,
+    "a stack": any_stack,
+    "distances": any_distances,
+    "distances of queries": any_query_distances,
+    "scores of boosting": any_boosting,
+    "scores of a net": lambda draw, unit: net(any_small_cells(draw), draw(st.integers(1, 3)), unit),
+    "products of columns": any_products,
+    "a Chebyshev tensor": any_chebyshev,
+    "average moments": lambda draw, unit: AverageMoment(any_ordered(draw), draw(st.integers(1, 3)), unit),
+    "mixed terms": any_basis,
+    "parities": any_parities,
+    "monomials": lambda draw, _: any_monomials(draw),
+    "parities of cells": lambda draw, _: any_cell_parities(draw),
+    "coefficients of lists": any_lists,
+    "the total": lambda draw, _: Total(any_domain(draw)),
+}
+"""How to draw a family of any shape at a unit, by name; it may be refused."""

@@ -12,7 +12,8 @@ from synthdp import Boolean, Categorical, Curator, Schema
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe, visible_domain
-from synthdp.queries.protocol import Norms, Statistic
+from synthdp.queries.norms import Norms
+from synthdp.queries.protocol import Statistic
 
 
 def labelled_world(*sizes: int) -> tuple[Schema, Domain]:

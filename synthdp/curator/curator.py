@@ -21,10 +21,10 @@ from synthdp.privacy import accounting, noise
 from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import COORDINATES, Calibration, calibrate, gaussian_account
+from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.key_answers import KeyAnswers
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
-from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.privacy.loss import ZCDP, ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
@@ -498,12 +498,6 @@ class Curator:
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
         with self._vault.turn() as table:
-            if isinstance(self.budget, GaussianDP):
-                if self._vault.coordinates + item.answers > COORDINATES:
-                    raise PrivacyError(
-                        f"a Gaussian account answers at most {COORDINATES} numbers: ask for fewer or smaller tables"
-                    )
-                self._vault.coordinates += item.answers
             entry = self._charge(item.loss, what=item.step)
             self._vault.items.append(item)
             result = answer(table)

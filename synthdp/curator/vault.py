@@ -47,12 +47,10 @@ class Vault:
         Numbers of the entries in the ledger.
     unsettled
         Accounts that are reserved in a ledger; the first answer from one of them commits them.
-    coordinates
-        How many numbers were answered from Gaussian accounts.
     """
 
     __slots__ = (
-        "_lock", "_process", "_table", "coordinates", "entries", "extra_columns", "items", "terms", "unsettled",
+        "_lock", "_process", "_table", "entries", "extra_columns", "items", "terms", "unsettled",
     )  # fmt: skip
 
     def __init__(self, table: PrivateTable, terms: Terms, *, extra_columns: tuple[str, ...]) -> None:
@@ -61,7 +59,6 @@ class Vault:
         self.items: list[Item] = []
         self.entries: list[int] = []
         self.unsettled: list[tuple[Ledger, int]] = []
-        self.coordinates = 0
 
     @property
     def schema(self) -> Schema:

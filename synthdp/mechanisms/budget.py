@@ -14,7 +14,7 @@ from synthdp.errors import InternalError
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import ROUNDING, ZCDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds
 
 Additive: TypeAlias = PureDP | ZCDP | GaussianDP
 """Losses that add up in one number, also when a question depends on earlier answers."""

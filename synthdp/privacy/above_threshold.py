@@ -17,7 +17,7 @@ from synthdp.privacy import accounting, noise
 from synthdp.privacy.bisection import last_holding
 from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
-from synthdp.queries.protocol import Norms
+from synthdp.queries.norms import Norms
 from synthdp.queries.sparse.supports import UNIT
 
 Part: TypeAlias = PureDP | ZCDP | GaussianDP
@@ -134,9 +134,9 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
         raise ParameterError(f"alarm_share ({alarm_share}) must be above 0 and below 1")
     match loss:
         case ApproxDP(epsilon, delta) if delta > 0:
-            rest = gaussian_account(ApproxDP(epsilon * (1 - alarm_share), delta), coordinates=max_alarms)
+            rest = gaussian_account(ApproxDP(epsilon * (1 - alarm_share), delta))
             once = _plan(PureDP(epsilon * alarm_share), rest, max_alarms, rows)
-            whole = gaussian_account(loss, coordinates=max_alarms)
+            whole = gaussian_account(loss)
             anew = _plan(whole.fraction(alarm_share), whole.fraction(1 - alarm_share), max_alarms, rows)
             return min(once, anew, key=lambda plan: plan.query_scale)
         case ApproxDP(epsilon, _):

@@ -25,6 +25,7 @@ LARGEST_PLD_SIGMA = 2000.0
 _SLACK = 1e-11
 """Relative; covers the rounding of exp, erfcx and sums in double precision many times over."""
 
+_BLUR = 4.0  # variance that a continuous Gaussian gives up to become a discrete one
 _LARGEST_EPSILON = 700.0  # e^ε stays a float
 _TOO_MUCH = 3000.0  # a ρ or μ that costs δ = 1 at every such ε
 
@@ -133,6 +134,39 @@ def gdp_from_bounded_range(loss_range: float) -> float:
     return float(-2 * ndtri(1 / (1 + math.exp(loss_range / 2)))) * (1 + _SLACK) + 1e-14
 
 
+def gdp_from_discrete_gaussian(sensitivity: float, *, sigma: float) -> float:
+    """Return μ such that integer vectors with noise N_Z(0, σ²) in each coordinate are μ-Gaussian DP, exactly.
+
+    Costs nothing: arithmetic.
+
+    Parameters
+    ----------
+    sensitivity
+        L2 sensitivity, in lattice steps.
+    sigma
+        σ in lattice steps, 4 ≤ σ ≤ 2⁵³.
+
+    Notes
+    -----
+    Lemma 1 of ``docs/proofs/gaussian-filter.md`` with v = 4: Δ/√(σ² − 4), times a factor 1 + 10⁻¹⁷ that the upward
+    rounding covers.
+    """
+    _check_positive(sensitivity, name="sensitivity")
+    if not 4 <= sigma <= 2.0**53:
+        raise ParameterError(f"sigma ({sigma}) must be at least 4 and at most 2**53")
+    return sensitivity / math.sqrt(sigma * sigma - _BLUR) * (1 + _SLACK)
+
+
+def discrete_gaussian_sigma(sensitivity: float, *, mu: float) -> float:
+    """Return a σ at which `gdp_from_discrete_gaussian` is at most μ, the least up to a relative 1e-11.
+
+    Costs nothing: arithmetic.
+    """
+    _check_positive(sensitivity, name="sensitivity")
+    _check_positive(mu, name="mu")
+    return max(4.0, math.hypot(sensitivity / mu * (1 + 2 * _SLACK), math.sqrt(_BLUR)))
+
+
 def rounded_gaussian_gap(sigma: float) -> float:
     """Bound the total variation between N_Z(0, σ²) and the rounded normal law of variance σ² − 1/12.
 
@@ -145,7 +179,7 @@ def rounded_gaussian_gap(sigma: float) -> float:
 
     Notes
     -----
-    Lemma 1 of ``docs/proofs/gaussian-filter.md``: with τ² = σ² − 1/12,
+    Lemma 5 of ``docs/proofs/gaussian-filter.md``: with τ² = σ² − 1/12,
     ½·[(√24/τ⁴ + √30/τ⁵)/720 + 2.001·e^(−2π²σ²)], about 0.0034/σ⁴.
     """
     if not sigma >= 1:
@@ -153,56 +187,6 @@ def rounded_gaussian_gap(sigma: float) -> float:
     tau = math.sqrt(sigma * sigma - 1 / 12)
     smooth = (math.sqrt(24) / tau**4 + math.sqrt(30) / tau**5) / 720
     return (smooth + 2.001 * math.exp(-2 * math.pi**2 * sigma * sigma)) / 2 * (1 + _SLACK)
-
-
-def gaussian_filter_delta(epsilon: float, *, coordinates: int, min_lattice_sigma: float) -> float:
-    """Return the part of δ that pays for the lattice: (1 + e^ε)·coordinates·`rounded_gaussian_gap`.
-
-    Costs nothing: arithmetic.
-    """
-    _check_epsilon(epsilon)
-    if coordinates < 1:
-        raise ParameterError(f"coordinates ({coordinates}) must be at least 1")
-    return (1 + math.exp(epsilon)) * coordinates * rounded_gaussian_gap(min_lattice_sigma) * (1 + _SLACK)
-
-
-def gaussian_filter_budget(epsilon: float, delta: float, *, coordinates: int, min_lattice_sigma: float) -> float:
-    """Return the μ that adaptively chosen discrete Gaussian noise may spend inside (ε, δ).
-
-    Spending: Σ Δᵢ²/σᵢ² ≤ μ² in every course of events, with Δᵢ the L2 sensitivity and σᵢ the scale of the i-th
-    vector, both in lattice steps.  The steps' queries, scales and number may depend on earlier noisy answers;
-    steps of other kinds count with their own μᵢ² (`gdp_from_pure`, `gdp_from_bounded_range`).
-
-    Costs nothing: arithmetic.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The promise.
-    coordinates
-        Most integers that are noised in all.
-    min_lattice_sigma
-        Least σᵢ.
-
-    Raises
-    ------
-    ParameterError
-        If the lattice would use up δ.
-
-    Notes
-    -----
-    Theorem 3 of ``docs/proofs/gaussian-filter.md``.
-    """
-    _check_delta(delta)
-    lattice = gaussian_filter_delta(epsilon, coordinates=coordinates, min_lattice_sigma=min_lattice_sigma)
-    if lattice >= delta:
-        needed = min_lattice_sigma * (2 * lattice / delta) ** 0.25
-        raise ParameterError(
-            f"min_lattice_sigma ({min_lattice_sigma}) must be at least about {needed:.0f} for epsilon={epsilon},"
-            f" delta={delta} and {coordinates} coordinates: multiply the integers by a larger resolution"
-        )
-    nominal = math.sqrt(1 - 1 / (12 * min_lattice_sigma**2))
-    return gdp_from_approx(epsilon, (delta - lattice) * (1 - _SLACK)) * nominal * (1 - _SLACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from synthdp.errors import ParameterError
+from synthdp.errors import ParameterError, SensitivityError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import accounting, composition, noise
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
-from synthdp.queries.protocol import Norms
+from synthdp.queries.norms import LARGEST_SUM, Norms
 
 LATTICE = 2**20
-"""Least Gaussian sigma in whole numbers where Gaussian-DP accounting is used (docs/proofs/gaussian-filter.md)."""
+"""Least Gaussian sigma in whole numbers where Gaussian DP is paid; the lattice then costs a relative 2e-12 of mu."""
 
-LARGEST_EPSILON, LEAST_DELTA = 20.0, 1e-11
-"""Where Gaussian-DP accounting of integer noise is used: at most this epsilon, at least this delta."""
-
-COORDINATES = 10**7
-"""Most noised numbers of one Gaussian account; its share of delta for their lattice is set aside beforehand."""
+FINEST = 2**26
+"""Most that a vector is multiplied by before Gaussian noise, so that sums up to 10^8 fit: noise of 1/64 is fine enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +62,21 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     Raises
     ------
     ParameterError
-        If the law does not suit the loss.
+        If the law does not suit the loss, or its scale would leave 2^53.
+    SensitivityError
+        If no vector of this length has such norms.
     """
+    if not 0 < norms.l1**2 <= k * norms.l2_squared:
+        raise SensitivityError(
+            f"no change of {k} numbers has an l1 norm of {norms.l1} and a squared l2 norm of {norms.l2_squared} "
+            "as its least bounds: state each as an exact whole number"
+        )
+    if norms.linf >= LARGEST_SUM:
+        raise SensitivityError(f"a unit may move an integer sum by {norms.linf}: lower the resolution or its rows")
     if isinstance(loss, ApproxDP) and loss.delta > 0 and law is NoiseLaw.LAPLACE:
         return _composed_laplace(norms, loss, k=k)
     if isinstance(loss, ApproxDP):
-        loss = PureDP(loss.epsilon) if loss.delta == 0 else gaussian_account(loss, coordinates=max(k, 1))
+        loss = PureDP(loss.epsilon) if loss.delta == 0 else gaussian_account(loss)
     match loss:
         case PureDP(epsilon):
             plans = {
@@ -92,27 +98,27 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
             return _plan(NoiseLaw.GAUSSIAN, noise.gaussian_scale(norms.l2_squared, rho=rho), k, norms.l2)
         case GaussianDP(mu):
             _only_gaussian(law)
-            resolution = 2 ** max(0, math.ceil(math.log2(LATTICE * mu / norms.l2)))
-            sigma = max(float(LATTICE), math.nextafter(resolution * norms.l2 / mu, math.inf))
-            return Calibration(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, norms.l2)
+            return _gaussian(norms.l2, mu, k)
     raise ParameterError(f"no noise is known for a loss of {loss}")
 
 
-def gaussian_account(loss: ApproxDP, *, coordinates: int = COORDINATES) -> GaussianDP | ZCDP:
-    """Return the largest Gaussian-DP budget inside an (epsilon, delta), for noise on a fine lattice.
+def gaussian_account(loss: ApproxDP) -> GaussianDP:
+    """Return the largest Gaussian-DP budget inside an (epsilon, delta), delta above 0.
 
-    Beyond `LARGEST_EPSILON`, or where it is more than half of delta, the lattice's share of delta, which grows like
-    e^epsilon, is not worth having: the budget is then in zCDP, which needs none.
+    Integer noise is Gaussian DP exactly, so nothing is set aside (docs/proofs/gaussian-filter.md, Theorem 3).
 
     Costs nothing: arithmetic; spending the result costs at most ``loss``, adaptively or not.
     """
-    lattice = accounting.gaussian_filter_delta(loss.epsilon, coordinates=coordinates, min_lattice_sigma=float(LATTICE))
-    if loss.epsilon > LARGEST_EPSILON or loss.delta < max(LEAST_DELTA, 2 * lattice):
-        return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta))
-    mu = accounting.gaussian_filter_budget(
-        loss.epsilon, loss.delta, coordinates=coordinates, min_lattice_sigma=float(LATTICE)
-    )
-    return GaussianDP(mu)
+    return GaussianDP(accounting.gdp_from_approx(loss.epsilon, loss.delta))
+
+
+def _gaussian(l2: float, mu: float, k: int) -> Calibration:
+    """Return Gaussian noise on a lattice that is fine enough for `accounting.gdp_from_discrete_gaussian`."""
+    if l2 / mu > noise.LARGEST_SCALE / 2:
+        raise ParameterError(f"a loss of mu = {mu} needs noise beyond 2**53: spend more, or lower the resolution")
+    resolution = 2 ** math.ceil(math.log2(min(max(LATTICE * mu / l2, 1.0), FINEST)))
+    sigma = max(float(LATTICE), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))
+    return Calibration(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
 
 
 def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:

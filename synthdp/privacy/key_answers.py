@@ -36,7 +36,7 @@ class KeyAnswers:
     @property
     def answers(self) -> Answers:
         """(k,) unbiased totals, in rows.  Costs nothing: arithmetic."""
-        return np.asarray(self.values / (self.plan.resolution * self.unit), np.float64)
+        return np.asarray(self.values / float(self.plan.resolution * self.unit), np.float64)
 
     @property
     def stddev(self) -> float:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import Bounded, Norms
+from synthdp.queries.norms import Norms
+from synthdp.queries.protocol import Bounded, check_overflow
 
 
 class Neighbors(StrEnum):
@@ -78,13 +79,19 @@ class Adjacency:
         return one.times(self.rows)
 
     def sensitivity(self, queries: Bounded) -> Norms:
-        """Return the most that a statistic moves between neighbours, in whole numbers.
+        """Return the most that a statistic moves between neighbours, in whole numbers, at least 1: noise needs a scale.
 
         Costs nothing: reads the statistic's declared bounds, no row.
+
+        Raises
+        ------
+        SensitivityError
+            If the statistic may overflow an integer sum.
         """
+        check_overflow(queries)
         bounds = queries.bounds
         one = bounds.one if self.neighbors is Neighbors.ADD_REMOVE else bounds.swap
-        return one.times(self.rows)
+        return one.times(self.rows).either(Norms(1, 1, 1))
 
 
 def neighbors_named(name: str) -> Neighbors:

@@ -21,6 +21,7 @@ from synthdp.arrays import IntArray
 from synthdp.errors import InternalError, ParameterError, PrivacyError
 from synthdp.privacy import linf_knorm as linf_knorm_law
 from synthdp.privacy.versions import version_of
+from synthdp.queries.norms import root_up
 
 LARGEST_VALUE = 2**53
 """Values beyond ±2⁵³ are clipped before noise: 1-Lipschitz in each coordinate, so every sensitivity holds."""
@@ -31,13 +32,16 @@ LARGEST_SCALE = 2.0**53
 _FIRST_UNBIASED = (0, 14, 2)
 """Before it, OpenDP divided large rationals wrongly, and some values came too often (opendp/opendp issue 2638)."""
 
+_SQUARES = 2**126
+"""Above every squared distance: OpenDP takes the root as a float, unlike the other distances, of 64 bits."""
+
 _Cost: TypeAlias = Callable[[float], float]
 
 
 def check_opendp() -> None:
     """Refuse a version of OpenDP whose noise does not follow its law.
 
-    Costs nothing: public.
+    Costs nothing: reads no private value.
 
     Raises
     ------
@@ -260,8 +264,8 @@ def gaussian_rho(l2_squared: int, *, scale: float) -> float:
     """
     dp = _opendp()
     _check_scale(scale)
-    _check_sensitivity(l2_squared, name="l2_squared")
-    distance = _root_up(int(l2_squared))
+    _check_sensitivity(l2_squared, name="l2_squared", below=_SQUARES)
+    distance = root_up(int(l2_squared))
     return _finite(dp.make_gaussian(dp.int_vector, dp.l2, scale=float(scale)).map(distance))
 
 
@@ -344,7 +348,7 @@ def gaussian_scale(l2_squared: int, *, rho: float) -> float:
     Costs nothing: reads no private value.
     """
     _check_target(rho, name="rho")
-    _check_sensitivity(l2_squared, name="l2_squared", least=1)
+    _check_sensitivity(l2_squared, name="l2_squared", least=1, below=_SQUARES)
     return _smallest_scale(
         math.sqrt(l2_squared / (2 * rho)), lambda scale: gaussian_rho(l2_squared, scale=scale), target=rho
     )
@@ -485,14 +489,6 @@ def _saturated(value: int) -> int:
     return max(-(2**63), min(value, 2**63 - 1))
 
 
-def _root_up(square: int) -> float:
-    """Return the least float whose exact square is at least ``square``."""
-    root = math.sqrt(square)
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
-
-
 def _finite(cost: float) -> float:
     """Refuse OpenDP's answer "infinite loss", which it gives instead of an error when the scale is 0."""
     if not math.isfinite(cost):
@@ -515,9 +511,10 @@ def _check_threshold(threshold: int) -> None:
         raise ParameterError(f"threshold ({threshold}) must be an integer between 1 and 2**53")
 
 
-def _check_sensitivity(value: int, *, name: str, least: int = 0) -> None:
-    if int(value) != value or not least <= value < 2**63:
-        raise ParameterError(f"{name} ({value}) must be an integer of at least {least} and below 2**63")
+def _check_sensitivity(value: int, *, name: str, least: int = 0, below: int = 2**63) -> None:
+    if int(value) != value or not least <= value < below:
+        most = f"2**{below.bit_length() - 1}"
+        raise ParameterError(f"{name} ({value}) must be an integer of at least {least} and below {most}")
 
 
 def _check_vector(values: IntArray) -> None:

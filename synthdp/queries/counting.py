@@ -113,7 +113,7 @@ def _ravel(codes: Codes, shape: Sequence[int], columns: Clique) -> AnyArray:
 
 def _combine(parts: Sequence[AnyArray], sizes: Sequence[int]) -> AnyArray:
     """Return one number a row, in C order, for several numbers below ``sizes``, in the narrowest type."""
-    dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0))
+    dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0, *sizes[1:]))  # holds every number and every factor
     if dtype == np.uint64:
         dtype = np.dtype(np.int64)  # what bincount takes
     flat = parts[0].astype(dtype)

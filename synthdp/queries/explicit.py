@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 
 from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import Norms, RecordBounds, check_overflow
+from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, column_norms, whole
+from synthdp.queries.protocol import check_overflow
 
 EXACT_PAIRS = 1024
 """Up to so many cells, the change by a replaced record is the maximum over all pairs; above, a bound by ranges."""
@@ -40,10 +42,10 @@ class CellQueries:
             raise ParameterError("values must be whole multiples of 1 / unit")
         if values.ndim != 2 or not len(values) or values.shape[1] != self.domain.cells:
             raise ParameterError(f"values must be a matrix with a column for each of the {self.domain.cells} cells")
-        if self.unit < 1:
-            raise ParameterError(f"unit ({self.unit}) must be at least 1")
+        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        one = column_norms(values)
         object.__setattr__(self, "values", frozen(values.astype(np.int64)))
-        object.__setattr__(self, "_bounds", RecordBounds(_one(self.values), _swap(self.values)))
+        object.__setattr__(self, "_bounds", RecordBounds(one, _swap(self.values, one)))
         check_overflow(self)
 
     @property
@@ -72,20 +74,11 @@ class CellQueries:
         return self.domain.ravel(codes, range(len(self.domain)))
 
 
-def _one(values: IntArray) -> Norms:
-    size = np.abs(values)
-    return Norms(int(size.sum(axis=0).max()), int((size**2).sum(axis=0).max()), int(size.max()))
-
-
-def _swap(values: IntArray) -> Norms:
-    spread = values.max(axis=1) - values.min(axis=1)
-    linf = int(spread.max())
-    if values.shape[1] > EXACT_PAIRS:
-        one = _one(values).times(2)
-        return Norms(min(one.l1, int(spread.sum())), min(one.l2_squared, int((spread**2).sum())), linf)
-    l1 = l2_squared = 0
-    for cell in range(values.shape[1]):
-        change = np.abs(values[:, cell:] - values[:, cell : cell + 1])
-        l1 = max(l1, int(change.sum(axis=0).max()))
-        l2_squared = max(l2_squared, int((change**2).sum(axis=0).max()))
-    return Norms(l1, l2_squared, linf)
+def _swap(values: IntArray, one: Norms) -> Norms:
+    k, cells = values.shape
+    if cells <= EXACT_PAIRS:
+        changes = (column_norms(values[:, cell:] - values[:, cell : cell + 1]) for cell in range(cells))
+        return reduce(Norms.either, changes)
+    spread = [int(change) for change in values.max(axis=1) - values.min(axis=1)]
+    l1, l2_squared = sum(spread), sum(change**2 for change in spread)
+    return Norms.within(k, max(spread), l1=min(2 * one.l1, l1), l2_squared=min(4 * one.l2_squared, l2_squared))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from synthdp.arrays import AnyArray, Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.counting import Clique, count_tables
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,11 +40,13 @@ class Marginals:
                 raise ParameterError(f"a clique ({clique}) must be different positions below {len(self.domain)}")
         if not self.cliques:
             raise ParameterError("a set of marginals needs at least one clique")
+        if self.k >= LARGEST_SUM:
+            raise ParameterError(f"the tables have {self.k} cells, more than can be numbered: use fewer columns")
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of cells of each table."""
-        return tuple(int(np.prod([self.domain.shape[j] for j in clique])) for clique in self.cliques)
+        return tuple(math.prod(self.domain.shape[j] for j in clique) for clique in self.cliques)
 
     @property
     def k(self) -> int:
@@ -57,9 +60,9 @@ class Marginals:
 
     @property
     def bounds(self) -> RecordBounds:
-        """One cell of each table changes by 1; a replaced record leaves one cell and enters another."""
+        """One cell of each table changes by 1; a replaced record leaves one cell and enters another, if there is one."""
         c = len(self.cliques)
-        return RecordBounds(Norms(c, c, 1), Norms(2 * c, 2 * c, 1))
+        return RecordBounds(Norms(c, c, 1), _moves(2 * sum(size > 1 for size in self.sizes)))
 
     @property
     def offsets(self) -> IntArray:
@@ -88,6 +91,11 @@ class Marginals:
     def split(self, answers: AnyArray) -> list[AnyArray]:
         """Cut a vector of all answers into one flat table per clique."""
         return np.split(answers, self.offsets[1:-1])
+
+
+def _moves(cells: int) -> Norms:
+    """Return the norms of changes by one row in some cells."""
+    return Norms(cells, cells, min(cells, 1))
 
 
 def all_cliques(domain: Domain, order: int) -> tuple[Clique, ...]:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, FloatArray, IntArray, Totals, frozen
+from synthdp.arrays import Codes, Features, FloatArray, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.queries.protocol import Norms, RecordBounds, sum_features
+from synthdp.queries.norms import Norms, RecordBounds, largest, whole, whole_numbers
+from synthdp.queries.protocol import check_overflow, sum_features
+
+LARGEST_NUMBER = 2**30
+"""Most that a resolution or a norm may be, so that their squares are exact."""
 
 _BELOW = 1 - 1e-9
 """Less than rounding in floating point can add to a clipped row."""
@@ -49,13 +53,14 @@ class ClippedProducts:
     norm: int
 
     def __post_init__(self) -> None:
-        if self.resolution < 1 or self.norm < 1:
-            raise ParameterError("resolution and norm must be at least 1")
+        for name in ("resolution", "norm"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, most=LARGEST_NUMBER))
         if len(self.domain) < 2 or [len(score) for score in self.scores] != list(self.domain.shape):
             raise ParameterError("scores must have one whole number for each cell of two or more axes")
-        object.__setattr__(self, "scores", tuple(frozen(np.array(score, np.int64)) for score in self.scores))
-        if sum(int(np.abs(score).max()) ** 2 for score in self.scores) >= 2**31:
+        object.__setattr__(self, "scores", tuple(whole_numbers("scores", score) for score in self.scores))
+        if sum(largest(score) ** 2 for score in self.scores) >= 2**31:
             raise SensitivityError("scores are too large for exact sums: lower the resolution")
+        check_overflow(self)
 
     @property
     def pairs(self) -> tuple[IntArray, IntArray]:
@@ -76,7 +81,7 @@ class ClippedProducts:
     @property
     def bounds(self) -> RecordBounds:
         """A record adds a vector of at most the clipping norm."""
-        return RecordBounds.of(Norms(math.isqrt(self.k * self.norm**2), self.norm**2, self.norm))
+        return RecordBounds.of(Norms.within(self.k, self.norm, l2_squared=self.norm**2))
 
     def sums(self, codes: Codes) -> Totals:
         """Return the sums of the clipped products."""

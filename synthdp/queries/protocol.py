@@ -6,9 +6,7 @@ rows, ``finish`` is a function of the sums.  For linear queries ``finish`` is th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -16,63 +14,16 @@ import numpy as np
 from synthdp.arrays import Codes, Features, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import SensitivityError
+from synthdp.queries.norms import LARGEST_SUM, Norms as Norms, RecordBounds as RecordBounds  # noqa: PLC0414 - also here
 
 CHUNK_CELLS = 4_000_000
 """Most feature values held at once while summing rows."""
 
+LARGEST_TABLE = 2**34
+"""Rows for which no sum leaves 63 bits."""
 
-@dataclass(frozen=True, slots=True)
-class Norms:
-    """Upper bounds on an integer vector, kept as integers so that they are exact.
-
-    Parameters
-    ----------
-    l1, l2_squared, linf
-        Bounds on the sum of absolute values, the sum of squares, and the largest absolute value.
-    """
-
-    l1: int
-    l2_squared: int
-    linf: int
-
-    def times(self, rows: int) -> Norms:
-        """Return bounds on a sum of ``rows`` such vectors."""
-        return Norms(self.l1 * rows, self.l2_squared * rows * rows, self.linf * rows)
-
-    def plus(self, other: Norms) -> Norms:
-        """Return bounds on two such vectors, one after the other."""
-        return Norms(self.l1 + other.l1, self.l2_squared + other.l2_squared, max(self.linf, other.linf))
-
-    @property
-    def l2(self) -> float:
-        """Upper bound on the Euclidean norm, rounded up."""
-        root = math.isqrt(self.l2_squared)
-        return float(root) if root * root == self.l2_squared else math.nextafter(math.sqrt(self.l2_squared), math.inf)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordBounds:
-    """How far a statistic moves between neighbouring tables.
-
-    Parameters
-    ----------
-    one
-        When one record is added or removed.
-    swap
-        When one record is replaced by any other.
-    """
-
-    one: Norms
-    swap: Norms
-
-    @classmethod
-    def of(cls, one: Norms, swap: Norms | None = None) -> RecordBounds:
-        """Return bounds whose ``swap`` is, unless a better one is given, twice ``one``."""
-        return cls(one, swap or one.times(2))
-
-    def plus(self, other: RecordBounds) -> RecordBounds:
-        """Return the bounds of two statistics asked together."""
-        return RecordBounds(self.one.plus(other.one), self.swap.plus(other.swap))
+MOST_ANSWERS = 2**31
+"""Most numbers that are noised at once: 16 GiB of them."""
 
 
 @runtime_checkable
@@ -147,16 +98,19 @@ def sum_features(queries: LinearQueries, codes: Codes) -> Totals:
 
 def real_answers(queries: Bounded, values: Totals | IntArray) -> np.ndarray:
     """Return whole-number answers as real ones: divided by the unit."""
-    return np.asarray(values / queries.unit, np.float64)
+    return np.asarray(values / float(queries.unit), np.float64)
 
 
-def check_overflow(queries: Bounded, *, rows: int = 2**34) -> None:
-    """Refuse a statistic whose sum over ``rows`` rows might leave 63 bits.
+def check_overflow(queries: Bounded) -> None:
+    """Refuse a statistic whose sum over `LARGEST_TABLE` rows might leave 63 bits, or that is too long to be held.
 
     Raises
     ------
     SensitivityError
         With what to lower.
     """
-    if queries.bounds.one.linf * rows >= 2**62:
-        raise SensitivityError(f"a record may add {queries.bounds.one.linf} to an integer sum: lower the resolution")
+    most = queries.bounds.one.linf
+    if most * LARGEST_TABLE >= LARGEST_SUM:
+        raise SensitivityError(f"a record may add {most} to an integer sum: lower the resolution")
+    if queries.k > MOST_ANSWERS:
+        raise SensitivityError(f"{queries.k} answers are too many for one question: ask for fewer or smaller tables")

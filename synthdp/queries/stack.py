@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from synthdp.arrays import Codes, Features, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import LinearQueries, Norms, RecordBounds
+from synthdp.queries.norms import RecordBounds
+from synthdp.queries.protocol import LinearQueries, check_overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +32,7 @@ class Stack:
             raise ParameterError("a stack needs one or more families over the same domain")
         if any(self.unit % part.unit for part in self.parts):
             raise ParameterError("the largest unit of a stack must be a multiple of every other")
+        check_overflow(self)
 
     @property
     def domain(self) -> Domain:
@@ -49,11 +52,8 @@ class Stack:
     @property
     def bounds(self) -> RecordBounds:
         """The parts' bounds added, each brought to the common unit."""
-        total = RecordBounds(Norms(0, 0, 0), Norms(0, 0, 0))
-        for part in self.parts:
-            factor = self.unit // part.unit
-            total = total.plus(RecordBounds(part.bounds.one.times(factor), part.bounds.swap.times(factor)))
-        return total
+        scaled = (part.bounds.times(self.unit // part.unit) for part in self.parts)
+        return reduce(RecordBounds.plus, scaled)
 
     def features(self, codes: Codes) -> Features:
         """Return the parts' features side by side, (n, k)."""

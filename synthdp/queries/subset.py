@@ -9,7 +9,8 @@ import numpy as np
 from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import LinearQueries, Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.protocol import LinearQueries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,10 +29,11 @@ class Subset:
     positions: IntArray
 
     def __post_init__(self) -> None:
-        positions = np.array(self.positions, np.int64, ndmin=1)
-        if not len(positions) or positions.min() < 0 or positions.max() >= self.family.k:
+        positions = np.atleast_1d(self.positions)
+        known = positions.size and positions.dtype.kind in "iu"
+        if not known or positions.min() < 0 or positions.max() >= self.family.k:
             raise ParameterError(f"positions must be one or more numbers below {self.family.k}")
-        object.__setattr__(self, "positions", frozen(positions))
+        object.__setattr__(self, "positions", frozen(positions.astype(np.int64)))
 
     @property
     def domain(self) -> Domain:
@@ -66,10 +68,5 @@ class Subset:
         return sums
 
     def _at_most(self, norms: Norms) -> Norms:
-        repeats = int(np.bincount(self.positions).max())
-        each = Norms(norms.linf, norms.linf**2, norms.linf)
-        return Norms(
-            min(norms.l1 * repeats, self.k * each.l1),
-            min(norms.l2_squared * repeats, self.k * each.l2_squared),
-            norms.linf,
-        )
+        repeats = int(np.unique(self.positions, return_counts=True)[1].max())
+        return Norms.within(self.k, norms.linf, l1=norms.l1 * repeats, l2_squared=norms.l2_squared * repeats)

@@ -8,7 +8,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, Features, Totals
 from synthdp.domain.domain import Domain
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -54,8 +54,8 @@ MUTATIONS = (
         "half the scale of Gaussian noise",
         "R4, R19",
         "privacy/calibration.py",
-        "math.nextafter(resolution * norms.l2 / mu, math.inf))",
-        "math.nextafter(resolution * norms.l2 / mu, math.inf)) / 2",
+        "accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))",
+        "accounting.discrete_gaussian_sigma(resolution * l2, mu=mu)) / 2",
         ("tests/privacy/test_room.py::test_an_account_lies_inside_its_approximate_budget",),
     ),
     Mutation(
@@ -272,9 +272,9 @@ MUTATIONS = (
         "the lattice of Gaussian noise is free",
         "R19",
         "privacy/accounting.py",
-        "(delta - lattice) * (1 - _SLACK)",
-        "delta * (1 - _SLACK)",
-        ("tests/unit/privacy/test_gaussian_filter.py::test_the_budget_leaves_room_for_the_lattice",),
+        "math.hypot(sensitivity / mu * (1 + 2 * _SLACK), math.sqrt(_BLUR))",
+        "sensitivity / mu",
+        ("tests/unit/privacy/test_closed_forms.py::test_the_noise_of_a_gaussian_loss_costs_no_more_and_hardly_less",),
     ),
     Mutation(
         "a closed curator reads on",

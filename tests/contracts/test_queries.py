@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
-from query_cases import STATISTICS, cells_of
+from hypothesis import given, settings, strategies as st
+from query_cases import SHAPES, STATISTICS, UNITS, cells_of
 
+from synthdp.errors import ParameterError, SensitivityError
+from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.protocol import LinearQueries, Norms, Statistic, check_overflow, real_answers
+from synthdp.queries.norms import Norms
+from synthdp.queries.protocol import LARGEST_TABLE, LinearQueries, Statistic, check_overflow, real_answers
 
 FAMILIES = {name: make() for name, make in STATISTICS.items()}
 LINEAR = {name: family for name, family in FAMILIES.items() if isinstance(family, LinearQueries)}
@@ -24,8 +29,8 @@ def answers(family, codes):
 
 
 def largest(changes):
-    """The exact norms of the largest of some integer vectors, (m, k)."""
-    changes = np.abs(np.asarray(changes, np.int64))
+    """The exact norms of the largest of some integer vectors, (m, k): in Python's integers, which never overflow."""
+    changes = abs(np.asarray(changes).astype(object))
     return Norms(int(changes.sum(axis=1).max()), int((changes**2).sum(axis=1).max()), int(changes.max()))
 
 
@@ -80,6 +85,45 @@ def test_replacing_any_record_changes_the_answers_within_the_bounds(family, rows
 @family
 def test_bounds_of_a_swap_are_no_worse_than_two_additions(family):
     assert within(family.bounds.swap, family.bounds.one.times(2))
+
+
+def beside(family, table):
+    """The answers of a table, given by its sums, with each record added to it, as Python's integers; (cells, k)."""
+    each = [family.sums(cell[None]) for cell in cells_of(family.domain)]
+    return np.array([family.finish(table + one) for one in each]).astype(object)
+
+
+def drawn(make, data, unit):
+    """A family of any shape, or nothing if it is refused: what may not be asked cannot be wrong."""
+    made = []
+    with suppress(ParameterError, SensitivityError):
+        made.append(make(data.draw, unit))
+    return made
+
+
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+@given(data=st.data(), unit=st.sampled_from(UNITS) | st.integers(1, 2**62))
+@settings(deadline=None, max_examples=40)
+def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table(make, data, unit):
+    """Brute force over all records and all pairs of them: no sum, no square, no difference may leave 64 bits."""
+    for family in drawn(make, data, unit):
+        first = family.sums(cells_of(family.domain)[:1])
+        for rows in (0, 1, LARGEST_TABLE - 1):
+            table = first * rows
+            each, before = beside(family, table), family.finish(table).astype(object)
+            assert within(largest(each - before), family.bounds.one)
+            assert within(largest((each[:, None] - each[None]).reshape(-1, family.k)), family.bounds.swap)
+
+
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+@given(data=st.data(), unit=st.sampled_from(UNITS))
+@settings(deadline=None, max_examples=25)
+def test_every_family_that_is_not_refused_can_be_noised_in_every_currency(make, data, unit):
+    for family in drawn(make, data, unit):
+        for adjacency in (Adjacency(), Adjacency("replace_one"), Adjacency(unit="id", rows=3)):
+            norms = adjacency.sensitivity(family)
+            for loss in (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5), GaussianDP(1.0)):
+                assert calibrate(norms, loss, k=family.k).noise.stddev > 0
 
 
 @family

@@ -35,7 +35,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.universe import visible_domain
 from synthdp.errors import DataError, ParameterError, SensitivityError
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.subset import Subset
 from synthdp.queries.total import Total

@@ -25,7 +25,7 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.fourier.binarized import Binarized, binarize
 from synthdp.queries.fourier.krawtchouk import level_sizes, odd_overlaps
 from synthdp.queries.fourier.parities import Parities
-from synthdp.queries.protocol import Norms
+from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 

@@ -7,16 +7,18 @@ basis of parities a linear program finds the best one for the noise at hand.  Pu
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
-from synthdp.errors import ParameterError
+from synthdp.arrays import FloatArray, frozen
+from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.moments.coefficients import Coefficients, best_coefficients
-from synthdp.queries.fourier.krawtchouk import fourier_coefficients, krawtchouk
+from synthdp.queries.fourier.krawtchouk import fourier_coefficients, krawtchouk, krawtchouk_sums
 
 _SWEEPS = 2000
+_ROUNDING = 1e-6
 
 
 def chebyshev_conjunction(k: int, degree: int) -> FloatArray:
@@ -75,7 +77,8 @@ def optimal_coefficients(values: tuple[float, ...], order: int, noise: tuple[flo
     """Return the Fourier coefficients (order + 1,) of the best polynomial for a symmetric query.
 
     Minimises its largest error plus sum_i noise_i |b_i|; at order >= k the exact polynomial is taken unless another one
-    is better by more than the rounding of the linear program.
+    is better by more than the rounding of the linear program.  Where double precision does not suffice for a degree
+    (about 100), a lower one is taken.  The error that is returned is the true one, of the rounded coefficients.
 
     Costs nothing: arithmetic.
 
@@ -89,15 +92,38 @@ def optimal_coefficients(values: tuple[float, ...], order: int, noise: tuple[flo
         (order + 1,) price of each coefficient.
     """
     k, price = len(values) - 1, np.array(noise)
-    K = krawtchouk(k, order)
-    found = best_coefficients(K, np.array(values), noise=price)
+    found = _of_degree(values, order, price)
     if order < k:
         return found
-    exact = np.zeros(order + 1)
-    exact[: k + 1] = fourier_coefficients(values)
-    slack = 1e-7 * (1 + float(price @ np.abs(exact)))
-    better = found.error + price @ np.abs(found.values) < price @ np.abs(exact) - slack
-    return found if better else Coefficients(exact, 0.0)
+    exact = _checked(values, np.pad(fourier_coefficients(values), (0, order - k)))
+    slack = 1e-7 * (1 + float(price @ np.abs(exact.values)))
+    better = found.error + price @ np.abs(found.values) < exact.error + price @ np.abs(exact.values) - slack
+    return found if better else exact
+
+
+def _of_degree(values: tuple[float, ...], order: int, price: FloatArray) -> Coefficients:
+    """Return the best coefficients of the largest degree, at most ``order``, that the linear program can solve."""
+    k, f = len(values) - 1, np.array(values)
+    for degree in (order >> halvings for halvings in range(order.bit_length())):
+        try:
+            found = best_coefficients(krawtchouk(k, degree), f, noise=price[: degree + 1])
+        except SolverFailedError:
+            continue
+        checked = _checked(values, np.pad(found.values, (0, order - degree)))
+        if checked.error <= found.error + _ROUNDING * float(np.abs(f).max()):
+            return checked
+    middle = (float(f.max()) + float(f.min())) / 2
+    return _checked(values, np.pad(np.array([middle]), (0, order)))
+
+
+def _checked(values: tuple[float, ...], b: FloatArray) -> Coefficients:
+    """Return coefficients with their largest error, summed without rounding."""
+    exact = [Fraction(float(one)) for one in b]
+    errors = [
+        abs(sum((one * size for one, size in zip(exact, row, strict=True)), Fraction(0)) - Fraction(float(value)))
+        for row, value in zip(krawtchouk_sums(len(values) - 1, len(b) - 1), values, strict=True)
+    ]
+    return Coefficients(frozen(b), float(max(errors)))
 
 
 def least_worst_use(costs: FloatArray, use: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ from synthdp.mechanisms.smooth.support import Synthesised, fit_support
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.smooth.chebyshev import UNIT, AverageMoment, moments_swap
 from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis, Term
 from synthdp.randomness import Generator

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, FloatArray, IntArray, Totals, frozen
+from synthdp.arrays import Codes, Features, FloatArray, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.counting import Clique
 from synthdp.queries.fourier.subset_counts import walsh_hadamard
-from synthdp.queries.protocol import Norms, RecordBounds, sum_features
+from synthdp.queries.norms import Norms, RecordBounds, whole_numbers
+from synthdp.queries.protocol import sum_features
 
 MAX_TABLE_BITS = 20
 """Up to so many bits all parities are computed from a histogram by one transform, and the swap bound is exact."""
@@ -38,12 +39,12 @@ class CellParities:
     masks: IntArray
 
     def __post_init__(self) -> None:
-        masks = np.array(self.masks, np.int64)
+        masks = whole_numbers("masks", self.masks)
         if self.bits > 62:
             raise ParameterError(f"the cells need {self.bits} bits, and at most 62 fit: use fewer columns")
         if not masks.size or masks.min() < 0 or masks.max() >> self.bits or len(np.unique(masks)) < len(masks):
             raise ParameterError(f"masks must be different sets of the {self.bits} bits of the domain")
-        object.__setattr__(self, "masks", frozen(masks))
+        object.__setattr__(self, "masks", masks)
 
     @property
     def bits(self) -> int:
@@ -72,7 +73,7 @@ class CellParities:
             chosen = np.zeros(1 << self.bits, np.int64)
             chosen[self.masks] = 1
             odd = int((k - walsh_hadamard(chosen).min()) // 2)
-        return RecordBounds(Norms(k, k, 1), Norms(2 * odd, 4 * odd, 2))
+        return RecordBounds(Norms(k, k, 1), Norms(2 * odd, 4 * odd, 2 if odd else 0))
 
     def features(self, codes: Codes) -> Features:
         """Return the parities of each row, (n, k), +1 or -1."""

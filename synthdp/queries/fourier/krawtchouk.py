@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -16,22 +17,34 @@ from synthdp.arrays import FloatArray, IntArray, frozen
 
 
 @cache
-def krawtchouk(k: int, order: int) -> FloatArray:
-    """Return the sums of all parities of each level, by the number of true bits; (k + 1, order + 1).
+def krawtchouk_sums(k: int, order: int) -> tuple[tuple[int, ...], ...]:
+    """Return the sums of all parities of each level, by the number of true bits: exact, (k + 1) rows of order + 1.
 
     Entry (m, i) is the sum over subsets S of k bits with |S| = i of prod_{j in S} (-1)^{bit j}, where m bits are 1:
     K_i(m) = sum_j (-1)^j C(m, j) C(k - m, i - j).  So a symmetric f with f(m) = sum_i b_i K_i(m) has the Fourier
     coefficient b_i on every parity of order i.
+
+    Notes
+    -----
+    By the recurrence (i + 1) K_{i+1}(m) = (k - 2m) K_i(m) - (k - i + 1) K_{i-1}(m).
     """
-    table = [
-        [sum((-1) ** j * math.comb(m, j) * math.comb(k - m, i - j) for j in range(i + 1)) for i in range(order + 1)]
-        for m in range(k + 1)
-    ]
-    return frozen(np.array(table, np.float64))
+    rows: list[tuple[int, ...]] = []
+    for m in range(k + 1):
+        row = [0, 1]
+        for i in range(order):
+            row.append(((k - 2 * m) * row[-1] - (k - i + 1) * row[-2]) // (i + 1))
+        rows.append(tuple(row[1:]))
+    return tuple(rows)
+
+
+@cache
+def krawtchouk(k: int, order: int) -> FloatArray:
+    """Return `krawtchouk_sums` in floating point, (k + 1, order + 1)."""
+    return frozen(np.array(krawtchouk_sums(k, order), np.float64))
 
 
 def fourier_coefficients(values: Sequence[float]) -> FloatArray:
-    """Return the Fourier coefficient of a symmetric function on each level, (k + 1,).
+    """Return the Fourier coefficient of a symmetric function on each level, (k + 1,), each to the last digit.
 
     Parameters
     ----------
@@ -40,11 +53,12 @@ def fourier_coefficients(values: Sequence[float]) -> FloatArray:
 
     Notes
     -----
-    b_i = 2^-k sum_m C(k, m) f(m) K_m(i), since C(k, i) K_m(i) = C(k, m) K_i(m).
+    b_i = 2^-k sum_m C(k, m) f(m) K_m(i), since C(k, i) K_m(i) = C(k, m) K_i(m).  The sums cancel, so they are exact.
     """
     k = len(values) - 1
-    table = krawtchouk(k, k)
-    return np.asarray(np.asarray(values, np.float64) @ table.T / 2.0**k, np.float64)
+    exact = [Fraction(float(value)) for value in values]
+    sums = [sum((f * size for f, size in zip(exact, row, strict=True)), Fraction(0)) for row in krawtchouk_sums(k, k)]
+    return np.array([float(total / 2**k) for total in sums], np.float64)
 
 
 def level_sizes(d: int, order: int) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from synthdp.arrays import BoolArray, Codes, Features, FloatArray, IntArray, Tot
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.fourier.krawtchouk import level_sizes, ranks
-from synthdp.queries.protocol import CHUNK_CELLS, Norms, RecordBounds
+from synthdp.queries.norms import LARGEST_CHANGE, Norms, RecordBounds, column_norms, whole
+from synthdp.queries.protocol import CHUNK_CELLS, check_overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +71,10 @@ class ListCoefficients:
     whole: tuple[IntArray, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.scales) != self.order + 1 or min(self.scales) < 1 or self.row_scale < 0:
+        scales = tuple(whole("scales", scale, least=1, most=LARGEST_CHANGE) for scale in self.scales)
+        object.__setattr__(self, "scales", scales)
+        object.__setattr__(self, "row_scale", whole("row_scale", self.row_scale))
+        if len(scales) != self.order + 1:
             raise ParameterError(f"scales must be {self.order + 1} whole numbers of at least 1")
         if any(table.shape != (2 ** (r + 1), 2**r) for r, table in enumerate(self.tables)):
             raise ParameterError("there must be a row of coefficients for every pattern of outputs")
@@ -79,6 +84,7 @@ class ListCoefficients:
         sizes = np.bitwise_count(np.arange(2**self.length)).astype(np.int64)
         rounded = [np.rint(table * scale[sizes[: table.shape[1]]]) for table in self.tables]
         object.__setattr__(self, "whole", tuple(frozen(table.astype(np.int64)) for table in rounded))
+        check_overflow(self)
 
     @property
     def length(self) -> int:
@@ -102,13 +108,10 @@ class ListCoefficients:
 
     @property
     def bounds(self) -> RecordBounds:
-        """Exact maxima over the patterns; a replaced row changes by at most twice that, and by Parseval's bound."""
-        l1 = max(int(np.abs(table).sum(axis=1).max()) for table in self.whole)
-        l2_squared = max(int((table**2).sum(axis=1).max()) for table in self.whole)
-        linf = max(int(np.abs(table).max()) for table in self.whole)
-        w = self.row_scale
-        one = Norms(l1 + w, l2_squared + w * w, max(linf, w))
-        return RecordBounds(one, Norms(2 * l1, 4 * l2_squared, 2 * linf))
+        """Exact maxima over the patterns of lists on at most m variables; a replaced row changes by at most twice that."""
+        largest = reduce(Norms.either, (column_norms(table.T) for table in self.whole[: self.m + 1]))
+        rows = Norms.within(1, self.row_scale)
+        return RecordBounds(largest.plus(rows), largest.times(2))
 
     def features(self, codes: Codes) -> Features:
         """Return the coefficients of every row, (n, k)."""

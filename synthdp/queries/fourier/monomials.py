@@ -16,7 +16,7 @@ from synthdp.errors import ParameterError
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.krawtchouk import level_sizes, subsets_of
 from synthdp.queries.fourier.subset_counts import all_ones_counts
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +39,7 @@ class Monomials:
     order: int
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "order", whole("order", self.order))
         if not 1 <= self.order <= self.bits.d:
             raise ParameterError(f"order ({self.order}) must be from 1 to the number of bits ({self.bits.d})")
 

@@ -16,7 +16,8 @@ from synthdp.errors import ParameterError
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.krawtchouk import level_sizes, odd_overlaps, subsets_of
 from synthdp.queries.fourier.subset_counts import odd_counts
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds, whole
+from synthdp.queries.protocol import check_overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,11 +40,12 @@ class Parities:
     scales: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scales", tuple(int(scale) for scale in self.scales))
+        object.__setattr__(self, "scales", tuple(whole("scales", scale) for scale in self.scales))
         if not 1 <= self.order <= self.bits.d:
             raise ParameterError(f"order ({self.order}) must be from 1 to the number of bits ({self.bits.d})")
-        if min(self.scales) < 0 or not any(self.scales[1:]):
+        if not any(self.scales[1:]):
             raise ParameterError("scales must be whole numbers of at least 0, and one of level 1 or more above 0")
+        check_overflow(self)
 
     @property
     def order(self) -> int:
@@ -82,9 +84,10 @@ class Parities:
 
     def _swap(self) -> Norms:
         changed = odd_overlaps(self.bits.d, self.order, self.bits.flips)
-        l1 = max(sum(2 * s * odd for s, odd in zip(self.scales, row, strict=True)) for row in changed)
-        l2_squared = max(sum(4 * s * s * odd for s, odd in zip(self.scales, row, strict=True)) for row in changed)
-        linf = max(2 * s for row in changed for s, odd in zip(self.scales, row, strict=True) if odd)
+        rows = [[(2 * s, odd) for s, odd in zip(self.scales, row, strict=True)] for row in changed]
+        l1 = max((sum(s * odd for s, odd in row) for row in rows), default=0)
+        l2_squared = max((sum(s * s * odd for s, odd in row) for row in rows), default=0)
+        linf = max((s for row in rows for s, odd in row if odd), default=0)
         return Norms(l1, l2_squared, linf)
 
     def features(self, codes: Codes) -> Features:

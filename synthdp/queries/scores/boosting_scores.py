@@ -6,10 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, IntArray, Totals, frozen
+from synthdp.arrays import Codes, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import LinearQueries, Norms, RecordBounds
+from synthdp.queries.norms import (
+    LARGEST_EXPECTATION,
+    LARGEST_UNIT,
+    Norms,
+    RecordBounds,
+    expectations,
+    whole,
+)
+from synthdp.queries.protocol import LinearQueries, check_overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +35,7 @@ class BoostingScores:
     expected
         (t, k) sums that each round's table predicts, in whole multiples of 1 / (``queries.unit`` * ``resolution``).
     centre, halfwidth
-        In the same multiples.
+        In the same multiples; clipped, as expectations are, where no sum of rows is near.
     resolution
         How much finer than a query's unit the expectations are.
     """
@@ -39,12 +47,15 @@ class BoostingScores:
     resolution: int = 1
 
     def __post_init__(self) -> None:
-        expected = np.array(self.expected, np.int64)
+        expected = expectations("expected", self.expected)
         if expected.ndim != 2 or expected.shape[1] != self.queries.k or not len(expected):
             raise ParameterError("expected must have a row per round and a whole number per query")
-        if self.halfwidth < 1 or self.resolution < 1:
-            raise ParameterError("halfwidth and resolution must be at least 1")
-        object.__setattr__(self, "expected", frozen(expected))
+        object.__setattr__(self, "expected", expected)
+        object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_UNIT))
+        most = LARGEST_EXPECTATION // len(expected)  # the scores of all rounds add up within 64 bits
+        object.__setattr__(self, "centre", min(whole("centre", self.centre), most))
+        object.__setattr__(self, "halfwidth", min(whole("halfwidth", self.halfwidth, least=1), most))
+        check_overflow(self)
 
     @property
     def domain(self) -> Domain:
@@ -64,7 +75,9 @@ class BoostingScores:
     @property
     def bounds(self) -> RecordBounds:
         """Every term moves by no more than the query."""
-        return RecordBounds(self._scores(self.queries.bounds.one), self._scores(self.queries.bounds.swap))
+        bounds, factor = self.queries.bounds, self.resolution * len(self.expected)
+        one, swap = (Norms.within(self.k, norms.linf * factor) for norms in (bounds.one, bounds.swap))
+        return RecordBounds(one, swap)
 
     def sums(self, codes: Codes) -> Totals:
         """Return the sums of the queries."""
@@ -74,7 +87,3 @@ class BoostingScores:
         """Return the scores, (k,)."""
         errors = np.abs(self.queries.finish(sums) * self.resolution - self.expected)
         return np.asarray(-np.clip(self.centre - errors, -self.halfwidth, self.halfwidth).sum(axis=0), np.int64)
-
-    def _scores(self, norms: Norms) -> Norms:
-        linf = norms.linf * self.resolution * len(self.expected)
-        return Norms(self.k * linf, self.k * linf * linf, linf)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, IntArray, Totals, frozen
+from synthdp.arrays import Codes, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import LARGEST_EXPECTATION, LARGEST_UNIT, Norms, RecordBounds, expectations, whole
+from synthdp.queries.protocol import check_overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,9 +36,12 @@ class MarginalDistances:
     unit: int
 
     def __post_init__(self) -> None:
-        if len(self.expected) != self.marginals.k or self.unit < 1:
-            raise ParameterError("expected must have one whole number per cell, and unit must be at least 1")
-        object.__setattr__(self, "expected", frozen(np.array(self.expected, np.int64)))
+        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        most = LARGEST_EXPECTATION // max(self.marginals.sizes)  # what a table's cells are off by adds up
+        object.__setattr__(self, "expected", expectations("expected", self.expected, most=most))
+        if self.expected.shape != (self.marginals.k,):
+            raise ParameterError("expected must have one whole number per cell")
+        check_overflow(self)
 
     @property
     def domain(self) -> Domain:
@@ -52,8 +56,7 @@ class MarginalDistances:
     @property
     def bounds(self) -> RecordBounds:
         """Every distance moves by at most one row, or two when a record is replaced."""
-        k, unit = self.k, self.unit
-        return RecordBounds.of(Norms(k * unit, k * unit * unit, unit))
+        return RecordBounds.of(Norms.within(self.k, self.unit))
 
     def sums(self, codes: Codes) -> Totals:
         """Return the counts of all tables."""

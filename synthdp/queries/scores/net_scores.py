@@ -11,7 +11,8 @@ import numpy as np
 from synthdp.arrays import Codes, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, Norms, RecordBounds
+from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds, largest, whole
+from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
 
 _EXACT = 2**53
 
@@ -55,7 +56,7 @@ class NetScores:
     candidates
         (k, c) counts, each row with the same sum m.
     rows
-        N: the number of rows, or a public estimate of it.
+        N: the number of rows, or a public estimate of it; clipped where scores would not fit in 64 bits.
     """
 
     queries: LinearQueries
@@ -65,11 +66,13 @@ class NetScores:
 
     def __post_init__(self) -> None:
         candidates = np.asarray(self.candidates, np.int64)
-        if candidates.ndim != 2 or candidates.shape[1] != len(self.cells) or len(np.unique(candidates.sum(1))) != 1:
+        counts = candidates.ndim == 2 and candidates.shape[1] == len(self.cells) and candidates.min(initial=0) >= 0
+        if not counts or len(np.unique(candidates.sum(1))) != 1:
             raise ParameterError("candidates must be counts of the cells, all with the same sum")
-        if self.rows < 1:
-            raise ParameterError("rows must be at least 1")
         object.__setattr__(self, "candidates", frozen(candidates.view()))
+        rows = min(whole("rows", self.rows, least=1), (LARGEST_SUM - 1) // max(1, self.bounds.one.linf))
+        object.__setattr__(self, "rows", rows)
+        check_overflow(self)
 
     @property
     def domain(self) -> Domain:
@@ -94,7 +97,9 @@ class NetScores:
     @property
     def bounds(self) -> RecordBounds:
         """Every score moves by at most m times the largest change of a query."""
-        return RecordBounds(self._scores(self.queries.bounds.one), self._scores(self.queries.bounds.swap))
+        bounds = self.queries.bounds
+        one, swap = (Norms.within(self.k, norms.linf * self.size) for norms in (bounds.one, bounds.swap))
+        return RecordBounds(one, swap)
 
     def sums(self, codes: Codes) -> Totals:
         """Return the sums of the queries."""
@@ -104,7 +109,7 @@ class NetScores:
         """Return the score of every candidate, (k,), in blocks of bounded memory."""
         target = self.size * self.queries.finish(sums)
         values = self.rows * self.queries.features(self.cells)
-        if int(np.abs(values).max()) * self.size < _EXACT:  # float products of such whole numbers are exact, and fast
+        if largest(values) * self.size < _EXACT:  # float products of such whole numbers are exact, and fast
             values = values.astype(np.float64)
         worst = np.empty(self.k, np.int64)
         step = max(1, CHUNK_CELLS // (8 * self.queries.k))
@@ -114,7 +119,3 @@ class NetScores:
             errors -= target
             worst[start : start + step] = np.abs(errors, out=errors).max(axis=1)
         return -worst
-
-    def _scores(self, norms: Norms) -> Norms:
-        linf = norms.linf * self.size
-        return Norms(self.k * linf, self.k * linf * linf, linf)

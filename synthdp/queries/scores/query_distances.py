@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, IntArray, Totals, frozen
+from synthdp.arrays import Codes, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import LinearQueries, RecordBounds
+from synthdp.queries.norms import LARGEST_UNIT, RecordBounds, expectations, whole
+from synthdp.queries.protocol import LinearQueries, check_overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,9 +34,11 @@ class QueryDistances:
     resolution: int = 1
 
     def __post_init__(self) -> None:
-        if len(self.expected) != self.queries.k or self.resolution < 1:
-            raise ParameterError("expected must have one whole number per query, and resolution must be at least 1")
-        object.__setattr__(self, "expected", frozen(np.array(self.expected, np.int64)))
+        object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_UNIT))
+        object.__setattr__(self, "expected", expectations("expected", self.expected))
+        if self.expected.shape != (self.queries.k,):
+            raise ParameterError("expected must have one whole number per query")
+        check_overflow(self)
 
     @property
     def domain(self) -> Domain:
@@ -55,8 +58,7 @@ class QueryDistances:
     @property
     def bounds(self) -> RecordBounds:
         """Those of the queries, in the finer unit."""
-        bounds = self.queries.bounds
-        return RecordBounds(bounds.one.times(self.resolution), bounds.swap.times(self.resolution))
+        return self.queries.bounds.times(self.resolution)
 
     def sums(self, codes: Codes) -> Totals:
         """Return the sums of the queries."""

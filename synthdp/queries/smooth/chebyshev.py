@@ -14,7 +14,8 @@ import numpy as np
 from synthdp.arrays import Codes, Features, FloatArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import Norms, RecordBounds, check_overflow, sum_features
+from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, whole
+from synthdp.queries.protocol import check_overflow, sum_features
 
 UNIT = 2**24
 """The whole number that stands for 1: rounding moves an average by at most 2^-25."""
@@ -52,8 +53,8 @@ class ChebyshevTensor:
     _points: tuple[FloatArray, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.t < 2 or self.unit < 1:
-            raise ParameterError(f"t ({self.t}) must be at least 2, and unit ({self.unit}) at least 1")
+        object.__setattr__(self, "t", whole("t", self.t, least=2))
+        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
         if self.t ** len(self.domain) > MAX_TERMS:
             raise ParameterError(
                 f"t ({self.t}) over {len(self.domain)} columns gives {self.t ** len(self.domain)} terms; "
@@ -73,8 +74,8 @@ class ChebyshevTensor:
     @property
     def bounds(self) -> RecordBounds:
         """One record adds at most ``unit`` to every sum (x = 1 does); for a swap see `tensor_swap`."""
-        k, unit = self.k, self.unit
-        return RecordBounds(Norms(k * unit, k * unit * unit, unit), tensor_swap(self.t, len(self.domain), unit=unit))
+        swap = tensor_swap(self.t, len(self.domain), unit=self.unit)
+        return RecordBounds(Norms.within(self.k, self.unit), swap)
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k), in C order of the degrees."""
@@ -116,8 +117,11 @@ class AverageMoment:
     unit: int = UNIT
 
     def __post_init__(self) -> None:
-        if self.degree < 1 or not all(axis.grid.ordered for axis in self.domain.axes):
-            raise ParameterError("an average moment needs ordered columns and a degree of at least 1")
+        object.__setattr__(self, "degree", whole("degree", self.degree, least=1))
+        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        if not all(axis.grid.ordered for axis in self.domain.axes):
+            raise ParameterError("an average moment needs ordered columns")
+        check_overflow(self)
 
     @property
     def k(self) -> int:
@@ -127,7 +131,7 @@ class AverageMoment:
     @property
     def bounds(self) -> RecordBounds:
         """The mean of values in [-1, 1] lies in [-1, 1]."""
-        return RecordBounds.of(Norms(self.unit, self.unit * self.unit, self.unit))
+        return RecordBounds.of(Norms.within(1, self.unit))
 
     def features(self, codes: Codes) -> Features:
         """Return the rounded means, (n, 1)."""
@@ -203,9 +207,9 @@ def moments_swap(p: int, d: int, *, unit: int) -> Norms:
 
 def rounded_swap(l1: float, l2_squared: float, *, k: int, unit: int) -> Norms:
     """Return whole-number bounds from real ones: rounding moves each of k differences by at most 1."""
-    largest = 2 * unit
-    return Norms(
-        l1=min(math.ceil((l1 * unit + k) * _ROUNDING), k * largest),
-        l2_squared=min(math.ceil((math.sqrt(l2_squared) * unit + math.sqrt(k)) ** 2 * _ROUNDING), k * largest**2),
-        linf=largest,
+    return Norms.within(
+        k,
+        2 * unit,
+        l1=math.ceil((l1 * unit + k) * _ROUNDING),
+        l2_squared=math.ceil((math.sqrt(l2_squared) * unit + math.sqrt(k)) ** 2 * _ROUNDING),
     )

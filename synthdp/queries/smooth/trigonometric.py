@@ -16,7 +16,8 @@ import numpy as np
 from synthdp.arrays import Codes, Features, FloatArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import Norms, RecordBounds, check_overflow, sum_features
+from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, whole
+from synthdp.queries.protocol import check_overflow, sum_features
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,8 +67,9 @@ class TensorBasis:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(tuple(term) for term in self.terms))
-        if not self.terms or self.unit < 1:
-            raise ParameterError("a basis needs at least one term, and unit must be at least 1")
+        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        if not self.terms:
+            raise ParameterError("a basis needs at least one term")
         for term in self.terms:
             columns = [factor.column for factor in term]
             if len(set(columns)) < len(columns) or not all(0 <= j < len(self.domain) for j in columns):
@@ -87,8 +89,7 @@ class TensorBasis:
     @property
     def bounds(self) -> RecordBounds:
         """Every term moves by at most ``unit``."""
-        k, unit = self.k, self.unit
-        return RecordBounds.of(Norms(k * unit, k * unit * unit, unit), self.swap)
+        return RecordBounds.of(Norms.within(self.k, self.unit), self.swap)
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k)."""

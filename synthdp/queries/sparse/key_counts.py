@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from synthdp.arrays import IntArray, Totals
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds, expectations
 from synthdp.queries.sparse.supports import UNIT, SparseQuery
 
 
@@ -85,6 +85,11 @@ class Deviations:
 
     queries: SparseCounts
     guesses: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guesses", expectations("guesses", self.guesses))
+        if self.guesses.shape != (self.queries.k,):
+            raise ParameterError("guesses must be one whole number per query")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -163,15 +168,12 @@ def _exact_bounds(values: csr_array) -> RecordBounds:
     """Norms of the vector of all queries' values on one key, at most over keys, and of a difference of two.
 
     All values are at least 0, so the difference of two keys' vectors has linf at most the larger linf, l1 at most the
-    sum of both and l2^2 at most the sum of both squares; neither is more than k coordinates of linf can make.  A scale of
-    noise needs at least 1.
+    sum of both and l2^2 at most the sum of both squares; neither is more than k coordinates of linf can make.
     """
-    linf = max(1, int(values.max())) if values.nnz else 1
+    k, linf = int(values.shape[0]), int(values.max()) if values.nnz else 0
+    # Values are at most 1024: 64 bits hold the squares of 2^40 queries.
     l1, squares = _largest_two(values.sum(axis=0)), _largest_two(values.multiply(values).sum(axis=0))
-    k = int(values.shape[0])
-    one, swap = (
-        Norms(max(1, min(sum(l1[:i]), k * linf)), max(1, min(sum(squares[:i]), k * linf**2)), linf) for i in (1, 2)
-    )
+    one, swap = (Norms.within(k, linf, l1=sum(l1[:i]), l2_squared=sum(squares[:i])) for i in (1, 2))
     return RecordBounds(one, swap)
 
 

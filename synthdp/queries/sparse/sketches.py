@@ -13,7 +13,8 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray, Totals, frozen
 from synthdp.errors import ParameterError
-from synthdp.queries.protocol import KeyStatistic, Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.protocol import KeyStatistic
 from synthdp.queries.sparse.hashing import MERSENNE, PolynomialHash, fingerprints
 from synthdp.queries.sparse.supports import Support
 from synthdp.randomness import Generator
@@ -95,7 +96,7 @@ class CountSketch:
 
         A replaced one moves two by 1, or, when both meet in one coordinate with opposite signs, that one by 2.
         """
-        return RecordBounds(Norms(1, 1, 1), Norms(2, 4, 2))
+        return RecordBounds.of(Norms(1, 1, 1))
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
         """Return the projected counts."""
@@ -167,8 +168,7 @@ class SignProjection:
     @property
     def bounds(self) -> RecordBounds:
         """One record moves every coordinate by 1, a replaced one by up to 2."""
-        t = self.dimension
-        return RecordBounds(Norms(t, t, 1), Norms(2 * t, 4 * t, 2))
+        return RecordBounds.of(Norms.within(self.dimension, 1))
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
         """Return the projected counts, times sqrt(T)."""

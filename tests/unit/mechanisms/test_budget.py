@@ -10,7 +10,7 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.budget import Account
 from synthdp.privacy.loss import ROUNDING, ZCDP, ApproxDP, GaussianDP, PureDP, combined, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.queries.protocol import Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds
 
 BUDGETS = [PureDP(0.7), ZCDP(0.3), GaussianDP(0.4)]
 LAPLACE, GAUSSIAN = (BudgetAllocation(budget, Adjacency()) for budget in (PureDP(1.0), GaussianDP(0.5)))

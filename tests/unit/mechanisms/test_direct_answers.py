@@ -1,20 +1,26 @@
 """Noise on every query: how much, how it is divided, and what the answers say of themselves."""
 
+import math
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from silence import silence
 from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 
-from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
+from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Integer, PureDP, Schema
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.universe import visible_domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers, best_shares, parts_of
-from synthdp.privacy import accuracy
+from synthdp.privacy import accounting, accuracy
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.stack import Stack
+from synthdp.queries.subset import Subset
 
 SCHEMA, DOMAIN = binary_world(3)
 TABLES = Marginals(DOMAIN, all_cliques(DOMAIN, 1) + all_cliques(DOMAIN, 3))
@@ -120,3 +126,29 @@ def test_unknown_aims_levels_and_queries_are_refused():
         output.interval(1.0)
     with pytest.raises(ParameterError, match="queries"):
         output.answer(Marginals(DOMAIN, ((0,),)))
+
+
+@pytest.mark.parametrize("subset", [False, True])
+@pytest.mark.parametrize("unit", [1, 1000, 10**8])
+@pytest.mark.parametrize(
+    ("mechanism", "spend", "stddev"),
+    [
+        (GaussianAnswers, ApproxDP(1.0, 1e-6), math.sqrt(1000) / accounting.gdp_from_approx(1.0, 1e-6)),
+        (GaussianAnswers, GaussianDP(0.5), math.sqrt(1000) / 0.5),
+        (GaussianAnswers, ZCDP(0.125), math.sqrt(1000) / 0.5),
+        (LaplaceAnswers, PureDP(1.0), math.sqrt(2) * 1000),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_thousand_counts_have_the_same_noise_in_any_unit(mechanism, spend, stddev, unit, subset):
+    """One row counted a thousand times: in units of 1e8 its squares add up to 1e19, which no 64-bit number holds."""
+    schema = Schema({"n": Integer(0, 9)})
+    domain = visible_domain(domain_of(schema))
+    values = np.zeros((1000, domain.cells), np.int64)
+    values[:, 3] = unit
+    counts = CellQueries(domain, values, unit=unit)
+    asked = {False: counts, True: Subset(counts, np.arange(1000))}[subset]
+    curator = Curator(pd.DataFrame({"n": [3] + [5] * 50}), schema=schema, budget=spend)
+    answers = mechanism(asked, aim="max").release(curator).output
+    assert answers.stddev == pytest.approx(np.full(1000, stddev), rel=2e-3)
+    assert float(np.std(answers.values - 1.0)) == pytest.approx(stddev, rel=0.3)

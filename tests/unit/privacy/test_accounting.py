@@ -231,7 +231,9 @@ def test_an_event_outside_its_range_is_refused(changed, message):
         (lambda: accounting.gdp_to_epsilon(1.0, 0.0), "delta"),
         (lambda: accounting.gdp_from_approx(math.nan, 1e-6), "epsilon"),
         (lambda: accounting.rounded_gaussian_gap(0.9), "sigma"),
-        (lambda: accounting.gaussian_filter_delta(1.0, coordinates=0, min_lattice_sigma=10.0), "coordinates"),
+        (lambda: accounting.gdp_from_discrete_gaussian(1.0, sigma=3.9), "sigma"),
+        (lambda: accounting.gdp_from_discrete_gaussian(0.0, sigma=9.0), "sensitivity"),
+        (lambda: accounting.discrete_gaussian_sigma(1.0, mu=0.0), "mu"),
     ],
 )
 def test_numbers_outside_their_range_are_refused(call, message):

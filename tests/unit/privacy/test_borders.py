@@ -8,6 +8,7 @@ import inspect
 import math
 import pkgutil
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,14 +19,14 @@ from no_noise import recorded, without_noise
 import synthdp.curator
 import synthdp.privacy
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
-from synthdp.curator import curator as curator_module, private_table as room_module
+from synthdp.curator import private_table as room_module
 from synthdp.curator.contribution import _hash, _mix, kept_rows
 from synthdp.curator.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
 from synthdp.curator.private_table import PrivateTable
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels
-from synthdp.errors import BudgetExceededError, ParameterError, PrivacyError
+from synthdp.errors import BudgetExceededError, ParameterError, SensitivityError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import accounting, accuracy, composition, linf_knorm, noise
 from synthdp.privacy.above_threshold import plan_watch
@@ -36,8 +37,7 @@ from synthdp.privacy.linf_knorm import SMALLEST_SCALE
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.protocol import Norms
-from synthdp.queries.subset import Subset
+from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.schema.columns import Continuous, Datetime, Duration, Integer
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -128,27 +128,73 @@ def test_a_watched_query_that_a_row_moves_by_more_than_one_is_refused(values, un
         watched(values, unit, rows=rows)
 
 
-# A budget of numbers
+# Accounts inside accounts
 
 
-@pytest.mark.parametrize("inside", ["itself", "an account of it"])
-def test_a_gaussian_account_answers_so_many_numbers_exactly(monkeypatch, inside):
+def long_statistic(domain, k):
+    return SimpleNamespace(
+        domain=domain,
+        k=k,
+        unit=1,
+        bounds=RecordBounds.of(Norms(1, 1, 1)),
+        sums=lambda codes: np.zeros(k, np.int64),
+        finish=lambda sums: sums,
+    )
+
+
+@pytest.mark.parametrize("nested", [0, 1, 2])
+@pytest.mark.parametrize("budget", [GaussianDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), PureDP(1.0)], ids=str)
+def test_an_account_answers_as_many_numbers_as_it_can_pay_however_deep_it_is(monkeypatch, budget, nested):
+    """The guarantee depends on what is spent, not on how many numbers are noised or in which account."""
+    without_noise(monkeypatch)
     schema = Schema({"n": Integer(0, 9)})
-    queries = one_ways(domain_of(schema))
-    monkeypatch.setattr(curator_module, "COORDINATES", 2 * queries.k)
-    curator = Curator(pd.DataFrame({"n": range(10)}), schema=schema, budget=GaussianDP(1.0))
-    asked = {"itself": curator, "an account of it": curator.open_account(GaussianDP(0.5))}[inside]
-    for _ in range(2):
-        asked.measure(queries, spend=GaussianDP(0.1))
-    with pytest.raises(PrivacyError, match=f"at most {2 * queries.k} numbers"):
-        asked.measure(Subset(queries, np.array([0])), spend=GaussianDP(0.1))
+    asked = Curator(pd.DataFrame({"n": range(10)}), schema=schema, budget=budget)
+    for _ in range(nested):
+        asked = asked.open_account()
+    many = long_statistic(domain_of(schema), 10**7 + 1)
+    values = asked.measure(many).values
+    assert values.shape == (many.k,)
 
 
-def test_another_currency_answers_as_many_numbers_as_it_can_pay(monkeypatch):
+@pytest.mark.parametrize("budget", [GaussianDP(0.7), ApproxDP(1.0, 1e-9), ApproxDP(30.0, 1e-15)], ids=str)
+@pytest.mark.parametrize("nested", [0, 1, 3])
+def test_all_gaussian_noise_of_a_tree_of_accounts_costs_no_more_than_its_root(budget, nested):
+    """Theorem 3 of the Gaussian filter, from what came out: sums of Delta^2 / (sigma^2 - 4), in exact numbers."""
     schema = Schema({"n": Integer(0, 9)})
-    monkeypatch.setattr(curator_module, "COORDINATES", 1)
-    curator = Curator(pd.DataFrame({"n": range(10)}), schema=schema, budget=PureDP(1.0))
-    assert len(curator.measure(one_ways(domain_of(schema))).values) == one_ways(domain_of(schema)).k
+    tables = one_ways(domain_of(schema))
+    root = Curator(pd.DataFrame({"n": range(10)}), schema=schema, budget=budget).open_account()
+    measured = []
+    account = root
+    for _ in range(nested):
+        measured.append(account.measure(tables, spend=account.remaining.fraction(0.3)))
+        account = account.open_account(account.remaining.fraction(0.7))
+        measured.append(account.measure(tables, spend=account.remaining.fraction(0.5)))
+    measured.append(account.measure(tables))
+    spent = sum(Fraction(part.resolution) ** 2 / (Fraction(part.noise.scale) ** 2 - 4) for part in measured)
+    assert spent <= Fraction(root.budget.mu) ** 2
+
+
+@pytest.mark.parametrize("budget", [GaussianDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), PureDP(1.0)], ids=str)
+@pytest.mark.parametrize("ask", ["measure", "select"])
+def test_what_cannot_be_summed_is_refused_before_it_is_paid_for(budget, ask):
+    schema = Schema({"n": Integer(0, 9)})
+    curator = Curator(pd.DataFrame({"n": range(10)}), schema=schema, budget=budget)
+    wide = long_statistic(domain_of(schema), 3)
+    wide.bounds = RecordBounds.of(Norms.within(3, 2**40))
+    with pytest.raises(SensitivityError, match="lower the resolution"):
+        getattr(curator, ask)(wide, spend=budget.fraction(0.5))
+    assert curator.remaining == budget
+    assert curator.receipt().items == ()
+
+
+@pytest.mark.parametrize("budget", [GaussianDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), PureDP(1.0)], ids=str)
+def test_a_statistic_that_no_replaced_row_can_move_is_answered_in_every_currency(budget):
+    schema = Schema({"n": Integer(0, 9)})
+    domain = domain_of(schema)
+    curator = Curator(pd.DataFrame({"n": range(10)}), schema=schema, budget=budget, neighbors="replace_one")
+    constant = CellQueries(domain, np.ones((1, domain.cells), np.int64))
+    assert constant.bounds.swap == Norms(0, 0, 0)
+    assert curator.measure(constant).values.shape == (1,)
 
 
 # What is read and what is held

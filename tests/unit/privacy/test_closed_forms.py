@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import mpmath
 import pytest
@@ -10,15 +11,15 @@ from hypothesis import assume, example, given, settings, strategies as st
 from mpmath import mpf
 
 from synthdp.curator.discovery import _clear
-from synthdp.errors import ParameterError
+from synthdp.errors import ParameterError, SensitivityError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, accuracy, noise
 from synthdp.privacy.above_threshold import _pure_part, plan_watch
 from synthdp.privacy.accounting import NoiseEvent
-from synthdp.privacy.calibration import COORDINATES, LARGEST_EPSILON, LATTICE, LEAST_DELTA, calibrate, gaussian_account
+from synthdp.privacy.calibration import FINEST, LATTICE, calibrate, gaussian_account
 from synthdp.privacy.key_histogram import HistogramPlan
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
-from synthdp.queries.protocol import Norms
+from synthdp.queries.norms import Norms
 
 NEAR = 3e-11
 rhos = st.floats(min_value=1e-4, max_value=10)
@@ -65,49 +66,33 @@ def test_the_distance_of_the_rounded_normal_law_is_its_formula_rounded_up(sigma)
     never_less(accounting.rounded_gaussian_gap(sigma), gap(sigma))
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
-@pytest.mark.parametrize(("coordinates", "sigma"), [(1, 1.0), (3, 2.5), (1000, 40.0)])
-def test_what_the_lattice_takes_of_delta_is_its_formula_rounded_up(epsilon, coordinates, sigma):
-    exact = (1 + mpmath.exp(mpf(epsilon))) * coordinates * mpf(accounting.rounded_gaussian_gap(sigma))
-    claimed = accounting.gaussian_filter_delta(epsilon, coordinates=coordinates, min_lattice_sigma=sigma)
-    never_less(claimed, exact)
+@given(sensitivity=st.floats(1e-3, 1e9), sigma=st.floats(4, 2**53))
+@settings(deadline=None, max_examples=60)
+def test_the_loss_of_integer_gaussian_noise_is_its_formula_rounded_up(sensitivity, sigma):
+    """Lemma 1 with v = 4, its factor for the wiggle of the lattice included."""
+    with mpmath.workdps(80):
+        tau = mpmath.sqrt(mpf(sigma) ** 2 - 4)
+        wiggle = mpf("2.001") * mpmath.exp(-8 * mpmath.pi**2)
+        ratio = mpmath.log((1 + wiggle) / (1 - wiggle))
+        exact = mpf(sensitivity) / tau * (1 + mpf("5.02") * ratio * tau)
+        never_less(accounting.gdp_from_discrete_gaussian(sensitivity, sigma=sigma), exact)
 
 
-@pytest.mark.parametrize(("coordinates", "sigma", "delta"), [(3, 5.0, 1e-3), (50, 20.0, 1e-4), (1, 1.5, 0.1)])
-def test_the_budget_of_a_coarse_lattice_is_the_largest_that_its_theorem_allows(coordinates, sigma, delta):
-    mu = accounting.gaussian_filter_budget(0.8, delta, coordinates=coordinates, min_lattice_sigma=sigma)
-    true_mu = mpf(mu) / mpmath.sqrt(1 - 1 / (12 * mpf(sigma) ** 2))
-    left = delta - (1 + mpmath.exp(mpf("0.8"))) * coordinates * gap(sigma)
-    assert gaussian_delta(true_mu, 0.8) <= left
-    assert gaussian_delta(true_mu * (1 + mpf("1e-7")), 0.8) > left
+@given(sensitivity=st.floats(1e-3, 1e9), mu=mus)
+@settings(deadline=None, max_examples=60)
+def test_the_noise_of_a_gaussian_loss_costs_no_more_and_hardly_less(sensitivity, mu):
+    sigma = accounting.discrete_gaussian_sigma(sensitivity, mu=mu)
+    assert accounting.gdp_from_discrete_gaussian(sensitivity, sigma=sigma) <= mu
+    assert sigma == 4 or accounting.gdp_from_discrete_gaussian(sensitivity, sigma=sigma) >= mu * (1 - 1e-9)
 
 
-def test_the_size_that_a_lattice_needs_is_nearly_the_least():
-    with pytest.raises(ParameterError, match=r"about (\d+) for epsilon=2\.0, delta=1e-12 and 700 coordin") as error:
-        accounting.gaussian_filter_budget(2.0, 1e-12, coordinates=700, min_lattice_sigma=80.0)
-    needed = float(str(error.value).split("about ")[1].split(" ")[0])
-    assert accounting.gaussian_filter_budget(2.0, 1e-12, coordinates=700, min_lattice_sigma=needed) > 0
-    with pytest.raises(ParameterError, match="at least about"):
-        accounting.gaussian_filter_budget(2.0, 1e-12, coordinates=700, min_lattice_sigma=needed / 1.25)
-
-
-@pytest.mark.parametrize("coordinates", [1, 400])
-def test_a_lattice_that_takes_all_of_delta_leaves_no_budget(coordinates):
-    all_of_it = accounting.gaussian_filter_delta(1.0, coordinates=coordinates, min_lattice_sigma=9.0)
-    with pytest.raises(ParameterError, match="larger resolution"):
-        accounting.gaussian_filter_budget(1.0, all_of_it, coordinates=coordinates, min_lattice_sigma=9.0)
-
-
-def test_the_lattice_of_an_account_is_fine_enough_for_its_largest_promise():
-    """LATTICE, COORDINATES, LARGEST_EPSILON and LEAST_DELTA are chosen together."""
-    assert (LATTICE, COORDINATES, LARGEST_EPSILON, LEAST_DELTA) == (2**20, 10**7, 20.0, 1e-11)
-    taken = accounting.gaussian_filter_delta(LARGEST_EPSILON, coordinates=COORDINATES, min_lattice_sigma=LATTICE)
-    assert taken < 2 * LEAST_DELTA
-    assert isinstance(gaussian_account(ApproxDP(LARGEST_EPSILON, 2.01 * taken)), GaussianDP)
-    assert isinstance(gaussian_account(ApproxDP(LARGEST_EPSILON, 1.99 * taken)), ZCDP)
-    assert isinstance(
-        gaussian_account(ApproxDP(LARGEST_EPSILON, 1.99 * taken), coordinates=COORDINATES // 2), GaussianDP
-    )
+@pytest.mark.parametrize("loss", [ApproxDP(1.0, 1e-9), ApproxDP(40.0, 1e-6), ApproxDP(0.1, 1e-30)])
+def test_an_account_is_the_largest_gaussian_budget_and_never_worse_than_zcdp(loss):
+    account = gaussian_account(loss)
+    assert account == GaussianDP(accounting.gdp_from_approx(loss.epsilon, loss.delta))
+    assert account.mu**2 / 2 >= accounting.zcdp_from_approx(loss.epsilon, loss.delta)
+    with mpmath.workdps(50):
+        assert gaussian_delta(account.mu, loss.epsilon) <= loss.delta
 
 
 # Conversions
@@ -196,7 +181,6 @@ def test_an_epsilon_up_to_700_is_found(epsilon):
         lambda at: accounting.gdp_from_approx(at, 1e-6),
         lambda at: accounting.gdp_from_bounded_range(2 * at),
         accounting.gdp_from_pure,
-        lambda at: accounting.gaussian_filter_delta(at, coordinates=1, min_lattice_sigma=9.0),
     ],
 )
 def test_an_epsilon_is_taken_up_to_700_and_no_further(call):
@@ -334,12 +318,18 @@ norms_of_vectors = st.builds(
 )  # fmt: skip
 
 
+def length(norms):
+    """The least length of a vector that has such norms."""
+    return -(-(norms.l1**2) // norms.l2_squared)
+
+
 @given(norms=norms_of_vectors, k=st.integers(1, 300), epsilon=st.floats(0.05, 5))
 @example(norms=Norms(24, 120, 5), k=10, epsilon=1.0)
 @example(norms=Norms(47, 470, 10), k=10, epsilon=1.0)
 @example(norms=Norms(468, 46_800, 100), k=10, epsilon=1.0)
 @settings(deadline=None, max_examples=60)
 def test_pure_noise_is_the_lesser_of_two_laws(norms, k, epsilon):
+    k = max(k, length(norms))
     best = calibrate(norms, PureDP(epsilon), k=k)
     spread = {law: calibrate(norms, PureDP(epsilon), k=k, law=law).noise for law in (NoiseLaw.LAPLACE, NoiseLaw.LINF)}
     assert spread[NoiseLaw.LAPLACE].scale == noise.laplace_scale(norms.l1, epsilon=epsilon)
@@ -354,32 +344,70 @@ def test_pure_noise_is_the_lesser_of_two_laws(norms, k, epsilon):
     assert best.resolution == 1
 
 
-@given(norms=norms_of_vectors, mu=st.floats(1e-6, 50))
+@given(norms=norms_of_vectors, mu=st.floats(1e-6, 1e5))
 @settings(deadline=None, max_examples=60)
 def test_gaussian_noise_is_on_the_coarsest_lattice_that_is_fine_enough(norms, mu):
-    plan = calibrate(norms, GaussianDP(mu), k=3)
+    k = length(norms)
+    plan = calibrate(norms, GaussianDP(mu), k=k)
     with mpmath.workdps(50):
-        spent = plan.resolution * mpmath.sqrt(norms.l2_squared) / mpf(plan.noise.scale)
+        spent = plan.resolution * mpmath.sqrt(norms.l2_squared) / mpmath.sqrt(mpf(plan.noise.scale) ** 2 - 4)
         assert spent <= mu
     assert plan.noise.scale >= LATTICE
+    assert plan.resolution <= FINEST
     assert plan.resolution == 1 or plan.resolution * norms.l2 / mu < 2 * LATTICE * (1 + 1e-9)
-    assert spent >= mu * (1 - 1e-9) or (plan.resolution == 1 and plan.noise.scale == LATTICE)
-    assert (plan.noise.law, plan.noise.k, plan.sensitivity) == (NoiseLaw.GAUSSIAN, 3, norms.l2)
+    assert spent >= mu * (1 - 1e-9) or (plan.resolution in (1, FINEST) and plan.noise.scale == LATTICE)
+    assert (plan.noise.law, plan.noise.k, plan.sensitivity) == (NoiseLaw.GAUSSIAN, k, norms.l2)
+
+
+@pytest.mark.parametrize("mu", [1e-300, 1e-12, 1.0, 1e3, 1e300])
+@pytest.mark.parametrize("linf", [1, 2**30, 2**60])
+def test_gaussian_noise_of_any_size_is_within_the_range_of_its_sampler_or_refused(linf, mu):
+    plans = []
+    with suppress(ParameterError):
+        plans.append(calibrate(Norms(linf, linf**2, linf), GaussianDP(mu), k=1))
+    for plan in plans:
+        assert LATTICE <= plan.noise.scale <= noise.LARGEST_SCALE
+        assert plan.resolution * linf / plan.noise.scale <= mu
 
 
 @pytest.mark.parametrize("law", [None, NoiseLaw.GAUSSIAN])
 def test_an_approximate_loss_buys_gaussian_noise_and_one_without_delta_buys_pure_noise(law):
     loss = ApproxDP(1.0, 1e-6)
     plan = calibrate(Norms(3, 3, 1), loss, k=30, law=law)
-    assert plan == calibrate(Norms(3, 3, 1), gaussian_account(loss, coordinates=30), k=30)
+    assert plan == calibrate(Norms(3, 3, 1), gaussian_account(loss), k=30)
     assert plan.noise.law is NoiseLaw.GAUSSIAN
     assert calibrate(Norms(3, 3, 1), ApproxDP(1.0, 0.0), k=30) == calibrate(Norms(3, 3, 1), PureDP(1.0), k=30)
 
 
 def test_concentrated_noise_is_the_least_of_its_law():
-    plan = calibrate(Norms(9, 5, 1), ZCDP(0.3), k=4)
+    plan = calibrate(Norms(5, 5, 1), ZCDP(0.3), k=6)
     assert plan.noise.scale == noise.gaussian_scale(5, rho=0.3)
-    assert (plan.resolution, plan.sensitivity, plan.noise.k) == (1, Norms(9, 5, 1).l2, 4)
+    assert (plan.resolution, plan.sensitivity, plan.noise.k) == (1, Norms(5, 5, 1).l2, 6)
+
+
+@pytest.mark.parametrize(
+    ("norms", "k"),
+    [
+        (Norms(9, 9, 1), 8),
+        (Norms(10**11, 10**19, 10**8), 999),
+        (Norms(4, 8, 2), 1),
+        (Norms(0, 0, 0), 3),
+        (Norms(1, 1, 1).times(10**200), 1),
+    ],
+)
+@pytest.mark.parametrize("loss", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), GaussianDP(1.0)])
+def test_norms_that_no_vector_of_whole_numbers_of_the_length_has_are_not_noised(norms, k, loss):
+    with pytest.raises(SensitivityError):
+        calibrate(norms, loss, k=k)
+
+
+@pytest.mark.parametrize("loss", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), GaussianDP(1.0)])
+def test_the_stddev_of_noise_is_that_of_its_sensitivity_beyond_64_bits(loss):
+    """A thousand queries of a hundred million each: the squares add up to 1e19."""
+    large, small = Norms(10**11, 10**19, 10**8), Norms(1000, 1000, 1)
+    plans = [calibrate(norms, loss, k=1000) for norms in (large, small)]
+    stddevs = [plan.noise.stddev / plan.resolution for plan in plans]
+    assert stddevs[0] == pytest.approx(1e8 * stddevs[1], rel=1e-3)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 0.005, 0.02, 0.3, 1.0, 17.0])

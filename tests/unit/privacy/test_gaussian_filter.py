@@ -1,4 +1,4 @@
-"""The bridge from integer noise to Gaussian DP: the distance bound, and exact adaptive plans on a small lattice."""
+"""Integer noise as Gaussian DP: the exact law against its bound, and exact adaptive plans on a small lattice."""
 
 import itertools
 import math
@@ -7,7 +7,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from synthdp.errors import ParameterError
 from synthdp.privacy import accounting
 
 
@@ -36,6 +35,39 @@ def test_the_gap_falls_with_sigma():
     assert gaps == sorted(gaps, reverse=True)
 
 
+def normal_score(tail):
+    """The z at which the normal law has this upper tail, at most 1/2: Newton's method on its logarithm."""
+    z = mpmath.sqrt(max(mpmath.mpf(0), -2 * mpmath.log(2 * tail)))
+    for _ in range(100):
+        now = mpmath.erfc(z / mpmath.sqrt(2)) / 2
+        step = mpmath.log(now / tail) * now / mpmath.npdf(z)
+        z += step
+        if abs(step) < mpmath.mpf(10) ** -40:
+            return z
+    raise AssertionError("Newton's method did not end")
+
+
+@pytest.mark.parametrize(("sigma", "reach"), [(4.0, 130), (5.0, 200), (8.0, 400), (21.5, 900)])
+def test_integer_gaussian_noise_is_gaussian_dp_exactly(sigma, reach):
+    """No threshold tells N_Z(0, sigma^2) from its shift by 1 better than the bound allows, however far in the tail.
+
+    Likelihood ratios are monotone, so the best tests are thresholds, and Gaussian DP with mu says that the normal scores
+    of the tails on both sides differ by at most mu.
+    """
+    with mpmath.workdps(60):
+        weights = [mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for k in range(2 * reach)]
+        total = weights[0] + 2 * sum(weights[1:])
+        tails = list(itertools.accumulate(reversed(weights)))[::-1][1 : reach + 1]
+        scores = [
+            normal_score(tail / total) for tail in tails
+        ]  # of P(z >= 1), P(z >= 2), ...; P(z >= 0) mirrors the first
+        steps = [b - a for a, b in itertools.pairwise([-scores[0], *scores])]
+        claimed = accounting.gdp_from_discrete_gaussian(1.0, sigma=sigma)
+        assert max(steps) <= claimed
+        assert max(steps) >= 1 / mpmath.mpf(sigma)
+        assert claimed * sigma <= 1 / math.sqrt(1 - 4 / sigma**2) * (1 + 1e-10)
+
+
 def discrete_gaussian(sigma, shift, reach):
     z = np.arange(-reach, reach + 1)
     everything = np.arange(-40 * reach, 40 * reach + 1)
@@ -47,27 +79,25 @@ def hockey_stick(p, q, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0])
-@pytest.mark.parametrize(("sigma", "shift"), [(2.0, 1), (5.0, 4), (20.0, 11)])
+@pytest.mark.parametrize(("sigma", "shift"), [(4.0, 1), (5.0, 4), (20.0, 11)])
 def test_one_discrete_gaussian_is_within_the_bound(sigma, shift, epsilon):
     reach = int(14 * sigma)
     p, q = discrete_gaussian(sigma, shift, reach), discrete_gaussian(sigma, 0, reach)
-    mu = shift / math.sqrt(sigma**2 - 1 / 12)
-    lattice = accounting.gaussian_filter_delta(epsilon, coordinates=1, min_lattice_sigma=sigma)
-    assert hockey_stick(p, q, epsilon) <= accounting.gdp_to_delta(mu, epsilon) + lattice
+    mu = accounting.gdp_from_discrete_gaussian(shift, sigma=sigma)
+    assert hockey_stick(p, q, epsilon) <= accounting.gdp_to_delta(mu, epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0])
 def test_a_plan_that_adapts_is_within_the_filter(epsilon):
     """The first answer decides which noise, and how many coordinates, spend the rest of the budget."""
-    first, reach = 8.0, 120
-    spent = (3 / first) ** 2
+    first, reach = 16.0, 110
     plans = {  # answer's sign -> shifts and scales of the later steps, each of total 0.25
-        True: [(2, 4.0)],
+        True: [(4, 8.0)],
         False: [(4, 16.0), (7, 16.0 * 7 / math.sqrt(48))],
     }
     laws = {}
     for table in (1, 0):
-        answer = discrete_gaussian(first, 3 * table, reach)
+        answer = discrete_gaussian(first, 6 * table, reach)
         z = np.arange(-reach, reach + 1)
         parts = []
         for sign, steps in plans.items():
@@ -78,25 +108,11 @@ def test_a_plan_that_adapts_is_within_the_filter(epsilon):
         laws[table] = np.concatenate(parts)
     for steps in plans.values():
         assert sum((shift / sigma) ** 2 for shift, sigma in steps) == pytest.approx(0.25)
-    mu = math.sqrt((spent + 0.25) / (1 - 1 / (12 * 4.0**2)))
-    lattice = accounting.gaussian_filter_delta(epsilon, coordinates=3, min_lattice_sigma=4.0)
+    spent = [
+        sum(accounting.gdp_from_discrete_gaussian(shift, sigma=sigma) ** 2 for shift, sigma in [(6, first), *steps])
+        for steps in plans.values()
+    ]
+    mu = math.sqrt(max(spent))
     found = hockey_stick(laws[1], laws[0], epsilon)
-    assert found <= accounting.gdp_to_delta(mu, epsilon) + lattice
-    assert found >= accounting.gdp_to_delta(mu, epsilon) * 0.9
-
-
-def test_the_budget_leaves_room_for_the_lattice():
-    settings = {"coordinates": 100_000, "min_lattice_sigma": 25 * 1024.0}
-    mu = accounting.gaussian_filter_budget(1.0, 1e-9, **settings)
-    lattice = accounting.gaussian_filter_delta(1.0, **settings)
-    assert lattice < 1e-14
-    true_mu = mu / math.sqrt(1 - 1 / (12 * settings["min_lattice_sigma"] ** 2))
-    assert accounting.gdp_to_delta(true_mu, 1.0) + lattice <= 1e-9
-    assert mu == pytest.approx(accounting.gdp_from_approx(1.0, 1e-9), rel=1e-5)
-
-
-def test_a_coarse_lattice_is_refused_with_the_size_that_is_needed():
-    with pytest.raises(ParameterError, match=r"min_lattice_sigma \(16384.0\) must be at least about (\d+)") as error:
-        accounting.gaussian_filter_budget(10.0, 1e-9, coordinates=10**7, min_lattice_sigma=2.0**14)
-    needed = float(str(error.value).split("about ")[1].split(" ")[0])
-    assert accounting.gaussian_filter_budget(10.0, 1e-9, coordinates=10**7, min_lattice_sigma=needed) > 0
+    assert found <= accounting.gdp_to_delta(mu, epsilon)
+    assert found >= accounting.gdp_to_delta(mu, epsilon) * 0.7

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Ledger, PureDP, Schema
-from synthdp.curator import curator as curator_module
 from synthdp.domain.discretize import domain_of
-from synthdp.errors import DataError, LedgerError, ParameterError, PrivacyError
+from synthdp.errors import DataError, LedgerError, ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy.budget import Account
 from synthdp.privacy.calibration import calibrate
@@ -17,7 +16,7 @@ from synthdp.privacy.loss import Remaining
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.protocol import Norms
+from synthdp.queries.norms import Norms
 from synthdp.schema.columns import Integer
 
 SCHEMA = Schema({"n": Integer(0, 9)})
@@ -59,14 +58,6 @@ def test_half_of_an_account_leaves_half(budget):
     assert str(account.resolve(Remaining())) == str(budget.fraction(0.5))
     account.charge(budget.fraction(0.5))
     assert account.remaining is None
-
-
-def test_a_gaussian_account_has_so_many_numbers_and_no_more(monkeypatch):
-    monkeypatch.setattr(curator_module, "COORDINATES", 20)
-    account = Curator(TABLE, schema=SCHEMA, budget=GaussianDP(1.0))
-    account.measure(QUERIES, spend=GaussianDP(0.1))
-    with pytest.raises(PrivacyError, match="at most 20 numbers"):
-        account.measure(QUERIES, spend=GaussianDP(0.1))
 
 
 def test_a_receipt_reads_back_from_its_document():

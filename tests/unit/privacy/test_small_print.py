@@ -19,7 +19,7 @@ from no_noise import without_noise
 
 import synthdp.curator
 import synthdp.privacy
-from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
+from synthdp import ZCDP, ApproxDP, Boolean, Curator, Ledger, PureDP, Schema
 from synthdp.curator import ledger as ledger_module
 from synthdp.curator.contribution import _mix
 from synthdp.curator.discovery import _level_counts, _present
@@ -31,12 +31,12 @@ from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, composition, linf_knorm, noise
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.accounting import NoiseEvent
-from synthdp.privacy.calibration import calibrate, gaussian_account
+from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import components
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.protocol import Norms
+from synthdp.queries.norms import Norms
 from synthdp.schema.columns import Integer
 
 STATEFUL = {"Account", "PrivateTable"}
@@ -153,7 +153,7 @@ def test_whole_numbers_are_levels_up_to_the_largest_that_is_exact():
 
 @pytest.mark.parametrize(("k", "l1", "summed"), [(50, 3, True), (10_000, 20_000, False)])
 def test_composed_laplace_noise_is_the_lesser_of_two_and_says_whose_sensitivity(k, l1, summed):
-    plan = calibrate(Norms(l1, l1**2, 2), ApproxDP(1.0, 1e-6), k=k, law=NoiseLaw.LAPLACE)
+    plan = calibrate(Norms.within(k, 2, l1=l1), ApproxDP(1.0, 1e-6), k=k, law=NoiseLaw.LAPLACE)
     by_sum = noise.laplace_scale(l1, epsilon=1.0)
     by_parts = noise.laplace_scale(2, epsilon=composition.split(1.0, k, delta=1e-6))
     assert (by_sum < by_parts) is summed
@@ -195,16 +195,6 @@ def test_an_account_is_committed_by_its_first_answer(tmp_path):
 
 
 # Where a rule ends
-
-
-@pytest.mark.parametrize("loss", [ApproxDP(20.5, 1e-6), ApproxDP(1.0, 5e-12)])
-def test_beyond_the_reach_of_the_lattice_an_account_is_in_zcdp(loss):
-    assert gaussian_account(loss) == ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta))
-
-
-@pytest.mark.parametrize("loss", [ApproxDP(20.0, 1e-6), ApproxDP(1.0, 1e-11)])
-def test_within_its_reach_an_account_is_gaussian(loss):
-    assert isinstance(gaussian_account(loss), GaussianDP)
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,16 @@ def test_a_table_larger_than_two_bytes_is_counted_directly():
     counts = count_tables(codes, shape, [(0, 1, 2), (1, 0)])
     assert counts[-1] == 2
     assert counts[: 300 * 300 * 2].nonzero()[0].tolist() == [0, 179_998, 179_999]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 256), (256, 1), (1, 1, 256), (1, 65_536), (65_536, 1), (16, 16), (1, 255), (1, 257), (256, 256), (2, 128, 1)],
+)
+@pytest.mark.parametrize("cliques", ["one", "all"])
+def test_tables_at_the_end_of_a_type_are_counted(shape, cliques):
+    """A table of 256 cells is numbered by one byte, but its column of 256 cells is no number of one byte."""
+    columns = range(len(shape))
+    chosen = {"one": [tuple(columns)], "all": list(itertools.permutations(columns, 2))}[cliques]
+    codes = np.array([[0] * len(shape), [size - 1 for size in shape], [size // 2 for size in shape]])
+    np.testing.assert_array_equal(count_tables(codes, shape, chosen), one_by_one(codes, shape, chosen))

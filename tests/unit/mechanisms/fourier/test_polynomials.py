@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from synthdp.mechanisms.fourier.polynomials import (
     newton_coefficients,
     optimal_coefficients,
 )
-from synthdp.queries.fourier.krawtchouk import fourier_coefficients, krawtchouk
+from synthdp.queries.fourier.krawtchouk import fourier_coefficients, krawtchouk, krawtchouk_sums
 
 
 def conjunction(k: int) -> tuple[float, ...]:
@@ -80,6 +81,67 @@ def test_at_full_order_the_exact_polynomial_is_taken_unless_noise_forbids():
     np.testing.assert_array_equal(exact.values, fourier_coefficients(conjunction(3)))
     assert exact.error == 0.0
     assert optimal_coefficients(conjunction(3), 3, (0.0, 0.01, 0.01, 9.0)).values[3] == pytest.approx(0.0, abs=1e-9)
+
+
+SHAPES = {
+    "conjunction": conjunction,
+    "disjunction": lambda k: (0.0,) + (1.0,) * k,
+    "majority": lambda k: tuple(float(2 * true > k) for true in range(k + 1)),
+    "parity": lambda k: tuple((-1.0) ** true for true in range(k + 1)),
+    "ramp": lambda k: tuple(true / k for true in range(k + 1)),
+}
+
+
+def true_error(values: tuple[float, ...], b: np.ndarray) -> float:
+    """The largest error of a polynomial, in exact arithmetic."""
+    sums = krawtchouk_sums(len(values) - 1, len(b) - 1)
+    answers = [sum(Fraction(float(one)) * size for one, size in zip(b, row, strict=True)) for row in sums]
+    return float(max(abs(answer - Fraction(value)) for answer, value in zip(answers, values, strict=True)))
+
+
+@pytest.mark.parametrize("price", [0.0, 1e-9, 1e-3, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 9, 33, 52, 56, 64, 80, 128])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_a_query_of_any_width_and_price_has_a_polynomial_that_is_never_worse_than_a_constant(shape, k, price):
+    values = shape(k)
+    middle = (max(values) + min(values)) / 2
+    for order in {1, min(k, 4), max(1, k // 2), k}:
+        found = optimal_coefficients(values, order, (price,) * (order + 1))
+        assert found.values.shape == (order + 1,)
+        assert found.error == true_error(values, found.values)
+        cost = found.error + price * np.abs(found.values).sum()
+        assert cost <= (max(values) - min(values)) / 2 + price * abs(middle) + 2e-6
+
+
+@pytest.mark.parametrize("k", [9, 48, 56, 64, 80])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_all_levels_without_a_price_give_the_query_itself(shape, k):
+    assert optimal_coefficients(shape(k), k, (0.0,) * (k + 1)).error < 1e-9
+
+
+@pytest.mark.parametrize("k", [48, 56, 64, 80])
+def test_a_wide_conjunction_is_no_worse_than_by_the_chebyshev_polynomial(k):
+    for degree in (2, 7, k // 4, k // 2):
+        bound = 1 / math.cosh(degree * math.acosh((k + 1) / (k - 1)))
+        assert optimal_coefficients(conjunction(k), degree, (0.0,) * (degree + 1)).error <= bound + 1e-6
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 12])
+def test_krawtchouk_sums_are_sums_of_parities(k):
+    expected = [
+        [sum((-1) ** j * math.comb(m, j) * math.comb(k - m, i - j) for j in range(i + 1)) for i in range(k + 3)]
+        for m in range(k + 1)
+    ]
+    assert [list(row) for row in krawtchouk_sums(k, k + 2)] == expected
+
+
+@pytest.mark.parametrize("k", [16, 64, 200])
+def test_fourier_coefficients_are_right_to_the_last_digit(k):
+    values = tuple(math.sin(true) for true in range(k + 1))
+    table = krawtchouk_sums(k, k)
+    for i, b in enumerate(fourier_coefficients(values)):
+        exact = sum(Fraction(f) * table[i][m] for m, f in enumerate(values)) / 2**k
+        assert b == float(exact)
 
 
 @pytest.mark.parametrize("degree", range(1, 6))

@@ -1,0 +1,219 @@
+"""How far one record moves a vector of whole numbers: exact bounds, in Python integers, that check themselves.
+
+Every family of queries states its sensitivity in these.  Sums of squares of 64-bit numbers leave 64 bits easily, and a
+sensitivity that has wrapped around is no sensitivity: nothing here is computed in a fixed number of bits unless it fits.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import SupportsIndex
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, IntArray, frozen
+from synthdp.errors import ParameterError, SensitivityError
+
+LARGEST_SUM = 2**62
+"""No sum over rows may reach it: what is then added or subtracted still fits in 64 bits."""
+
+LARGEST_UNIT = 2**61
+"""Most that may stand for 1."""
+
+LARGEST_CHANGE = 2**31
+"""Most that a number of a listed table may differ from another: squares of less fit in 64 bits."""
+
+LARGEST_EXPECTATION = 2**60
+"""Expectations beyond are clipped: no sum of rows is near them, and a difference from them fits in 64 bits."""
+
+_HALF_WORD = 31
+
+
+@dataclass(frozen=True, slots=True)
+class Norms:
+    """Upper bounds on a vector of whole numbers, as Python integers, so that they are exact.
+
+    Parameters
+    ----------
+    l1, l2_squared, linf
+        Bounds on the sum of absolute values, the sum of squares, and the largest absolute value.
+
+    Raises
+    ------
+    ParameterError
+        If one is not a whole number of at least 0.
+    SensitivityError
+        If they contradict each other: linf <= l1 and linf^2 <= l2^2 <= l1 linf hold for every vector.
+    """
+
+    l1: int
+    l2_squared: int
+    linf: int
+
+    def __post_init__(self) -> None:
+        for name in ("l1", "l2_squared", "linf"):
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
+        if not (self.linf <= self.l1 and self.linf**2 <= self.l2_squared <= self.l1 * self.linf):
+            raise SensitivityError(
+                f"no vector has an l1 norm of {self.l1}, a squared l2 norm of {self.l2_squared} and an linf norm of "
+                f"{self.linf} as its least bounds: state each as an exact whole number"
+            )
+
+    @classmethod
+    def within(cls, k: int, linf: int, *, l1: int | None = None, l2_squared: int | None = None) -> Norms:
+        """Return the least bounds on k numbers of at most ``linf`` each that follow from the given ones.
+
+        l1 <= k linf, l1^2 <= k l2^2 (Cauchy, Schwarz), and l2^2 <= l1 linf.
+
+        Parameters
+        ----------
+        k
+            Length of the vector.
+        linf
+            Bound on each number.
+        l1, l2_squared
+            Bounds on the vector, where better ones are known than k times that of a number.
+        """
+        k, linf = whole("k", k, least=1), whole("linf", linf)
+        squares = min(k * linf**2, k * linf**2 if l2_squared is None else whole("l2_squared", l2_squared))
+        total = min(k * linf, k * linf if l1 is None else whole("l1", l1), math.isqrt(k * squares))
+        return cls(total, min(squares, total * linf), linf)
+
+    def times(self, rows: int) -> Norms:
+        """Return bounds on a sum of ``rows`` such vectors."""
+        rows = whole("rows", rows)
+        return Norms(self.l1 * rows, self.l2_squared * rows * rows, self.linf * rows)
+
+    def plus(self, other: Norms) -> Norms:
+        """Return bounds on two such vectors, one after the other."""
+        return Norms(self.l1 + other.l1, self.l2_squared + other.l2_squared, max(self.linf, other.linf))
+
+    def either(self, other: Norms) -> Norms:
+        """Return bounds that hold for one vector and for the other."""
+        return Norms(max(self.l1, other.l1), max(self.l2_squared, other.l2_squared), max(self.linf, other.linf))
+
+    @property
+    def l2(self) -> float:
+        """Upper bound on the Euclidean norm, rounded up."""
+        return root_up(self.l2_squared)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBounds:
+    """How far a statistic moves between neighbouring tables.
+
+    Parameters
+    ----------
+    one
+        When one record is added or removed.
+    swap
+        When one record is replaced by any other: never more than twice ``one``.
+
+    Raises
+    ------
+    SensitivityError
+        If ``swap`` is more than that.
+    """
+
+    one: Norms
+    swap: Norms
+
+    def __post_init__(self) -> None:
+        twice = self.one.times(2)
+        if twice.either(self.swap) != twice:
+            raise SensitivityError("a replaced record moves a statistic by at most twice what an added one does")
+
+    @classmethod
+    def of(cls, one: Norms, swap: Norms | None = None) -> RecordBounds:
+        """Return bounds whose ``swap`` is, unless a better one is given, twice ``one``."""
+        return cls(one, swap or one.times(2))
+
+    def plus(self, other: RecordBounds) -> RecordBounds:
+        """Return the bounds of two statistics asked together."""
+        return RecordBounds(self.one.plus(other.one), self.swap.plus(other.swap))
+
+    def times(self, factor: int) -> RecordBounds:
+        """Return the bounds of a statistic multiplied by a whole number."""
+        return RecordBounds(self.one.times(factor), self.swap.times(factor))
+
+
+def column_norms(columns: AnyArray) -> Norms:
+    """Return the largest norms among the columns of a matrix of whole numbers, exactly; (k, m) -> one of each.
+
+    Raises
+    ------
+    SensitivityError
+        If a number is 2^31 or more in size.
+    """
+    linf = largest(columns)
+    if linf >= LARGEST_CHANGE:
+        raise SensitivityError(f"a record may move an answer by {linf}: lower the resolution")
+    size = np.abs(columns.astype(np.int64, copy=False))
+    squares = size * size
+    if len(size) * linf**2 < LARGEST_SUM:
+        return Norms(int(size.sum(axis=0).max()), int(squares.sum(axis=0).max()), linf)
+    low = (squares & (LARGEST_CHANGE - 1)).sum(axis=0)
+    high = (squares >> _HALF_WORD).sum(axis=0) + (low >> _HALF_WORD)
+    low &= LARGEST_CHANGE - 1
+    top = high.max()
+    return Norms(int(size.sum(axis=0).max()), (int(top) << _HALF_WORD) + int(low[high == top].max()), linf)
+
+
+def largest(values: AnyArray) -> int:
+    """Return the largest absolute value of some whole numbers, exactly: that of the least 64-bit number too."""
+    return max(int(values.max()), -int(values.min())) if values.size else 0
+
+
+def root_up(square: int) -> float:
+    """Return the least float whose exact square is at least ``square``."""
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def whole(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
+    """Return a whole number of any type as a Python integer, whose arithmetic is exact.
+
+    Raises
+    ------
+    ParameterError
+        If it is no whole number, or below ``least``, or above ``most``.
+    """
+    number = _index(value)
+    if number is None or number < least:
+        raise ParameterError(f"{name} ({value!r}) must be a whole number of at least {least}")
+    if most is not None and number > most:
+        raise ParameterError(f"{name} ({value!r}) must be at most {most}")
+    return number
+
+
+def _index(value: object) -> int | None:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # an array that holds more than one number
+        return None
+
+
+def whole_numbers(name: str, values: object) -> IntArray:
+    """Return whole numbers as 64-bit ones, read-only.
+
+    Raises
+    ------
+    ParameterError
+        If they are no whole numbers, or too large for 64 bits.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iub" or (array.dtype == np.uint64 and largest(array) >= 2**63):
+        raise ParameterError(f"{name} must be whole numbers of 64 bits")
+    return frozen(array.astype(np.int64))
+
+
+def expectations(name: str, values: object, *, most: int = LARGEST_EXPECTATION) -> IntArray:
+    """Return expected sums, clipped to +-``most``, as `whole_numbers`."""
+    return frozen(np.clip(whole_numbers(name, values), -most, most))
