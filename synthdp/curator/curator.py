@@ -463,14 +463,13 @@ class Curator:
 
     def _charge(self, loss: PrivacyLoss, *, what: str) -> int | None:
         """Book a loss in the account and the ledger, before anything is read."""
-        before = list(self._account.spent)
         self._account.charge(loss)
         if self._ledger is None:
             return None
         try:
             entry = self._ledger.reserve(self._dataset, loss, what=what, adjacency=self.adjacency)
         except BaseException:
-            self._account.spent[:] = before
+            self._account.refund(loss)
             raise
         self._vault.entries.append(entry)
         return entry

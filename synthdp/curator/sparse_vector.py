@@ -156,22 +156,25 @@ class SparseVector:
         ParameterError
             If the query is not a single one with values in [0, 1], of the curator's schema, or the guess is no number.
         PrivacyError
-            If all answers were given, the watch was closed or saved, or in a forked process.
+            If all answers were given, the watch was closed or saved, it was asked again while it was being asked (by a
+            signal's handler, or by the query itself), or in a forked process.
         """
         if not math.isfinite(guess * UNIT):
             raise ParameterError(f"guess ({guess}) must be a number of rows")
         with self._turn() as table:
             if self.exhausted:
                 raise PrivacyError("all alarms of this watch were raised: open another, with a larger max_alarms")
+            before = self._state
             total = self._total(table, query)
-            alarms, level, ended = self._state
-            if level is None:
-                level = noise.geometric(scale=self.plan.level_scale)
+            level = noise.geometric(scale=self.plan.level_scale) if before.level is None else before.level
             deviation = abs(total - round(guess * UNIT))
-            if deviation + noise.geometric(scale=self.plan.query_scale) < self.threshold + level:
-                self._state = _State(alarms, level, ended)
+            silent = deviation + noise.geometric(scale=self.plan.query_scale) < self.threshold + level
+            after = _State(before.alarms, level, "")
+            if not silent:
+                after = _State(before.alarms + 1, None if self.plan.redrawn else level, "")
+            self._exchange(before, after)
+            if silent:
                 return None
-            self._state = _State(alarms + 1, None if self.plan.redrawn else level, ended)
             plan = self.plan.answer
             most = noise.LARGEST_VALUE // plan.resolution
             exact = np.array([max(-most, min(total, most)) * plan.resolution], np.int64)
@@ -185,7 +188,8 @@ class SparseVector:
         Costs nothing: what was paid for and not used is not given back.
         """
         with self._vault.turn():
-            self._end(self._state.ended or "closed: ask its release")
+            state = self._state
+            self._exchange(state, state._replace(ended=state.ended or "closed: ask its release"))
 
     def save(self, path: str | PathLike[str], document: Mapping[str, Any], arrays: bytes) -> None:
         """End the watch and write it to a private folder, to be continued by `Curator.resume_watch`, once.
@@ -209,12 +213,13 @@ class SparseVector:
         """
         with self._turn() as table:
             state, draft = self._state, Draft(Path(path))
-            private = self._document(table)
+            ended = state._replace(ended="saved: resume it from its folder")
+            private = self._document(table, state)
             try:
-                self._end("saved: resume it from its folder")
+                self._exchange(state, ended)
                 draft.publish({**document, "watch": private}, arrays)
             except BaseException:
-                if draft.discard():
+                if self._state is ended and draft.discard():
                     self._state = state
                 raise
 
@@ -230,7 +235,7 @@ class SparseVector:
             If another process took the folder first; nothing is answered then.
         """
         state = self._state
-        self._end("not continued yet")
+        self._exchange(state, state._replace(ended="not continued yet"))
         yield
         saved.claim()
         self._state = state
@@ -242,10 +247,13 @@ class SparseVector:
                 raise PrivacyError(f"the session was {self._state.ended}")
             yield table
 
-    def _end(self, why: str) -> None:
-        self._state = self._state._replace(ended=why)
+    def _exchange(self, before: _State, after: _State) -> None:
+        """Go from one state to the next, unless a signal's handler, or the query itself, asked in between."""
+        if self._state is not before:
+            raise PrivacyError("the watch was asked while it was being asked: ask one question after the other")
+        self._state = after  # nothing comes in between: neither line calls anything
 
-    def _document(self, table: PrivateTable) -> dict[str, Any]:
+    def _document(self, table: PrivateTable, state: _State) -> dict[str, Any]:
         """Return everything that a continuation needs, as JSON: private."""
         answer = self.plan.answer
         return {
@@ -259,8 +267,8 @@ class SparseVector:
             "resolution": answer.resolution,
             "sensitivity": answer.sensitivity,
             "threshold": self.threshold,
-            "alarms": self._state.alarms,
-            "level": self._state.level,
+            "alarms": state.alarms,
+            "level": state.level,
             "rows": rows_fingerprint(table, self.columns),
         }
 

@@ -79,6 +79,8 @@ class Account:
     def charge(self, spend: PrivacyLoss) -> None:
         """Take a spend from the budget, or refuse it and take nothing.
 
+        It is booked first and compared then: what asks in between, such as a signal's handler, finds it booked.
+
         Costs ``spend``, booked before any row is read.
 
         Raises
@@ -88,13 +90,21 @@ class Account:
         """
         cost = components(in_currency(spend, type(self.budget)))
         whole = components(self.budget)
+        self.spent.append(cost)
         for i in range(2):
-            if sum(part[i] for part in self.spent) + cost[i] > whole[i] * (1 + ROUNDING):
+            if sum(part[i] for part in self.spent) > whole[i] * (1 + ROUNDING):
+                self.spent.remove(cost)
                 left = self.remaining
                 raise BudgetExceededError(
                     f"asked to spend {spend}, but {'only ' + str(left) if left else 'nothing'} is left of {self.budget}"
                 )
-        self.spent.append(cost)
+
+    def refund(self, spend: PrivacyLoss) -> None:
+        """Give a spend back that was charged and then refused elsewhere, before any row was read.
+
+        Costs nothing: what it gives back was never used.
+        """
+        self.spent.remove(components(in_currency(spend, type(self.budget))))
 
 
 def check_loss(name: str, loss: object) -> PrivacyLoss:

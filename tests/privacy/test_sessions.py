@@ -20,11 +20,20 @@ from interrupts import Striker
 from no_noise import without_noise
 from small_worlds import binary_table, binary_world, skewed_codes
 
-from synthdp import Curator, MedianMechanism, PrivateMultiplicativeWeights, PureDP, SparseWeights, resume_session
+from synthdp import (
+    Curator,
+    Ledger,
+    MedianMechanism,
+    PrivateMultiplicativeWeights,
+    PureDP,
+    SparseWeights,
+    resume_session,
+)
 from synthdp.curator import sparse_vector
-from synthdp.errors import FormatError, PrivacyError, SynthDPError
+from synthdp.errors import FormatError, LedgerError, PrivacyError, SynthDPError
 from synthdp.mechanisms.sparse.answer import Origin
 from synthdp.privacy import noise
+from synthdp.privacy.budget import Account
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.sparse.supports import KeyList
 
@@ -121,6 +130,86 @@ def test_after_a_session_was_saved_no_thread_is_answered_and_all_answers_are_in_
     assert found.count(None) == 1
     assert saved.updates == session.updates == found.count(Origin.MEASURED)
     assert len(saved.measured) == saved.updates
+
+
+# The same thread: a handler of a signal, or a query's own code, asks while a question is being answered.
+
+
+class Again:
+    """Asks once more, the first time that it is told to."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        self.ask, self.times = ask, 0
+
+    def __call__(self) -> None:
+        self.times += 1
+        if self.times == 1:
+            usable(self.ask)
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_watch_that_is_asked_while_it_is_asked_gives_no_more_answers_than_were_paid_for(monkeypatch, left):
+    without_noise(monkeypatch)
+    watch = curator().watch(("p",), max_alarms=left, threshold=5.0)
+    found: list[object] = []
+
+    def ask() -> None:
+        found.append(watch.ask(first(20).support(), guess=0.0))
+
+    again = Again(ask)
+    monkeypatch.setattr(noise, "geometric", lambda *, scale: again() or 0)
+    for _ in range(5):
+        usable(ask)
+    assert again.times > 1
+    assert len(found) == watch.alarms == left
+
+
+def test_a_session_that_is_asked_while_it_is_saved_is_asked_or_saved(monkeypatch, tmp_path):
+    without_noise(monkeypatch)
+    session = opened()
+    again = Again(lambda: session.ask(first(20)))
+    fingerprint = sparse_vector.rows_fingerprint
+    monkeypatch.setattr(sparse_vector, "rows_fingerprint", lambda *of: again() or fingerprint(*of))
+    assert usable(lambda: session.save(tmp_path / "s")) == 0
+    assert session.updates == 1
+    session.save(tmp_path / "t")
+    assert resume_session(tmp_path / "t", curator()).updates == 1
+
+
+def test_a_budget_that_is_charged_while_it_is_charged_is_not_exceeded():
+    budget = Account(PureDP(1.0))
+    again = Again(lambda: budget.charge(PureDP(0.6)))
+
+    class Interrupted(list):
+        def __iter__(self) -> Any:
+            again()
+            return super().__iter__()
+
+    budget.spent = Interrupted()
+    charged = [usable(lambda: budget.charge(PureDP(0.6))) for _ in range(3)]
+    assert again.times > 1
+    assert sum(part for part, _ in budget.spent) == 0.6
+    assert sum(charged) <= 1
+
+
+def test_what_a_ledger_refuses_gives_back_its_own_spend_and_no_other(monkeypatch, tmp_path):
+    asked = Curator(KEYS, budget=PureDP(1.0), ledger=tmp_path / "l.sqlite")
+    again = Again(lambda: asked.open_account(PureDP(0.25)))
+    reserve = Ledger.reserve
+
+    def full(*of: Any, **how: Any) -> int:
+        first_of_all = again.times == 0
+        again()
+        return refused() if first_of_all else reserve(*of, **how)
+
+    monkeypatch.setattr(Ledger, "reserve", full)
+    assert usable(lambda: asked.open_account(PureDP(0.5))) == 0
+    assert again.times == 2
+    assert asked.remaining == PureDP(0.75)
+
+
+def refused() -> int:
+    raise LedgerError("the disk is full")
 
 
 # Interrupts
