@@ -4,19 +4,25 @@
 
 The package and its tests are copied to a scratch folder, one edit is made there, and the named tests are run on the copy:
 they must pass before the edit and at least one must fail after it.
+
+An edit finds its place by the syntax tree: within the function or class of a name, wherever that lies in the package, the
+one expression, or run of statements, that is the same program.  So neither a move nor a new line break breaks it.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -28,56 +34,133 @@ class Mutation:
 
     name: str
     requirement: str
-    file: str
+    place: str
+    """Name of a function or class, such as ``Curator.measure``; after its module where others have the same name."""
     old: str
     new: str
     tests: tuple[str, ...]
 
+    @property
+    def file(self) -> str:
+        """The file it edits, below the package."""
+        return definitions()[whole_name(self.place)].relative_to(ROOT / "synthdp").as_posix()
+
     def apply(self, root: Path) -> None:
         path = root / "synthdp" / self.file
-        text = path.read_text(encoding="utf-8")
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.name}: the text to replace occurs {text.count(self.old)} times in {self.file}")
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        module = f"synthdp/{self.file}".removesuffix(".py").replace("/", ".")
+        names = whole_name(self.place).removeprefix(f"{module}.").split(".")
+        found = replaced(defined(tree, names), statements(self.old), statements(self.new))
+        if found != 1:
+            raise ValueError(f"{self.name}: what is to be replaced occurs {found} times in {self.place}")
+        path.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
+
+
+@cache
+def definitions() -> dict[str, Path]:
+    """The file of every function and class of the package, by its whole name."""
+    found = {}
+    for path in sorted((ROOT / "synthdp").rglob("*.py")):
+        module = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+        for name in _names(ast.parse(path.read_text(encoding="utf-8"))):
+            found[f"{module}.{name}"] = path
+    return found
+
+
+def whole_name(place: str) -> str:
+    """The one whole name that ends with a place."""
+    found = [name for name in definitions() if name.endswith(f".{place}")]
+    if len(found) != 1:
+        raise ValueError(f"{place} must be one definition, not {found}")
+    return found[0]
+
+
+def _names(node: ast.AST, prefix: str = "") -> Iterator[str]:
+    for child in getattr(node, "body", []):
+        if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+            yield prefix + child.name
+            yield from _names(child, f"{prefix}{child.name}.")
+
+
+def defined(node: ast.AST, names: list[str]) -> ast.AST:
+    """The function or class below a node, by its names from the outermost to the innermost."""
+    for name in names:
+        inside = [n for n in getattr(node, "body", []) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+        node = next(n for n in inside if n.name == name)
+    return node
+
+
+def statements(text: str) -> list[ast.stmt]:
+    """A piece of program as statements."""
+    return ast.parse(textwrap.dedent(text)).body
+
+
+def replaced(node: ast.AST, old: list[ast.stmt], new: list[ast.stmt]) -> int:
+    """Replace one piece of program by another everywhere below a node; return how often."""
+    expression = len(old) == 1 and isinstance(old[0], ast.Expr)
+    count = 0
+    for parent in list(ast.walk(node)):
+        for field, value in ast.iter_fields(parent):
+            if expression and isinstance(value, ast.expr) and same(value, old[0].value):
+                setattr(parent, field, new[0].value)
+                count += 1
+            elif isinstance(value, list):
+                if expression:
+                    for i, item in enumerate(value):
+                        if isinstance(item, ast.expr) and same(item, old[0].value):
+                            value[i] = new[0].value
+                            count += 1
+                statement = not expression and all(isinstance(item, ast.stmt) for item in value)
+                places = range(len(value) - len(old), -1, -1) if statement else ()
+                for i in places:
+                    if all(same(a, b) for a, b in zip(value[i : i + len(old)], old, strict=True)):
+                        value[i : i + len(old)] = new or [ast.Pass()]
+                        count += 1
+    return count
+
+
+def same(one: ast.AST, other: ast.AST) -> bool:
+    """Whether two pieces are the same program text; what is read or written there is told by the context around."""
+    return ast.dump(one).replace("ctx=Store()", "ctx=Load()") == ast.dump(other).replace("ctx=Store()", "ctx=Load()")
 
 
 MUTATIONS = (
     Mutation(
         "half the scale of Laplace noise",
         "R4, R19",
-        "privacy/calibration.py",
-        "noise.laplace_scale(norms.l1, epsilon=epsilon), k, norms.l1",
-        "noise.laplace_scale(norms.l1, epsilon=epsilon) / 2, k, norms.l1",
+        "calibration.calibrate",
+        "noise.laplace_scale(norms.l1, epsilon=epsilon)",
+        "noise.laplace_scale(norms.l1, epsilon=epsilon) / 2",
         ("tests/privacy/test_room.py::test_replacing_a_row_costs_twice_the_noise_of_adding_one",),
     ),
     Mutation(
         "half the scale of Gaussian noise",
         "R4, R19",
-        "privacy/calibration.py",
-        "accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))",
-        "accounting.discrete_gaussian_sigma(resolution * l2, mu=mu)) / 2",
+        "calibration._gaussian",
+        "max(float(LATTICE), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))",
+        "max(float(LATTICE), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu)) / 2",
         ("tests/privacy/test_room.py::test_an_account_lies_inside_its_approximate_budget",),
     ),
     Mutation(
         "the sampler draws with two thirds of the scale",
         "R4",
-        "privacy/noise.py",
-        "measurement = dp.make_laplace(dp.int_vector, dp.l1, scale=float(scale))\n",
-        "measurement = dp.make_laplace(dp.int_vector, dp.l1, scale=float(scale) / 1.5)\n",
+        "discrete_laplace",
+        "float(scale)",
+        "float(scale) / 1.5",
         ("tests/statistical/test_noise_laws.py::test_noise_follows_its_exact_law_and_no_other_scale",),
     ),
     Mutation(
         "half the scale of a selection",
         "R7",
-        "curator/curator.py",
-        "epsilon=_pure_epsilon(loss), monotonic=False)",
-        "epsilon=_pure_epsilon(loss), monotonic=True)",
+        "Curator.select",
+        "noise.noisy_max_scale(linf, epsilon=_pure_epsilon(loss), monotonic=False)",
+        "noise.noisy_max_scale(linf, epsilon=_pure_epsilon(loss), monotonic=True)",
         ("tests/privacy/test_net_law.py::test_the_mechanism_hands_over_these_scores_with_this_scale",),
     ),
     Mutation(
         "half the noise of the sparse vector",
         "R7",
-        "privacy/above_threshold.py",
+        "privacy.above_threshold._plan",
         "noise.laplace_scale(2 * together * norms.l1, epsilon=epsilon - level)",
         "noise.laplace_scale(together * norms.l1, epsilon=epsilon - level)",
         ("tests/unit/curator/test_sparse_vector.py::test_the_parts_of_a_plan_cost_no_more_than_the_whole",),
@@ -85,65 +168,65 @@ MUTATIONS = (
     Mutation(
         "the sparse vector raises alarms for ever",
         "R8",
-        "curator/sparse_vector.py",
-        "_State(before.alarms + 1, None",
-        "_State(before.alarms, None",
+        "SparseVector.ask",
+        "before.alarms + 1",
+        "before.alarms",
         ("tests/unit/curator/test_sparse_vector.py::test_no_more_alarms_are_raised_than_were_paid_for",),
     ),
     Mutation(
         "max_rows_per_unit forgotten in the sensitivity",
         "R11",
-        "privacy/neighbors.py",
-        "else bounds.swap\n        return one.times(self.rows)",
-        "else bounds.swap\n        return one",
+        "Adjacency.sensitivity",
+        "one.times(self.rows)",
+        "one",
         ("tests/privacy/test_attacks.py::test_the_noise_grows_with_the_rows_of_a_unit",),
     ),
     Mutation(
         "a unit's rows are not limited",
         "R11",
-        "curator/contribution.py",
-        "kept[order] = _place_in_run(np.diff(owner[order]) != 0) < rows",
-        "kept[order] = _place_in_run(np.diff(owner[order]) != 0) >= 0",
+        "kept_rows",
+        "_place_in_run(np.diff(owner[order]) != 0) < rows",
+        "_place_in_run(np.diff(owner[order]) != 0) >= 0",
         ("tests/unit/curator/test_contribution.py::test_removing_a_unit_changes_at_most_so_many_rows",),
     ),
     Mutation(
         "the rows of a unit are counted anew in every block",
         "R11",
-        "curator/contribution.py",
-        "        seen[identity] = seen.get(identity, 0) + int(count)\n",
-        "        seen[identity] = 0\n",
+        "first_rows",
+        "seen.get(identity, 0) + int(count)",
+        "0",
         ("tests/unit/curator/test_contribution.py::test_the_first_rows_of_a_unit_depend_on_no_other_unit",),
     ),
     Mutation(
         "replacing a row is charged like adding one",
         "R12",
-        "privacy/neighbors.py",
-        "one = bounds.one if self.neighbors is Neighbors.ADD_REMOVE else bounds.swap",
-        "one = bounds.one",
+        "Adjacency.sensitivity",
+        "bounds.one if self.neighbors is Neighbors.ADD_REMOVE else bounds.swap",
+        "bounds.one",
         ("tests/privacy/test_room.py::test_replacing_a_row_costs_twice_the_noise_of_adding_one",),
     ),
     Mutation(
         "a table's cells count once however many tables",
         "R5",
-        "queries/marginals.py",
-        "        c = len(self.cliques)\n        return RecordBounds(Norms(c, c, 1)",
-        "        c = 1\n        return RecordBounds(Norms(c, c, 1)",
+        "Marginals.bounds",
+        "len(self.cliques)",
+        "1",
         ("tests/contracts/test_queries.py::test_adding_any_record_changes_the_answers_within_the_bounds",),
     ),
     Mutation(
         "levels are read from the data",
         "R1",
-        "curator/discovery.py",
-        "return noise.laplace_threshold(counts, scale=plan.scale, threshold=plan.threshold)",
-        "return dict(counts)",
+        "_with_levels.answer",
+        "noise.laplace_threshold(counts, scale=plan.scale, threshold=plan.threshold)",
+        "dict(counts)",
         ("tests/unit/curator/test_discovery.py::test_a_value_of_one_row_is_never_a_level",),
     ),
     Mutation(
         "the threshold of a stability histogram is too low",
         "R1",
-        "privacy/key_histogram.py",
-        "return HistogramPlan(scale=scale, threshold=threshold, sensitivity=moved.l1)",
-        "return HistogramPlan(scale=scale, threshold=max(1, threshold // 2), sensitivity=moved.l1)",
+        "plan_histogram",
+        "HistogramPlan(scale=scale, threshold=threshold, sensitivity=moved.l1)",
+        "HistogramPlan(scale=scale, threshold=max(1, threshold // 2), sensitivity=moved.l1)",
         (
             "tests/unit/privacy/test_key_histogram.py::test_the_promise_holds_on_neighbours_and_the_threshold_is_nearly_the_least",
         ),
@@ -151,127 +234,136 @@ MUTATIONS = (
     Mutation(
         "whole numbers past the bounds are not clipped",
         "R2",
-        "domain/encoder.py",
-        "inside = np.clip(values.astype(np.int64), first, last)",
-        "inside = values.astype(np.int64)",
+        "encoder._whole",
+        "np.clip(values.astype(np.int64), first, last)",
+        "values.astype(np.int64)",
         ("tests/unit/domain/test_encoder.py::test_infinities_are_clipped_and_nan_is_missing",),
     ),
     Mutation(
         "the exact number of rows is used",
         "R3",
-        "mechanisms/smooth/domain.py",
-        "    if account.adjacency.rows_are_public:\n",
-        "    if True:\n        return RowCount(float(max(1, account._vault._table.rows())), 0.0, ())\n    if False:\n",
+        "count_rows",
+        """
+if account.adjacency.rows_are_public:
+    return RowCount(float(max(1, account.rows)), 0.0, ())
+""",
+        """
+with account._vault.turn() as table:
+    return RowCount(float(max(1, table.rows())), 0.0, ())
+""",
         ("tests/privacy/test_mechanism_traces.py::test_neighbours_give_the_same_trace_and_the_same_release",),
     ),
     Mutation(
         "the number of rows is given to whoever asks",
         "R3",
-        "curator/curator.py",
-        "        if not self.adjacency.rows_are_public:\n            raise PrivacyError(",
-        "        if False:\n            raise PrivacyError(",
+        "Curator.rows",
+        "not self.adjacency.rows_are_public",
+        "False",
         ("tests/privacy/test_room.py::test_the_number_of_rows_is_private_under_add_remove_only",),
     ),
     Mutation(
         "noise is reused",
         "R8",
-        "privacy/noise.py",
-        "def _noised(measurement: Any, values: IntArray, *, unit: float) -> IntArray:\n",
-        "_DRAWN: dict[Any, Any] = {}\n\n\n"
-        "def _noised(measurement: Any, values: IntArray, *, unit: float) -> IntArray:\n"
-        "    key = (len(values), float(measurement.map(unit)))\n"
-        "    _DRAWN.setdefault(key, np.asarray(measurement(np.zeros_like(values)), dtype=np.int64))\n"
-        "    return np.clip(values, -LARGEST_VALUE, LARGEST_VALUE) + _DRAWN[key]\n\n\n"
-        "def _drawn_anew(measurement: Any, values: IntArray, *, unit: float) -> IntArray:\n",
+        "privacy.noise._noised",
+        "return np.asarray(measurement(clipped), dtype=np.int64)",
+        """
+known = globals().setdefault('_DRAWN', {})
+key = (len(values), float(measurement.map(unit)))
+known.setdefault(key, np.asarray(measurement(np.zeros_like(values)), dtype=np.int64))
+return clipped + known[key]
+""",
         ("tests/privacy/test_noise_is_unseeded.py::test_seeding_every_generator_does_not_repeat_noise",),
     ),
     Mutation(
         "noise is drawn twice and the nearer kept",
         "R8",
-        "curator/curator.py",
-        "            return noise.discrete_laplace(values, scale=scale)\n",
-        "            drawn = [noise.discrete_laplace(values, scale=scale) for _ in range(2)]\n"
-        "            return min(drawn, key=lambda one: int(np.abs(one - values).sum()))\n",
+        "curator.curator._noised",
+        "return noise.discrete_laplace(values, scale=scale)",
+        """
+drawn = [noise.discrete_laplace(values, scale=scale) for _ in range(2)]
+return min(drawn, key=lambda one: int(np.abs(one - values).sum()))
+""",
         ("tests/privacy/test_room.py::test_noise_is_drawn_once_for_a_spend",),
     ),
     Mutation(
         "a seed reaches noise",
         "R6",
-        "privacy/noise.py",
-        "bits=secrets.randbits)",
-        "bits=__import__('random').getrandbits)",
+        "noise.linf_knorm",
+        "secrets.randbits",
+        "__import__('random').getrandbits",
         ("tests/privacy/test_noise_is_unseeded.py::test_seeding_every_generator_does_not_repeat_noise",),
     ),
     Mutation(
         "a product that wraps is noised",
         "R5",
-        "curator/curator.py",
-        "np.clip(exact, -most, most) * resolution",
-        "exact * resolution",
+        "curator.curator._noised",
+        "np.clip(exact, -most, most)",
+        "exact",
         ("tests/privacy/test_attacks.py::test_sums_too_large_for_the_lattice_are_clipped_and_never_wrap",),
-    ),
-    Mutation(
-        "equal moments of several zones are one level",
-        "R5",
-        "tables/columns/parse.py",
-        'return type(value), value, shown(value) if isinstance(value, (dt.datetime, dt.time)) else ""',
-        'return type(value), value, ""',
-        ("tests/privacy/test_one_row_moves_one_row.py::test_one_row_changes_one_record_key_by_one",),
     ),
     Mutation(
         "the ledger is not charged",
         "R13",
-        "curator/curator.py",
-        "            entry = self._charge(item.loss, what=item.step)\n",
-        "            self._account.charge(item.loss)\n            entry = None\n",
+        "Curator._spend",
+        "entry = self._charge(item.loss, what=item.step)",
+        """
+self._account.charge(item.loss)
+entry = None
+""",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
     Mutation(
         "the ledger is charged after reading",
         "R13",
-        "curator/curator.py",
-        "            entry = self._charge(item.loss, what=item.step)\n"
-        "            self._vault.items.append(item)\n            result = answer(table)\n",
-        "            result = answer(table)\n            entry = self._charge(item.loss, what=item.step)\n"
-        "            self._vault.items.append(item)\n",
+        "Curator._spend",
+        """
+entry = self._charge(item.loss, what=item.step)
+self._vault.items.append(item)
+result = answer(table)
+""",
+        """
+result = answer(table)
+entry = self._charge(item.loss, what=item.step)
+self._vault.items.append(item)
+""",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
     Mutation(
         "an account is opened for nothing",
         "R13",
-        "curator/curator.py",
-        '        entry = self._charge(loss, what="account")\n',
-        "        entry = None\n",
+        "Curator.open_account",
+        "self._charge(loss, what='account')",
+        "None",
         ("tests/contracts/test_mechanisms.py::test_the_cost_is_known_first_and_is_what_curator_and_ledger_lost",),
     ),
     Mutation(
         "a budget that is used up goes on",
         "R19",
-        "privacy/budget.py",
-        "if sum(part[i] for part in self.spent) > whole[i] * (1 + ROUNDING):",
-        "if False:",
+        "Account.charge",
+        "sum((part[i] for part in self.spent)) > whole[i] * (1 + ROUNDING)",
+        "False",
         ("tests/privacy/test_room.py::test_a_spend_takes_exactly_what_it_says_and_no_more_is_given",),
     ),
     Mutation(
         "a cap is not looked at",
         "R13",
-        "curator/ledger.py",
-        "            if spent + asked[i] > whole * (1 + ROUNDING):",
-        "            if spent > whole * (1 + ROUNDING):",
+        "Ledger._check",
+        "spent + asked[i]",
+        "spent",
         ("tests/privacy/test_room.py::test_eight_processes_race_for_a_cap_of_three",),
     ),
     Mutation(
         "a spend counts only when it is committed",
         "R13",
-        "curator/ledger.py",
-        '"SELECT loss FROM spends WHERE dataset = ?"',
+        "Ledger._spent",
+        "'SELECT loss FROM spends WHERE dataset = ?'",
         "\"SELECT loss FROM spends WHERE state = 'committed' AND dataset = ?\"",
         ("tests/privacy/test_room.py::test_a_process_killed_between_reserve_and_commit_has_spent",),
     ),
     Mutation(
         "the lattice of Gaussian noise is free",
         "R19",
-        "privacy/accounting.py",
+        "discrete_gaussian_sigma",
         "math.hypot(sensitivity / mu * (1 + 2 * _SLACK), math.sqrt(_BLUR))",
         "sensitivity / mu",
         ("tests/unit/privacy/test_closed_forms.py::test_the_noise_of_a_gaussian_loss_costs_no_more_and_hardly_less",),
@@ -279,56 +371,61 @@ MUTATIONS = (
     Mutation(
         "a closed curator reads on",
         "R20",
-        "curator/private_table.py",
-        "        self.source, self._keys = None, {}\n",
+        "PrivateTable.close",
+        "self.source, self._keys = (None, {})",
         "",
         ("tests/privacy/test_room.py::test_a_closed_curator_reads_no_more",),
     ),
     Mutation(
         "a curator can be pickled",
         "R15",
-        "curator/curator.py",
-        '        raise PrivacyError("a curator holds private rows and cannot be pickled or copied")',
-        '        return "Curator"',
+        "Curator.__reduce__",
+        "raise PrivacyError('a curator holds private rows and cannot be pickled or copied')",
+        "return 'Curator'",
         ("tests/privacy/test_room.py::test_a_curator_can_be_neither_pickled_nor_copied",),
     ),
     Mutation(
         "the estimator keeps its table",
         "R15",
-        "estimators/synthetic_release.py",
-        "        self.schema_ = release.output.schema\n",
-        "        self.schema_ = release.output.schema\n        self._table = X\n",
+        "SyntheticRelease._fit",
+        "self.schema_ = release.output.schema",
+        """
+self.schema_ = release.output.schema
+self._table = X
+""",
         ("tests/privacy/test_attacks.py::test_the_pickle_of_an_estimator_does_not_grow_with_its_table",),
     ),
     Mutation(
         "record keys count all rows of a unit",
         "R11",
-        "curator/private_table.py",
-        "                    raw = {name: rows_of(raw[name], kept) for name in columns}\n",
-        "                    raw = {name: raw[name] for name in columns}\n",
+        "PrivateTable.key_counts",
+        "rows_of(raw[name], kept)",
+        "raw[name]",
         ("tests/unit/curator/test_spill.py::test_record_keys_count_at_most_so_many_rows_of_a_unit",),
     ),
     Mutation(
         "a selection is charged after it was made",
         "R13",
-        "curator/curator.py",
-        "        return int(self._spend(item, lambda table: choose(table.exact(scores), scale=scale)))\n",
-        "        found = int(choose(self._vault._table.exact(scores), scale=scale))\n"
-        "        return self._spend(item, lambda _: found)\n",
+        "Curator.select",
+        "return int(self._spend(item, lambda table: choose(table.exact(scores), scale=scale)))",
+        """
+found = int(choose(self._vault._table.exact(scores), scale=scale))
+return self._spend(item, lambda _: found)
+""",
         ("tests/privacy/test_room.py::test_every_question_is_charged_before_the_data_is_read",),
     ),
     Mutation(
         "a comparison with the real table is not stamped",
         "R14",
-        "nonprivate/evaluate.py",
-        '        lines = [self.warning, ""]\n',
-        '        lines = [""]\n',
+        "NonprivateEvaluation.__str__",
+        "[self.warning, '']",
+        "['']",
         ("tests/unit/nonprivate/test_evaluate.py::test_everything_it_gives_is_stamped",),
     ),
     Mutation(
         "the arrays of a release may hold pickles",
         "R16",
-        "storage.py",
+        "storage._unpack",
         "np.load(io.BytesIO(packed), allow_pickle=False)",
         "np.load(io.BytesIO(packed), allow_pickle=True)",
         ("tests/unit/test_storage.py::test_nothing_in_the_arrays_is_unpickled",),
@@ -336,41 +433,49 @@ MUTATIONS = (
     Mutation(
         "the checksum of a release is not looked at",
         "R16",
-        "storage.py",
-        'if document.get("arrays_sha256") != hashlib.sha256(packed).hexdigest():',
-        "if False:",
+        "storage.load",
+        "document.get('arrays_sha256') != hashlib.sha256(packed).hexdigest()",
+        "False",
         ("tests/unit/test_storage.py::test_a_bit_that_flipped_is_noticed",),
     ),
     Mutation(
         "what was declared is not said",
         "R21",
-        "privacy/assumptions.py",
-        "*_declared(declared), ",
-        "",
+        "assumptions",
+        "(PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))",
+        "(PUBLIC, *_units(adjacency), *_open(declared, complete), *_rules(declared))",
         ("tests/audit/test_requirements.py::test_what_was_declared_stands_in_the_receipt",),
     ),
     Mutation(
         "a large epsilon is not warned of",
         "R23",
-        "estimators/synthetic_release.py",
-        "        if self.epsilon > LARGE_EPSILON:\n",
-        "        if False:\n",
+        "SyntheticRelease._check_settings",
+        "self.epsilon > LARGE_EPSILON",
+        "False",
         ("tests/e2e/test_doors.py::test_a_huge_epsilon_warns_and_goes_on",),
     ),
     Mutation(
         "formulas in a CSV file are not escaped",
         "R25",
-        "tables/sources/csv.py",
-        "and _FORMULA.match(cell) else cell",
-        "and not cell else cell",
+        "_escaped",
+        "_FORMULA.match(cell)",
+        "not cell",
         ("tests/unit/tables/sources/test_csv.py::test_no_text_starts_as_a_formula_once_escaped",),
     ),
     Mutation(
         "threads that share a curator spend at the same time",
         "R13",
-        "curator/vault.py",
-        "        with self._lock:\n            yield self._table\n",
-        "        if True:\n            yield self._table\n",
+        "Vault.turn",
+        """
+with self._lock:
+    yield self._table
+    self._check_process()
+""",
+        """
+if True:
+    yield self._table
+    self._check_process()
+""",
         (
             "tests/unit/curator/test_threads.py::test_threads_that_measure_at_once_are_answered_until_the_budget_is_spent",
         ),
@@ -378,10 +483,98 @@ MUTATIONS = (
     Mutation(
         "an error names the table's own columns",
         "R9",
-        "curator/private_table.py",
-        "the schema has: {', '.join(schema)}",
-        "the table has: {', '.join(source.names)}",
+        "check_columns",
+        "f\"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}\"",
+        "f\"column {missing[0]!r} is missing; the table has: {', '.join(source.names)}\"",
         ("tests/privacy/test_attacks.py::test_a_file_without_a_header_is_refused_without_a_value",),
+    ),
+    Mutation(
+        "rows that come with their labels are released as if their number were private",
+        "R31",
+        "SyntheticRelease.fit_transform",
+        "'replace_one'",
+        "self.neighbors",
+        ("tests/privacy/test_receipts_keep_their_promise.py::test_what_comes_out_keeps_the_promise_on_the_receipt",),
+    ),
+    Mutation(
+        "the rows of a unit come with their labels",
+        "R31",
+        "SyntheticRelease.fit_transform",
+        "self.n_rows is None and self.privacy_unit is not None",
+        "False",
+        (
+            "tests/privacy/test_receipts_keep_their_promise.py::test_with_a_y_and_a_privacy_unit_it_is_refused_before_any_spend",
+        ),
+    ),
+    Mutation(
+        "real labels beside synthetic rows are not warned of",
+        "R31",
+        "SyntheticRelease.fit_transform",
+        "warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=3)",
+        "None",
+        (
+            "tests/privacy/test_receipts_keep_their_promise.py::test_real_labels_beside_synthetic_rows_are_warned_about_with_a_way_out",
+        ),
+    ),
+    Mutation(
+        "the façade forgets what a mechanism said",
+        "R32",
+        "SyntheticRelease._fit",
+        "release.receipt.noted",
+        "curator.receipt().noted",
+        ("tests/contracts/test_receipts.py::test_a_receipt_says_that_rules_hold_only_where_they_do",),
+    ),
+    Mutation(
+        "a receipt does not say what a unit is",
+        "R32",
+        "assumptions",
+        "(PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))",
+        "(PUBLIC, *_declared(declared), *_open(declared, complete), *_rules(declared))",
+        ("tests/contracts/test_receipts.py::test_every_receipt_says_what_is_public_and_what_a_unit_is",),
+    ),
+    Mutation(
+        "a drafted bound is said not to come from the table",
+        "R32",
+        "_known_from",
+        "is_drafted(column)",
+        "False",
+        (
+            "tests/contracts/test_receipts.py::test_no_receipt_says_of_a_drafted_bound_that_it_does_not_come_from_the_table",
+        ),
+    ),
+    Mutation(
+        "an account's receipt promises less than was spent",
+        "R19, R32",
+        "Curator.receipt",
+        "self._vault.terms.total",
+        "self.budget",
+        ("tests/contracts/test_receipts.py::test_an_accounts_receipt_is_its_curators",),
+    ),
+    Mutation(
+        "losses of rows and of persons are added in a ledger",
+        "R30",
+        "Adjacency.adds_up_with",
+        "(self.neighbors, self.unit) == (other.neighbors, other.unit)",
+        "self.neighbors == other.neighbors",
+        (
+            "tests/unit/curator/test_ledger.py::test_an_adversary_who_mixes_relations_is_refused_before_anything_is_spent_or_read",
+        ),
+    ),
+    Mutation(
+        "a data set without a ledger is a silent spend",
+        "R30",
+        "Curator.__init__",
+        "dataset is not None and ledger is None",
+        "False",
+        ("tests/unit/curator/test_ledger.py::test_a_data_set_without_a_ledger_is_refused_before_anything_is_read",),
+    ),
+    Mutation(
+        "a mistyped data set is not said aloud",
+        "R30",
+        "Ledger.reserve",
+        "self._warn_uncapped(db, dataset, new=found is None)",
+        "None",
+        ("tests/unit/curator/test_ledger.py::test_a_mistyped_data_set_is_said_aloud_with_the_name_that_was_meant",),
     ),
 )
 
