@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import Norms
-from synthdp.queries.protocol import Bounded, check_overflow
+from synthdp.queries.protocol import Bounded
 
 
 class Neighbors(StrEnum):
@@ -82,13 +82,7 @@ class Adjacency:
         """Return the most that a statistic moves between neighbours, in whole numbers, at least 1: noise needs a scale.
 
         Costs nothing: reads the statistic's declared bounds, no row.
-
-        Raises
-        ------
-        SensitivityError
-            If the statistic may overflow an integer sum.
         """
-        check_overflow(queries)
         bounds = queries.bounds
         one = bounds.one if self.neighbors is Neighbors.ADD_REMOVE else bounds.swap
         return one.times(self.rows).either(Norms(1, 1, 1))
