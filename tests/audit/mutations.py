@@ -576,6 +576,215 @@ if True:
         "None",
         ("tests/unit/curator/test_ledger.py::test_a_mistyped_data_set_is_said_aloud_with_the_name_that_was_meant",),
     ),
+    Mutation(
+        "threads that ask one watch are answered at the same time",
+        "R29",
+        "Vault.turn",
+        """
+with self._lock:
+    yield self._table
+    self._check_process()
+""",
+        """
+if True:
+    yield self._table
+    self._check_process()
+""",
+        (
+            "tests/privacy/test_sessions.py::test_threads_that_ask_a_watch_at_once_get_no_more_answers_than_were_paid_for",
+        ),
+    ),
+    Mutation(
+        "a forked child spends its copy of a budget",
+        "R29",
+        "Vault.turn",
+        """
+self._check_process()
+with self._lock:
+    yield self._table
+    self._check_process()
+""",
+        """
+with self._lock:
+    yield self._table
+    self._check_process()
+""",
+        ("tests/privacy/test_processes.py::test_a_forked_child_is_refused_before_anything_is_read_charged_or_written",),
+    ),
+    Mutation(
+        "a fork in mid-question is answered twice",
+        "R29",
+        "Vault.turn",
+        """
+self._check_process()
+with self._lock:
+    yield self._table
+    self._check_process()
+""",
+        """
+self._check_process()
+with self._lock:
+    yield self._table
+""",
+        ("tests/privacy/test_processes.py::test_a_fork_in_the_middle_of_a_question_answers_it_once",),
+    ),
+    Mutation(
+        "a saved session may be continued for ever",
+        "R29",
+        "SparseVector.continued",
+        "saved.claim()",
+        "None",
+        ("tests/privacy/test_sessions.py::test_whatever_strikes_while_a_session_is_continued_no_two_can_be_asked",),
+    ),
+    Mutation(
+        "a watch that is asked while it is asked answers once more",
+        "R29",
+        "SparseVector._exchange",
+        "self._state is not before",
+        "False",
+        (
+            "tests/privacy/test_sessions.py::test_a_watch_that_is_asked_while_it_is_asked_gives_no_more_answers_than_were_paid_for",
+        ),
+    ),
+    Mutation(
+        "a watch shows the state that hides its level",
+        "R28",
+        "SparseVector.alarms",
+        "self._state.alarms",
+        "self._state",
+        ("tests/privacy/test_sealed.py::test_no_row_and_no_hidden_noise_can_be_reached_from_a_session",),
+    ),
+    Mutation(
+        "the hidden level is handed to a mechanism",
+        "R28",
+        "sparse_vector.continued",
+        "document.pop('watch', None)",
+        "document.get('watch')",
+        ("tests/privacy/test_sealed.py::test_neither_can_they_from_a_session_that_is_being_continued",),
+    ),
+    Mutation(
+        "a question about other columns is answered",
+        "R33",
+        "check_question",
+        "axis.column != table.schema.get(axis.name)",
+        "False",
+        (
+            "tests/privacy/test_other_schemas.py::test_a_question_about_columns_declared_otherwise_costs_nothing_reads_nothing_and_tells_nothing",
+        ),
+    ),
+    Mutation(
+        "a watch is asked about other columns",
+        "R33",
+        "cell_total",
+        "check_question(table, query)",
+        "None",
+        ("tests/privacy/test_other_schemas.py::test_a_watch_is_not_asked_about_columns_declared_otherwise",),
+    ),
+    Mutation(
+        "a session saved before its first slot has none",
+        "R34",
+        "_session",
+        "0.0",
+        "[]",
+        (
+            "tests/unit/mechanisms/sparse/test_sparse_weights.py::test_a_session_saved_before_its_first_slot_answers_and_learns",
+        ),
+    ),
+    Mutation(
+        "a ledger's commit is not synced to the folder",
+        "R30",
+        "LedgerFile.writing",
+        "'PRAGMA synchronous = EXTRA'",
+        "'PRAGMA synchronous = FULL'",
+        ("tests/unit/curator/test_ledger_file.py::test_every_commit_syncs_the_file_and_its_folder",),
+    ),
+    Mutation(
+        "an old ledger's spends are taken for those of rows",
+        "R30",
+        "Ledger._check_known",
+        "counted is None",
+        "False",
+        ("tests/unit/curator/test_ledger_file.py::test_nothing_is_added_to_old_spends_before_someone_says_whose_they_are",),
+    ),
+    ),
+        "an allocation gives more than is left",
+        "R19",
+        "BudgetAllocation.take",
+        "0 < share <= self.share + ROUNDING",
+        "0 < share",
+        ("tests/unit/mechanisms/test_budget.py::test_more_than_is_left_is_refused",),
+    ),
+    Mutation(
+        "squares are summed in 64 bits",
+        "R26",
+        "column_norms",
+        "len(size) * linf ** 2 < LARGEST_SUM",
+        "True",
+        ("tests/unit/queries/test_norms.py::test_many_large_queries_have_the_norms_of_python_integers",),
+    ),
+    Mutation(
+        "norms that no vector has are believed",
+        "R26",
+        "Norms.__post_init__",
+        "not (self.linf <= self.l1 and self.linf ** 2 <= self.l2_squared <= self.l1 * self.linf)",
+        "False",
+        ("tests/unit/queries/test_norms.py::test_norms_that_no_vector_has_are_refused",),
+    ),
+    Mutation(
+        "the Euclidean norm is rounded down",
+        "R26",
+        "root_up",
+        "Fraction(root) ** 2 < square",
+        "False",
+        ("tests/unit/queries/test_norms.py::test_the_euclidean_norm_is_rounded_up_and_by_no_more_than_one_step",),
+    ),
+    Mutation(
+        "expectations may wrap",
+        "R26",
+        "expectations",
+        "np.clip(whole_numbers(name, values), -most, most)",
+        "whole_numbers(name, values)",
+        (
+            "tests/contracts/test_queries.py::test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table",
+        ),
+    ),
+    Mutation(
+        "norms are not looked at before noise is made",
+        "R26",
+        "calibration.calibrate",
+        "0 < norms.l1 ** 2 <= k * norms.l2_squared",
+        "0 < norms.l1",
+        (
+            "tests/unit/privacy/test_closed_forms.py::test_norms_that_no_vector_of_whole_numbers_of_the_length_has_are_not_noised",
+        ),
+    ),
+    Mutation(
+        "a narrow integer is multiplied in its own type",
+        "R26",
+        "_combine",
+        "max(math.prod(sizes) - 1, 0, *sizes[1:])",
+        "max(math.prod(sizes) - 1, 0)",
+        ("tests/unit/queries/test_counting.py::test_tables_at_the_end_of_a_type_are_counted",),
+    ),
+    Mutation(
+        "a query that is asked twice counts once",
+        "R26",
+        "Subset._at_most",
+        "int(np.unique(self.positions, return_counts=True)[1].max())",
+        "1",
+        (
+            "tests/contracts/test_queries.py::test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table",
+        ),
+    ),
+    Mutation(
+        "an account inside an account has the whole budget again",
+        "R19",
+        "Curator.open_account",
+        "Curator(self._vault, budget=inner)",
+        "Curator(self._vault, budget=inner if type(inner) is not type(self.budget) else self.budget)",
+        ("tests/unit/privacy/test_borders.py::test_all_gaussian_noise_of_a_tree_of_accounts_costs_no_more_than_its_root",),
+    ),
+    ),
 )
 
 
