@@ -706,7 +706,7 @@ with self._lock:
         "False",
         ("tests/unit/curator/test_ledger_file.py::test_nothing_is_added_to_old_spends_before_someone_says_whose_they_are",),
     ),
-    ),
+    Mutation(
         "an allocation gives more than is left",
         "R19",
         "BudgetAllocation.take",
