@@ -72,7 +72,7 @@ def hostile(*methods: str) -> object:
     def refuse(self: object, *_: object, **__: object) -> Any:
         raise HostileError(CANARY)
 
-    return type("Hostile", (), {name: refuse for name in methods})()
+    return type("Hostile", (), dict.fromkeys(methods, refuse))()
 
 
 def _of_hostile_class() -> object:
@@ -464,7 +464,13 @@ def arrow_arrays() -> Iterator[tuple[str, tuple[Any, ...], Kinds, Make]]:
         ticked += [pa.timestamp(unit), pa.duration(unit)]
     for kind in [*ticked, pa.timestamp("s", "Asia/Tokyo"), pa.timestamp("ns", "UTC")]:
         yield str(kind), TICK_CELLS, TICK, partial(_tick_array, kind)
-    for kind in (pa.timestamp("s"), pa.timestamp("ns"), pa.date32(), pa.duration("ns"), pa.timestamp("s", "Asia/Tokyo")):
+    for kind in (
+        pa.timestamp("s"),
+        pa.timestamp("ns"),
+        pa.date32(),
+        pa.duration("ns"),
+        pa.timestamp("s", "Asia/Tokyo"),
+    ):
         yield f"dictionary of {kind}", TICK_CELLS, TICK, partial(_coded, partial(_tick_array, kind))
         yield f"list of {kind}", TICK_CELLS, TICK, partial(_listed, partial(_tick_array, kind))
     yield "dictionary of double", (1, None), NUMBER, partial(_coded, partial(_array, pa.float64()))
@@ -579,9 +585,15 @@ IN_DUCKDB: dict[str, tuple[Cells, Kinds]] = {
 def duckdb_containers() -> Iterator[Container]:
     for kind, (cells, takes) in IN_DUCKDB.items():
         yield Container(f"duckdb {kind}", tuple(cells), takes, _plain, partial(_duckdb, kind))
-    yield Container("duckdb list", ("a",), (str,), lambda cells: [[cell] for cell in cells], partial(_duckdb, "VARCHAR[]"))
     yield Container(
-        "duckdb struct", ("a",), (str,), lambda cells: [{"a": cell} for cell in cells], partial(_duckdb, "STRUCT(a VARCHAR)")
+        "duckdb list", ("a",), (str,), lambda cells: [[cell] for cell in cells], partial(_duckdb, "VARCHAR[]")
+    )
+    yield Container(
+        "duckdb struct",
+        ("a",),
+        (str,),
+        lambda cells: [{"a": cell} for cell in cells],
+        partial(_duckdb, "STRUCT(a VARCHAR)"),
     )
 
 
@@ -624,7 +636,14 @@ def _arrow_file(columns: dict[str, Any]) -> ParquetSource:
 
 
 NOT_IN_PARQUET = {"decimal128(38, -5)", "interval", "run ends"}
-IN_ARROW_FILES = {"string", "string view", "dictionary", "run ends", "dictionary of timestamp[s]", "list of timestamp[s]"}
+IN_ARROW_FILES = {
+    "string",
+    "string view",
+    "dictionary",
+    "run ends",
+    "dictionary of timestamp[s]",
+    "list of timestamp[s]",
+}
 
 
 def file_containers() -> Iterator[Container]:

@@ -99,7 +99,9 @@ def _format(table: Any, name: str, column: Any) -> str:
 
 QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "sums": lambda table: _curator(table).measure(QUERIES, spend=PureDP(1.0)).answers,
-    "sums of units": lambda table: _curator(table, privacy_unit="identifier").measure(QUERIES, spend=PureDP(1.0)).answers,
+    "sums of units": lambda table: (
+        _curator(table, privacy_unit="identifier").measure(QUERIES, spend=PureDP(1.0)).answers
+    ),
     "keys": lambda table: Counter(_curator(table).histogram(("categorical", "datetime"), spend=LOSS).counts),
 }
 
@@ -131,7 +133,12 @@ def _differences(base: Seen, seen: Seen, rows: int) -> Iterator[str]:
     moved = {q: [gone_and_come(*part) for part in PARTS[q](*both[q])] for q in QUESTIONS if q in both}
     yield from (f"{q}: {gone} rows gone" for q, parts in moved.items() for gone, _ in parts if gone)
     least = {"sums of units": 0}  # a row more of a unit that has one is not kept
-    yield from (f"{q}: {come} rows come" for q, parts in moved.items() for _, come in parts if not least.get(q, rows) <= come <= rows)
+    yield from (
+        f"{q}: {come} rows come"
+        for q, parts in moved.items()
+        for _, come in parts
+        if not least.get(q, rows) <= come <= rows
+    )
 
 
 def gone_and_come(one: np.ndarray, other: np.ndarray) -> tuple[int, int]:

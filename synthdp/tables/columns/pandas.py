@@ -74,7 +74,7 @@ def read(series: pd.Series[Any], column: Column) -> RawColumn:
 
         return arrow_columns.read(series.array.__arrow_array__(), column)
     if isinstance(dtype, pd.SparseDtype):
-        return read(pd.Series(series.array.to_dense()), column)  # type: ignore[attr-defined]
+        return read(pd.Series(series.array.to_dense()), column)
     if isinstance(dtype, pd.PeriodDtype):
         return _periods(series, column)
     match dtype.kind:

@@ -210,7 +210,9 @@ def test_an_odd_row_is_one_row_and_changes_no_other(tmp_path_factory, line, row,
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=80) | st.lists(st.sampled_from([b'"', b",", b"\n", b"\r", b"a", b"\xff", b"\x00"])).map(b"".join))
+@given(
+    st.binary(max_size=80) | st.lists(st.sampled_from([b'"', b",", b"\n", b"\r", b"a", b"\xff", b"\x00"])).map(b"".join)
+)
 def test_any_bytes_after_a_header_are_rows(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("any") / "t.csv"
     path.write_bytes(b"n,c\n" + content)
@@ -218,7 +220,9 @@ def test_any_bytes_after_a_header_are_rows(tmp_path_factory, content):
     assert len(block["n"].values) == len(block["c"].codes)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32-le", "shift_jis", "cp1252", "ascii", "gb18030", "euc-jp"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-16", "utf-32-le", "shift_jis", "cp1252", "ascii", "gb18030", "euc-jp"]
+)
 @given(content=st.binary(min_size=1, max_size=20))
 def test_no_bytes_are_refused_in_any_encoding(tmp_path_factory, encoding, content):
     path = tmp_path_factory.mktemp("any") / "t.csv"
