@@ -97,6 +97,8 @@ class Pretends:
 class Liar(str):
     """A text that raises when it is compared, hashed or written."""
 
+    __slots__ = ()
+
     def _refuse(self, *_: object) -> Any:
         raise HostileError(CANARY)
 
@@ -578,7 +580,8 @@ IN_DUCKDB: dict[str, tuple[Cells, Kinds]] = {
     "DATE": ((NOON.date(), None), MOMENT), "TIMESTAMP": ((NOON, None), MOMENT), "TIMESTAMP_S": ((NOON, None), MOMENT),
     "TIMESTAMP_NS": ((NOON, None), MOMENT), "TIMESTAMPTZ": ((NOON, None), MOMENT), "TIME": ((dt.time(1), None), MOMENT),
     "TIMETZ": (("01:00:00+00", None), MOMENT), "INTERVAL": ((dt.timedelta(seconds=5), None), MOMENT),
-    "UUID": ((uuid.UUID(int=1), None), (uuid.UUID,)), "BIT": (("101", None), TEXT), "BIGNUM": (("1", None), (str, int)), "JSON": (("1", None), TEXT),
+    "UUID": ((uuid.UUID(int=1), None), (uuid.UUID,)), "BIT": (("101", None), TEXT),
+    "BIGNUM": (("1", None), (str, int)), "JSON": (("1", None), TEXT),
 }  # fmt: skip
 
 

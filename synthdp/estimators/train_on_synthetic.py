@@ -163,7 +163,9 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _classes(labels: Any) -> Any:
-    """Return synthetic labels as scikit-learn takes classes: numbers that are not whole as texts."""
+    """Return synthetic labels as scikit-learn takes classes: objects as what they are, numbers not whole as texts."""
     plain = np.asarray(labels)
+    if plain.dtype == np.dtype(object) and not all(isinstance(label, str) for label in plain.tolist()):
+        labels = plain = np.array(plain.tolist())
     whole = plain.dtype.kind != "f" or (plain == np.rint(plain)).all()
     return labels if whole else plain.astype(str)

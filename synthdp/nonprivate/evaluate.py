@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from synthdp.arrays import AnyArray
+from synthdp.domain.conform import conform
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError
 from synthdp.markup import render
@@ -127,7 +128,8 @@ def nonprivate_evaluate(
     Parameters
     ----------
     real, synthetic
-        Dataframes, or sources of rows, with the schema's columns.
+        Dataframes, or sources of rows, with the schema's columns; values are compared as the schema holds them, clipped
+        and with unforeseen levels as missing or "other".
     schema
         The columns.
     target
@@ -182,14 +184,14 @@ def nonprivate_evaluate(
 
 
 def _as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
-    """Return the columns of a schema as numbers, moments and levels; what is none is missing."""
+    """Return the columns of a schema as numbers, moments and levels, each as its declaration holds it."""
     with instead_of(DataError, say=lambda error: DataError(str(error).replace("the table", f"the {who} table", 1))):
         source = source_of(table)
     missing = [name for name in schema if name not in source.names]
     if missing:  # the table's own names are not quoted: in a file without a header they are its first row
         raise DataError(f"column {missing[0]!r} is missing from the {who} table; the schema has: {', '.join(schema)}")
     blocks = [
-        pd.DataFrame({name: _values(column, block[name]) for name, column in schema.items()})
+        pd.DataFrame({name: _values(column, conform(column, block[name])) for name, column in schema.items()})
         for block in source.blocks(schema)
     ]
     frame = pd.concat(blocks, ignore_index=True)
@@ -201,7 +203,7 @@ def _as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
 def _values(column: Column, raw: RawColumn) -> AnyArray:
     if isinstance(raw, Labels):
         levels = np.empty(len(raw.levels) + 1, object)
-        levels[:-1] = [level if isinstance(level, (str, bool, int, float)) else None for level in raw.levels]
+        levels[:-1] = raw.levels
         return levels[raw.codes]
     gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
     if isinstance(column, (Datetime, Duration)):

@@ -107,7 +107,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
 
 def _of_lists(rows: Sequence[Any]) -> AnyArray:
     """Return rows in lists as an array of objects, (n, d), or of one dimension if one of them is no list."""
-    if not all(type(row) in (list, tuple, np.ndarray) for row in rows):
+    if not all(issubclass(type(row), (list, tuple, np.ndarray)) for row in rows):
         return np.empty(len(rows), object)
     if len({len(row) for row in rows}) > 1:
         raise DataError("X must be a table: its rows have different lengths")

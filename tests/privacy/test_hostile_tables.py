@@ -122,8 +122,8 @@ def test_rows_are_brought_to_the_schema_as_if_hostile_rows_were_not_there(name: 
 ROWS = [[float(i % 10), float(i % 3)] for i in range(60)]
 LABELS = [i % 2 for i in range(60)]
 XY = Schema({"x0": Integer(0, 9), "x1": Continuous(0, 3), "target": Integer(0, 1)})
-CELLS = {name: value for name, value in VALUES.items() if not isinstance(value, Raw)}
-REAL = {name: float(value) for name, value in VALUES.items() if isinstance(value, float)}
+CELLS = {name: value for name, value in VALUES.items() if not issubclass(type(value), Raw)}
+REAL = {name: float(value) for name, value in VALUES.items() if issubclass(type(value), float)}
 
 
 def trained(schema: Schema | None, model: Any, made: tuple[Any, Any]) -> Any:
