@@ -17,7 +17,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from hostile_cells import COLUMNS, CONTAINERS, TELLTALES, TEXTS, VALUES, Container, Raw, objects
+from hostile_cells import COLUMNS, CONTAINERS, TEXTS, VALUES, Container, Raw, objects
 from no_noise import recorded, replayed
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -101,8 +101,7 @@ def test_a_release_is_that_of_the_table_without_its_hostile_rows(name: str) -> N
         return all_of(release.fit_transform(table)), str(release.receipt_)
 
     one, other = twice(run, container.holding(), container.holding(*container.held().values()))
-    assert other == one
-    assert not [text for text in TELLTALES if text in repr(other)]
+    assert other == one  # and so it shows nothing of a hostile row
 
 
 @pytest.mark.parametrize("name", [name for name in SOME if not name.startswith(("csv", "parquet"))])
