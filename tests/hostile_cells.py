@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 
 from synthdp import Boolean, Categorical, Continuous, Datetime, Duration, Identifier, Integer, Ordinal, Schema
 from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.sources.duckdb import DuckDBSource
 from synthdp.tables.sources.parquet import ParquetSource
 
 CANARY = "canary 4711"
@@ -96,6 +97,8 @@ class Pretends:
 
 class Liar(str):
     """A text that raises when it is compared, hashed or written."""
+
+    __slots__ = ()
 
     def _refuse(self, *_: object) -> Any:
         raise HostileError(CANARY)
@@ -197,6 +200,10 @@ MOMENTS: dict[str, Any] = {
     "DuckDB's far past": "290000-01-01 (BC)",
     "DuckDB's far date": "5000000-01-01",
     "DuckDB's huge number": str(2**126),
+    "DuckDB's hugest number": str(2**127 - 1),
+    "DuckDB's hugest whole": str(2**128 - 1),
+    "DuckDB's least number": str(-(2**127)),
+    "DuckDB's far infinity": "-infinity",
     "DuckDB's length": "290000 years",
     "DuckDB's end of day": "24:00:00",
     "numpy length of no unit": np.timedelta64(4711),
@@ -565,6 +572,10 @@ def _duckdb(kind: str, cells: list[Any]) -> Any:
     return CONNECTION.sql(f"SELECT {columns} FROM {name}")
 
 
+def _pushed_down(kind: str, cells: list[Any]) -> DuckDBSource:
+    return DuckDBSource(_duckdb(kind, cells), push_down=True)
+
+
 def _plain(cells: list[Any]) -> list[Any]:
     return cells
 
@@ -578,13 +589,17 @@ IN_DUCKDB: dict[str, tuple[Cells, Kinds]] = {
     "DATE": ((NOON.date(), None), MOMENT), "TIMESTAMP": ((NOON, None), MOMENT), "TIMESTAMP_S": ((NOON, None), MOMENT),
     "TIMESTAMP_NS": ((NOON, None), MOMENT), "TIMESTAMPTZ": ((NOON, None), MOMENT), "TIME": ((dt.time(1), None), MOMENT),
     "TIMETZ": (("01:00:00+00", None), MOMENT), "INTERVAL": ((dt.timedelta(seconds=5), None), MOMENT),
-    "UUID": ((uuid.UUID(int=1), None), (uuid.UUID,)), "BIT": (("101", None), TEXT), "BIGNUM": (("1", None), (str, int)), "JSON": (("1", None), TEXT),
+    "UUID": ((uuid.UUID(int=1), None), (uuid.UUID,)), "BIT": (("101", None), TEXT),
+    "BIGNUM": (("1", None), (str, int)), "JSON": (("1", None), TEXT),
 }  # fmt: skip
 
 
 def duckdb_containers() -> Iterator[Container]:
     for kind, (cells, takes) in IN_DUCKDB.items():
         yield Container(f"duckdb {kind}", tuple(cells), takes, _plain, partial(_duckdb, kind))
+    for kind in ("VARCHAR", "BOOLEAN", "TINYINT", "BIGINT", "UINTEGER", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP"):
+        cells, takes = IN_DUCKDB.get(kind, ((*NUMBER_CELLS, None), NUMBER))
+        yield Container(f"duckdb itself {kind}", tuple(cells), takes, _plain, partial(_pushed_down, kind))
     yield Container(
         "duckdb list", ("a",), (str,), lambda cells: [[cell] for cell in cells], partial(_duckdb, "VARCHAR[]")
     )

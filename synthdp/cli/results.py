@@ -10,7 +10,7 @@ import click
 
 import synthdp
 from synthdp.cli.files import whole_file
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import ParameterError
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
@@ -108,10 +108,12 @@ def nonprivate_evaluate(
     Example:
       synthdp nonprivate-evaluate table.csv synthetic.csv --schema schema.json --target income
     """
+    from synthdp.tables.sources.files import source_at
+
     schema = synthdp.Schema.read(schema_path)
     if target is not None and target not in schema:
         raise ParameterError(f"there is no column {target!r}; the schema has: {', '.join(schema)}")
-    found = synthdp.nonprivate_evaluate(_table(real, schema), _table(synthetic, schema), schema, target=target)
+    found = synthdp.nonprivate_evaluate(source_at(real), source_at(synthetic), schema, target=target)
     if out is not None:
         with whole_file(out) as scratch:
             found.write(scratch)
@@ -120,24 +122,3 @@ def nonprivate_evaluate(
 
 def _is_number(column: object) -> bool:
     return isinstance(column, (synthdp.Integer, synthdp.Continuous, synthdp.Datetime, synthdp.Duration))
-
-
-def _table(path: Path, schema: Any) -> Any:
-    """Read a table as its schema says, so that levels and numbers have the schema's types."""
-    import pandas as pd
-
-    from synthdp.domain.conform import conform
-    from synthdp.tables.format import TableFormat
-    from synthdp.tables.sources.files import source_at
-
-    source = source_at(path)
-    missing = [name for name in schema if name not in source.names]
-    if missing:
-        raise DataError(f"column {missing[0]!r} is missing; '{path}' has: {', '.join(source.names)}")
-    blocks = [
-        TableFormat.default(schema).build(schema, {name: conform(schema[name], block[name]) for name in schema})
-        for block in source.blocks(schema)
-    ]
-    if not blocks:
-        raise DataError(f"'{path}' has no rows")
-    return pd.concat(blocks, ignore_index=True)

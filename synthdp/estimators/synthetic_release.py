@@ -299,7 +299,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Synthetic rows like ``X``, and labels like ``y``.
         """
-        joined, name = join_label(X, y)
+        joined, name = join_label(X, y, typed=self.schema is not None)
         schema = self.schema
         if schema is None:
             schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace(

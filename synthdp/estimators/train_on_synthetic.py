@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import (
     BaseEstimator,
     MetaEstimatorMixin,
@@ -17,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.schema.columns import Categorical, Continuous
 from synthdp.tables.estimator_input import (
+    checked_array,
     checked_label,
     is_table,
-    numeric_array,
+    numbers_of_cells,
     without_columns,
     without_numbered_columns,
 )
@@ -82,20 +84,20 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         DataError
             If there is no label for every row.
         """
-        y = checked_label(self, y, classes=is_classifier(self))
+        y = checked_label(self, y)
         accepts = get_tags(self._inner()).input_tags
         X = without_numbered_columns(X)
         if not is_table(X):
-            missing = "allow-nan" if accepts.allow_nan else True
-            plain = None if accepts.categorical or accepts.string else "numeric"
-            X = numeric_array(self, X, dtype=plain, ensure_all_finite=missing)
+            any_type = accepts.categorical or accepts.string
+            X = checked_array(X, typed=any_type)
+            X = X if any_type else numbers_of_cells(X)
         release = SyntheticRelease() if self.release is None else clone(self.release)
         if self.n_rows is not None:
             release.set_params(n_rows=self.n_rows)
         kind = Categorical() if is_classifier(self) else Continuous()
         rows, labels = release.fit_resample(X, y, label=kind, nullable=accepts.allow_nan)
         self.release_ = release
-        self.estimator_ = clone(self._inner()).fit(rows, labels)
+        self.estimator_ = clone(self._inner()).fit(rows, _classes(labels) if is_classifier(self) else labels)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -158,3 +160,12 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         return HistGradientBoostingClassifier()
+
+
+def _classes(labels: Any) -> Any:
+    """Return synthetic labels as scikit-learn takes classes: objects as what they are, numbers not whole as texts."""
+    plain = np.asarray(labels)
+    if plain.dtype == np.dtype(object) and not all(isinstance(label, str) for label in plain.tolist()):
+        labels = plain = np.array(plain.tolist())
+    whole = plain.dtype.kind != "f" or (plain == np.rint(plain)).all()
+    return labels if whole else plain.astype(str)

@@ -103,7 +103,7 @@ class _Seen:
         values, codes = _coded(raw)
         self.rows += len(codes)
         for value, count in zip(values, np.bincount(codes[codes >= 0], minlength=len(values)).tolist(), strict=True):
-            if count:
+            if count and isinstance(value, (str, bool, int, float)):  # no schema lists a level of another type
                 self.counts[value] += count
 
     @property

@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from synthdp.arrays import AnyArray
+from synthdp.domain.conform import conform
+from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError
 from synthdp.markup import render
 from synthdp.nonprivate.measures import (
@@ -32,8 +35,10 @@ from synthdp.nonprivate.measures import (
     propensity_ratio,
 )
 from synthdp.randomness import generator
-from synthdp.schema.columns import Identifier
+from synthdp.schema.columns import Column, Datetime, Duration, Identifier
 from synthdp.schema.schema import Schema
+from synthdp.tables.refusals import instead_of
+from synthdp.tables.sources.resolve import source_of
 
 WARNING = "NON-PRIVATE: contains the real data's statistics; not for publication"
 
@@ -90,10 +95,12 @@ class NonprivateEvaluation:
         DataError
             If the file cannot be written.
         """
-        try:
+        with instead_of(OSError, say=lambda error: DataError(f"'{path}' cannot be written: {_why(error)}")):
             Path(path).write_text(_page(self), encoding="utf-8")
-        except OSError as error:
-            raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+
+
+def _why(error: BaseException) -> object:
+    return getattr(error, "strerror", None)
 
 
 MEANING = {
@@ -121,7 +128,8 @@ def nonprivate_evaluate(
     Parameters
     ----------
     real, synthetic
-        Dataframes with the schema's columns.
+        Dataframes, or sources of rows, with the schema's columns; values are compared as the schema holds them, clipped
+        and with unforeseen levels as missing or "other".
     schema
         The columns.
     target
@@ -176,19 +184,32 @@ def nonprivate_evaluate(
 
 
 def _as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
-    frame = table if isinstance(table, pd.DataFrame) else None
-    for way in ("to_pandas", "df", "collect"):
-        if frame is None and hasattr(table, way):
-            made = getattr(table, way)()
-            frame = made if isinstance(made, pd.DataFrame) else made.to_pandas()
-    if frame is None:
-        raise DataError(f"the {who} table must be a dataframe, not {type(table).__name__}")
-    missing = [name for name in schema if name not in frame.columns]
-    if missing:
-        raise DataError(f"column {missing[0]!r} is missing from the {who} table")
+    """Return the columns of a schema as numbers, moments and levels, each as its declaration holds it."""
+    with instead_of(DataError, say=lambda error: DataError(str(error).replace("the table", f"the {who} table", 1))):
+        source = source_of(table)
+    missing = [name for name in schema if name not in source.names]
+    if missing:  # the table's own names are not quoted: in a file without a header they are its first row
+        raise DataError(f"column {missing[0]!r} is missing from the {who} table; the schema has: {', '.join(schema)}")
+    blocks = [
+        pd.DataFrame({name: _values(column, conform(column, block[name])) for name, column in schema.items()})
+        for block in source.blocks(schema)
+    ]
+    frame = pd.concat(blocks, ignore_index=True)
     if not len(frame):
         raise DataError(f"the {who} table has no rows")
     return frame
+
+
+def _values(column: Column, raw: RawColumn) -> AnyArray:
+    if isinstance(raw, Labels):
+        levels = np.empty(len(raw.levels) + 1, object)
+        levels[:-1] = raw.levels
+        return levels[raw.codes]
+    gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
+    if isinstance(column, (Datetime, Duration)):
+        values = raw.values.astype("datetime64[us]" if isinstance(column, Datetime) else "timedelta64[us]")
+        return np.where(gone, np.array("NaT", values.dtype), values)
+    return np.where(gone, np.nan, raw.values)
 
 
 def _halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray
+from synthdp.domain.grid import labels_of
 from synthdp.randomness import generator
 from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Integer
 from synthdp.schema.schema import Schema
@@ -45,10 +46,9 @@ def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
             columns.append(np.where(np.isnan(x), bins, code).astype(np.int64))
             sizes.append(bins + 1)
         else:
-            levels = list(getattr(column, "levels", None) or (False, True))
-            code = pd.Categorical(values, categories=levels).codes.astype(np.int64)
-            columns.append(np.where(code < 0, len(levels), code))
-            sizes.append(len(levels) + 1)
+            code, levels = _codes(values, column), len(labels_of(column))
+            columns.append(np.where(code < 0, levels, code))
+            sizes.append(levels + 1)
     return np.column_stack(columns), sizes
 
 
@@ -209,8 +209,7 @@ def _encoded(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> Float
         if isinstance(schema[name], (Integer, Continuous, Datetime, Duration)):
             columns.append(np.asarray(_numbers(table[name], schema[name])[0], np.float64))
         else:
-            levels = list(getattr(schema[name], "levels", None) or (False, True))
-            code = pd.Categorical(table[name], categories=levels).codes
+            code = _codes(table[name], schema[name])
             columns.append(np.where(code < 0, np.nan, code).astype(np.float64))
     return np.column_stack(columns)
 
@@ -219,7 +218,14 @@ def _levels(column: Column) -> int:
     """Return the number of levels of a column, 0 for numbers and moments."""
     if isinstance(column, (Integer, Continuous, Datetime, Duration)):
         return 0
-    return len(getattr(column, "levels", None) or (False, True))
+    return len(labels_of(column))
+
+
+def _codes(values: pd.Series[Any], column: Column) -> IntArray:
+    """Return the place of each value among a column's levels; -1 where it is none of them."""
+    position = {level: i for i, level in enumerate(labels_of(column))}
+    codes, different = pd.factorize(values)
+    return np.array([*(position.get(value, -1) for value in different), -1], np.int64)[codes]
 
 
 def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
@@ -230,9 +236,8 @@ def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
             x, lower, upper = _numbers(table[name], column)
             columns += [np.nan_to_num((x - lower) / (upper - lower), nan=0.5), np.isnan(x).astype(float)]
         else:
-            levels = list(getattr(column, "levels", None) or (False, True))
-            code = pd.Categorical(table[name], categories=levels).codes
-            columns += [(code == level).astype(float) for level in range(-1, len(levels) - 1)]
+            code = _codes(table[name], column)
+            columns += [(code == level).astype(float) for level in range(-1, len(labels_of(column)) - 1)]
     kept = [x - x.mean() for x in columns if x.std() > 0]
     return np.column_stack([x / x.std() for x in kept]) if kept else np.zeros((len(table), 0))
 
@@ -245,9 +250,7 @@ def _unit_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
             x, lower, upper = _numbers(table[name], column)
             columns.append(np.nan_to_num((x - lower) / (upper - lower), nan=-1.0))
         else:
-            levels = list(getattr(column, "levels", None) or (False, True))
-            codes = pd.Categorical(table[name], categories=levels).codes
-            columns.append(np.asarray(10.0 * (1 + codes.astype(np.float64)), np.float64))
+            columns.append(np.asarray(10.0 * (1 + _codes(table[name], column).astype(np.float64)), np.float64))
     return np.ascontiguousarray(np.column_stack(columns))
 
 

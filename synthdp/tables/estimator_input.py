@@ -1,4 +1,8 @@
-"""What scikit-learn's users bring: arrays and dataframes, with or without a separate label."""
+"""What scikit-learn's users bring: arrays and dataframes, with or without a separate label.
+
+What is refused, and how, depends on types and shapes alone: scikit-learn's own checks quote values, tell the number of
+rows, and refuse a table for one value of it.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +14,26 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from narwhals.exceptions import DuplicateError
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
-    assert_all_finite,
-    check_array,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import _check_feature_names, _check_n_features, column_or_1d, validate_data
 
-from synthdp.errors import DataError
+from synthdp.arrays import AnyArray
+from synthdp.domain.encoder import numbers_of_labels
+from synthdp.errors import DataError, SynthDPError
+from synthdp.tables.columns.plain import labels_of_objects
+from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import frame_of
 from synthdp.tables.sources.resolve import is_spark
 
 DEFAULT_LABEL = "target"
+
+_HARMLESS = (
+    "Input X contains", "Found array with 0 ", "X has ", "X does not contain", "The feature names", "Feature names",
+    "float() argument must be a string or a real number",
+)  # fmt: skip
+"""How scikit-learn's sentences begin that hold names and types only."""
 
 
 def is_table(X: Any) -> bool:
@@ -40,14 +47,15 @@ def is_table(X: Any) -> bool:
 
 
 def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """Return ``X`` as a dataframe, checked as scikit-learn checks its input; missing and infinite values are welcome.
+    """Return ``X`` as a dataframe, checked as scikit-learn checks its input; any value is welcome.
 
     Parameters
     ----------
     estimator
-        Remembers the names and the number of columns if ``reset``, else is compared with them.
+        Remembers the names and the number of columns if ``reset``, else is compared with them.  A list, which has no type,
+        is taken for numbers unless the estimator has a schema, which says what its columns are.
     X
-        A dataframe of any library, or whatever `numpy.asarray` takes; columns of an array are named x0, x1, …
+        A dataframe of any library, an array, or rows in lists; columns of an array are named x0, x1, …
     """
     if is_table(X):
         frame_of(X)  # names that are no texts, or not different, are refused in our words
@@ -55,66 +63,121 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         if hasattr(X, "shape"):
             _check_n_features(estimator, X, reset=reset)
         return X
-    array = _checked_array(X, estimator)
+    array = checked_array(X, typed=getattr(estimator, "schema", None) is not None)
     _check_feature_names(estimator, array, reset=reset)
     _check_n_features(estimator, array, reset=reset)
+    return _named(array)
+
+
+def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
+    """Return what is no dataframe as an array of rows and columns, of a type that no value of it decides.
+
+    Parameters
+    ----------
+    X
+        An array, or rows in lists.
+    typed
+        Whether something else says what the columns of a list are, so that its cells are left as they are.
+
+    Raises
+    ------
+    DataError
+        If it is no table of real numbers, texts or objects.
+    """
+    if isinstance(X, (str, PathLike)):
+        raise DataError("X must be a table, not a path: give CsvSource(path), ParquetSource(path) or a dataframe")
+    if issparse(X):
+        raise DataError("X is sparse, which is not supported: give X.toarray()")
+    array = _of_lists(X) if isinstance(X, (list, tuple)) else _of_array(X)
+    if array.ndim != 2:
+        raise DataError(
+            f"X must be a table with rows and columns, not of {array.ndim} dimensions. Reshape your data, for example with "
+            "X.reshape(-1, 1) if it is one column"
+        )
+    if array.dtype.kind not in "biufOUSMm":
+        raise DataError("Complex data not supported: X must hold real numbers, texts or objects")
+    if not array.shape[0]:
+        raise DataError("X must have at least one row, not 0 sample(s)")
+    if not array.shape[1]:
+        raise DataError(
+            "X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+        )  # the rows are not counted
+    return array if typed or not isinstance(X, (list, tuple)) else numbers_of_cells(array)
+
+
+def _of_lists(rows: Sequence[Any]) -> AnyArray:
+    """Return rows in lists as an array of objects, (n, d), or of one dimension if one of them is no list."""
+    if not all(issubclass(type(row), (list, tuple, np.ndarray)) for row in rows):
+        return np.empty(len(rows), object)
+    if len({len(row) for row in rows}) > 1:
+        raise DataError("X must be a table: its rows have different lengths")
+    width = len(rows[0]) if rows else 0
+    return _objects([cell for row in rows for cell in row]).reshape(len(rows), width)
+
+
+def _objects(cells: Sequence[Any]) -> AnyArray:
+    """Return cells as an array of objects, (n,); numpy would unpack those that are lists themselves."""
+    array = np.empty(len(cells), object)
+    for i, cell in enumerate(cells):
+        array[i] = cell
+    return array
+
+
+def _of_array(X: Any) -> AnyArray:
+    with instead_of(
+        ValueError, TypeError, say=DataError("X must be a table: an array of rows and columns, or a dataframe")
+    ):
+        return np.asarray(X)
+
+
+def numbers_of_cells(array: AnyArray) -> AnyArray:
+    """Return an array's cells as numbers, (n, d); what is no number is missing.  An array of numbers stays as it is."""
+    if array.dtype.kind not in "OUS":
+        return array
+    cells = array.astype(object)
+    return np.column_stack([numbers_of_labels(labels_of_objects(cells[:, j])).values for j in range(cells.shape[1])])
+
+
+def _named(array: AnyArray) -> pd.DataFrame:
     return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
 
 
 def numeric_array(estimator: BaseEstimator, X: Any, **checks: Any) -> Any:
-    """Return ``X`` as scikit-learn's `validate_data` does; what it says of a value that is no number, without the value."""
-    check_dimensions(X)
-    try:
+    """Return ``X`` as scikit-learn's `validate_data` does, for what knows nothing of privacy; no message holds a value."""
+
+    def say(error: BaseException) -> SynthDPError | None:
+        if isinstance(error, (SynthDPError, MemoryError)) or str(error).startswith(_HARMLESS):
+            return None
+        return DataError("X must hold numbers only: give texts to a model that takes them, or encode them")
+
+    if is_table(X):
+        if any(str(kind).startswith("complex") for kind in getattr(X, "dtypes", ())):
+            raise DataError("Complex data not supported: X must hold real numbers")
+    else:
+        X = checked_array(X)
+    with instead_of(Exception, say=say):
         return validate_data(estimator, X, **checks)
-    except ValueError as error:
-        if "could not convert" in str(error):
-            raise DataError("X must hold numbers only: give texts to a model that takes them, or encode them") from None
-        raise
 
 
-def check_dimensions(X: Any) -> None:
-    """Refuse what has no rows and columns, before scikit-learn does so with a quotation of the values.
+def checked_label(estimator: BaseEstimator, y: Any) -> Any:
+    """Return ``y``, one-dimensional: a column of any library, or an array; any value is welcome.
 
     Raises
     ------
     DataError
-        If ``X`` has another number of dimensions than two, or rows of different lengths.
-    """
-    try:
-        dimensions = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
-    except ValueError:
-        raise DataError("X must be a table: its rows have different lengths") from None
-    if isinstance(X, (str, PathLike)):
-        raise DataError("X must be a table, not a path: give CsvSource(path), ParquetSource(path) or a dataframe")
-    if dimensions != 2:
-        raise DataError(
-            f"X must be a table with rows and columns, not of {dimensions} dimensions. Reshape your data, for example with "
-            "X.reshape(-1, 1) if it is one column"
-        )
-
-
-def _checked_array(X: Any, estimator: BaseEstimator | None = None) -> Any:
-    check_dimensions(X)
-    return check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
-
-
-def checked_label(estimator: BaseEstimator, y: Any, *, classes: bool) -> Any:
-    """Return ``y``, one-dimensional and, if it holds classes, fit for a classifier; checked as scikit-learn checks it.
-
-    Raises
-    ------
-    DataError
-        If there is no ``y``.
+        If there is no ``y``, or it has several columns.
     """
     if y is None:
         raise DataError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     if is_table(y) or hasattr(y, "name"):
         return y
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y", estimator_name=type(estimator).__name__)
-    if classes:
-        check_classification_targets(y)
-    return y
+    if isinstance(y, (list, tuple)):
+        return _objects(y)
+    array = _of_array(y)
+    if array.dtype.kind not in "biufOUSMm":
+        raise DataError("Complex data not supported: y must hold real numbers, texts or objects")
+    with instead_of(ValueError, say=DataError("y must be one-dimensional: one label for every row")):
+        return column_or_1d(array, warn=True)
 
 
 def number_of_labels(X: Any, y: Any) -> int:
@@ -142,8 +205,8 @@ def _length(values: Any) -> int | None:
     return int(shape[0]) if isinstance(shape, tuple) and shape else None
 
 
-def join_label(X: Any, y: Any) -> tuple[Any, str]:
-    """Return one table of rows and labels, and the name of the label's column.
+def join_label(X: Any, y: Any, *, typed: bool = False) -> tuple[Any, str]:
+    """Return one table of rows and labels, and the name of the label's column; ``typed`` as in `checked_array`.
 
     Raises
     ------
@@ -153,29 +216,35 @@ def join_label(X: Any, y: Any) -> tuple[Any, str]:
     if y is None:
         raise DataError("y must hold a label for every row")
     if not is_table(X):
-        array = _checked_array(X)
-        X = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
-    frame = nw.from_native(X, eager_only=True)
-    given = nw.from_native(y, series_only=True, pass_through=True)
+        X = _named(checked_array(X, typed=typed))
     label = str(getattr(y, "name", None) or DEFAULT_LABEL)
+    frame = nw.from_native(X, eager_only=True)
     if label in frame.columns:
         raise DataError(f"the label's name {label!r} is a column of X already: name y otherwise")
-    if isinstance(given, nw.Series) and given.implementation == frame.implementation and not isinstance(y, pd.Series):
-        series = given
-    else:
-        values = np.asarray(y)
-        if values.ndim != 1:
-            raise DataError("y must be one-dimensional: one label for every row")
-        if isinstance(X, pd.DataFrame):
-            kept = y.reset_index(drop=True) if isinstance(y, pd.Series) else pd.Series(values)
-            X = X.reset_index(drop=True)
-            frame = nw.from_native(X, eager_only=True)
-            series = nw.from_native(kept, series_only=True)
-        else:
-            series = nw.new_series(label, values.tolist(), backend=frame.implementation)
+    if isinstance(X, pd.DataFrame):
+        frame = nw.from_native(X.reset_index(drop=True), eager_only=True)
+    series = _label_beside(frame, y)
     if len(series) != len(frame):
         raise DataError("y must hold a label for every row of X")
     return frame.with_columns(series.alias(label)).to_native(), label
+
+
+def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
+    """Return labels as a column of a frame's library, of a type that no label decides."""
+    if isinstance(y, pd.Series) and frame.implementation.is_pandas():
+        return nw.from_native(y.reset_index(drop=True), series_only=True)
+    given = nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(given, nw.Series) and given.implementation == frame.implementation:
+        return given
+    values = _objects(y) if isinstance(y, (list, tuple)) else _of_array(y)
+    if values.ndim != 1:
+        raise DataError("y must be one-dimensional: one label for every row")
+    if frame.implementation.is_pandas():
+        return nw.from_native(pd.Series(values), series_only=True)
+    if values.dtype.kind not in "biufUMm":
+        raise DataError("y has no type of its own beside a table that is not of pandas: give a column of X's library")
+    native = values.tolist() if values.dtype.kind == "U" else values
+    return nw.new_series(DEFAULT_LABEL, native, backend=frame.implementation)
 
 
 def without_numbered_columns(X: Any) -> Any:
@@ -196,7 +265,7 @@ def split_label(table: Any, label: str, *, like: tuple[Any, Any]) -> tuple[Any, 
     frame = nw.from_native(table, eager_only=True)
     rows, labels = frame.drop(label), frame[label]
     X, y = like
-    return (
-        rows.to_native() if is_table(X) else rows.to_numpy(),
-        labels.to_native() if hasattr(y, "name") else labels.to_numpy(),
-    )
+    plain = labels.to_numpy()
+    if plain.dtype == np.dtype(object):
+        plain = np.array(labels.to_list())  # synthetic values may say what type they are
+    return rows.to_native() if is_table(X) else rows.to_numpy(), labels.to_native() if hasattr(y, "name") else plain

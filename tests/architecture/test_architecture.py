@@ -154,6 +154,35 @@ def test_the_package_has_no_assert_and_no_bare_except() -> None:
             assert not (isinstance(node, ast.ExceptHandler) and node.type is None), path
 
 
+READS_ROWS = (
+    "tables",
+    "domain",
+    "nonprivate",
+    "curator/contribution.py",
+    "estimators/train_on_synthetic.py",
+    "cli/results.py",
+)
+"""What meets cells, and the errors of libraries that met them."""
+
+
+def test_no_error_that_may_quote_a_cell_clings_to_one_of_ours() -> None:
+    """R9: what is raised while another error is handled keeps that one in ``__context__``, ``from None`` or not.
+
+    `synthdp.tables.refusals.instead_of` is the one place where an error takes another's place.
+    """
+    found = []
+    for path in [path for part in READS_ROWS for path in (sorted((PACKAGE / part).rglob("*.py")) or [PACKAGE / part])]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            handlers = [node] if isinstance(node, ast.ExceptHandler) else []
+            raised = [
+                r for handler in handlers for r in ast.walk(handler) if isinstance(r, ast.Raise) and r.exc is not None
+            ]
+            raised += [node] if isinstance(node, ast.Raise) and node.cause is not None else []
+            raised += [node] if isinstance(node, ast.FunctionDef) and node.name == "__exit__" else []
+            found += [f"{path.relative_to(PACKAGE)}:{r.lineno}" for r in raised if path.name != "refusals.py"]
+    assert found == []
+
+
 def test_importing_the_package_does_not_import_what_is_slow() -> None:
     slow = ["cvxpy", "dp_accounting", "matplotlib", "polars", "pyspark"]
     code = f"import sys, synthdp; print([m for m in {slow} if m in sys.modules])"

@@ -155,9 +155,8 @@ BAD_FILES = {
     "duplicate names": (table(f"age,age,city,x\n1,1,{CANARY},0.5\n"), ["columns 1 and 2", "the same name"]),
     "empty file": (table(""), ["table.csv"]),
     "no rows": (table("age,city,x\n"), ["no rows"]),
-    "ragged": (table(f"age,city,x\n1,a,0.5\n1,{CANARY}\n"), ["row 2"]),
     "wrong encoding": (
-        lambda f: (f / "table.csv").write_bytes(b"age,city,x\n1,\xff\xfe,0.5\n"),
+        lambda f: (f / "table.csv").write_bytes(b"age,c\xeft\xe9,x\n1,a,0.5\n"),
         ["table.csv", "UTF-8"],
     ),
     "no such table": (lambda f: (f / "table.csv").unlink(), ["table.csv"]),

@@ -12,7 +12,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import synthdp as sd
 from synthdp.errors import (
@@ -202,11 +201,11 @@ def test_files_that_cannot_be_read_are_refused(source: type, content: bytes | No
         source(path)
 
 
-def test_a_ragged_file_is_refused(tmp_path: Path) -> None:
+def test_a_ragged_file_is_released_as_if_its_odd_row_were_not_there(tmp_path: Path) -> None:
+    """A row of too few fields, refused, would tell that somebody's row is there (R27)."""
     (tmp_path / "t.csv").write_text(f"x0,x1,x2\n1,a,0.5\n1,{CANARY}\n")
-    with pytest.raises(DataError, match=r"row 2 of CSV file .* has fewer fields") as caught:
-        CsvSource(tmp_path / "t.csv")
-    assert CANARY not in str(caught.value)
+    release = sd.SyntheticRelease(schema=SCHEMA, random_state=0).fit(CsvSource(tmp_path / "t.csv"))
+    assert CANARY not in str(release.sample(50)) + str(release.receipt_)
 
 
 NESTED = {
@@ -242,7 +241,7 @@ def test_a_schema_that_contradicts_itself_is_refused_before_there_is_a_table(col
 
 @pytest.mark.parametrize(
     "thing",
-    [5, None, {"x0": [1]}, [CANARY, CANARY], np.array([CANARY]), pd.Series([CANARY]), [[[CANARY]]]],
+    [5, None, {"x0": [1]}, [CANARY, CANARY], np.array([CANARY]), pd.Series([CANARY]), np.zeros((1, 1, 1))],
     ids=lambda thing: type(thing).__name__,
 )
 def test_what_is_no_table_is_refused(thing: Any, tmp_path: Path) -> None:
@@ -261,15 +260,30 @@ def test_rows_of_different_lengths_are_refused(tmp_path: Path) -> None:
     assert "rows have different lengths" in refused([[1, CANARY], [2]], tmp_path, DataError)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        sd.TrainOnSynthetic(LogisticRegression(), sd.SyntheticRelease()),
-        sd.TrigonometricFeatures(),
-        sd.DomainDiscretizer(),
-    ],
-)
-def test_a_text_where_numbers_are_needed_is_refused_without_showing_it(model: Any) -> None:
+@pytest.mark.parametrize("model", [sd.TrigonometricFeatures(), sd.DomainDiscretizer()])
+def test_a_text_where_a_plain_transformer_needs_numbers_is_refused_without_showing_it(model: Any) -> None:
     with pytest.raises(DataError, match="X must hold numbers only") as caught:
         model.fit(np.array([[1.0, CANARY], [2.0, "3"]], dtype=object), [0, 1])
     assert CANARY not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+COMPLEX = [[4711 + 1j, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("model", "table"),
+    [
+        (sd.SyntheticRelease(), np.array(COMPLEX)),
+        (sd.TrainOnSynthetic(), np.array(COMPLEX)),
+        (sd.TrigonometricFeatures(), np.array(COMPLEX)),
+        (sd.TrigonometricFeatures(), pd.DataFrame(COMPLEX)),
+        (sd.DomainDiscretizer(), np.array(COMPLEX)),
+        (sd.DomainDiscretizer(), pd.DataFrame(COMPLEX)),
+    ],
+)
+def test_complex_numbers_are_refused_for_their_type_and_not_shown(model: Any, table: Any) -> None:
+    with pytest.raises(DataError, match="Complex data not supported") as caught:
+        model.fit(table, [0, 1])
+    assert "4711" not in str(caught.value)
+    assert caught.value.__context__ is None

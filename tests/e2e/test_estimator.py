@@ -52,6 +52,9 @@ def people(rows: int = 400) -> pd.DataFrame:
     )
 
 
+VALUES_DECIDE = {"check_dtype_object", "check_estimators_nan_inf", "check_classifiers_regression_target"}
+"""Checks that ask for a refusal because of one value, which would tell of it (R27)."""
+
 COMPARE_TWO_FITS = {"check_fit_idempotent", "check_supervised_y_2d", "check_classifier_data_not_an_array"}
 # enough budget for twenty rows, so that the classes are discovered at all
 TRAINED = TrainOnSynthetic(LogisticRegression(), SyntheticRelease(epsilon=500, delta=1e-2, random_state=0))
@@ -75,14 +78,14 @@ def test_scikit_learns_own_checks_pass(estimator: object) -> None:
 
 def test_scikit_learns_own_checks_pass_for_models_when_there_is_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     without_noise(monkeypatch)
-    assert failures(TRAINED) == {}
+    assert set(failures(TRAINED)) == VALUES_DECIDE
 
 
 def test_with_noise_only_checks_that_compare_two_fits_fail() -> None:
     """Whatever the tag non_deterministic says, they ask for equal models, which noise without a seed (R6) cannot give."""
     found = failures(TRAINED)
-    assert set(found) <= COMPARE_TWO_FITS
-    assert all("Not equal" in why for why in found.values())
+    assert set(found) - VALUES_DECIDE <= COMPARE_TWO_FITS
+    assert all("Not equal" in found[check] for check in found.keys() - VALUES_DECIDE)
 
 
 def test_clone_and_parameters_round_trip() -> None:

@@ -146,7 +146,8 @@ def _plain(value: Any, kind: type) -> object:
 
 def _of_numpy(value: Any) -> object:
     if isinstance(value, (np.datetime64, np.timedelta64)):
-        return None if np.isnat(value) else value
+        has_unit = np.datetime_data(value.dtype)[0] != "generic"
+        return None if np.isnat(value) else value if has_unit else Opaque(written(value))
     if isinstance(value, np.longdouble):
         with np.errstate(over="ignore"):
             return value if value == value and float(value) != value else plain(float(value))

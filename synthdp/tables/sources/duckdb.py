@@ -7,6 +7,7 @@ that DuckDB's counts are the very integers that the encoder gives.  Where that c
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -130,8 +131,9 @@ class DuckDBSource:
         groups = ", ".join(f"({', '.join(f'c{j}' for j in columns)})" for columns in sets)
         which = " || ".join(f"GROUPING(c{j})" for j in used)
         cell = ", ".join(f"coalesce(c{j}, 0) AS c{j}" for j in used)
-        question = f"SELECT {which} AS which, {cell}, count(*) AS n FROM coded GROUP BY GROUPING SETS ({groups})"  # noqa: S608
-        found = inner.query("coded", question)
+        coded = f"coded_{uuid.uuid4().hex}"  # no name that the relation itself may ask for
+        question = f"SELECT {which} AS which, {cell}, count(*) AS n FROM {coded} GROUP BY GROUPING SETS ({groups})"  # noqa: S608
+        found = inner.query(coded, question)
         answer = found.fetchnumpy()
         tables = {}
         texts = np.asarray(answer["which"]).astype(str)
@@ -153,8 +155,10 @@ class DuckDBSource:
                 return _number_cell(axis, f"CAST({value} AS DOUBLE)", real=True)
             case Continuous() | Integer() if kind in _WHOLE:
                 return _number_cell(axis, f"CAST({value} AS BIGINT)", real=False)
-            case Datetime() if kind in {"TIMESTAMP", "DATE"}:
-                return _number_cell(axis, f"CAST({value} AS TIMESTAMP)", real=False)
+            case Datetime() if kind == "DATE":
+                return _number_cell(axis, _moment_of_date(value), real=False)
+            case Datetime() if kind == "TIMESTAMP":
+                return _number_cell(axis, value, real=False)
             case Boolean() if kind == "BOOLEAN":
                 return _level_cell(axis, value, {False: "false", True: "true"})
             case Categorical() | Ordinal() if kind == "VARCHAR":
@@ -163,6 +167,14 @@ class DuckDBSource:
                     return None
                 return _level_cell(axis, value, {level: "'" + str(level).replace("'", "''") + "'" for level in levels})
         return None
+
+
+def _moment_of_date(value: str) -> str:
+    """Return SQL for the moment at which a day begins; those beyond the years that a column may declare are no moments."""
+    return (
+        f"CASE WHEN {value} < DATE '0001-01-01' THEN TIMESTAMP '0001-01-01' "
+        f"WHEN {value} > DATE '9999-12-31' THEN TIMESTAMP '9999-12-31 23:59:59.999999' ELSE CAST({value} AS TIMESTAMP) END"
+    )
 
 
 def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:

@@ -98,8 +98,9 @@ class SparkSource:
 
     def _encode(self, schema: Schema, unit: str | None, bound: Bound | None) -> Any:
         """Return the rows in units, column after column, kept by the executors in memory and on their disks."""
-        settings: _Settings = (schema, unit, bound)  # all that the encoded rows depend on
-        if self._encoded is not None and self._encoded[0] == settings:
+        # All that the encoded rows depend on; the very same schema, for Categorical([1]) equals Categorical([True]).
+        settings: _Settings = (schema, unit, bound)
+        if self._encoded is not None and self._encoded[0][0] is schema and self._encoded[0][1:] == (unit, bound):
             return self._encoded[1]
         self.forget()
         names = [*schema] if unit is None else [*schema, unit]
