@@ -704,7 +704,9 @@ with self._lock:
         "Ledger._check_known",
         "counted is None",
         "False",
-        ("tests/unit/curator/test_ledger_file.py::test_nothing_is_added_to_old_spends_before_someone_says_whose_they_are",),
+        (
+            "tests/unit/curator/test_ledger_file.py::test_nothing_is_added_to_old_spends_before_someone_says_whose_they_are",
+        ),
     ),
     Mutation(
         "an allocation gives more than is left",
@@ -782,8 +784,9 @@ with self._lock:
         "Curator.open_account",
         "Curator(self._vault, budget=inner)",
         "Curator(self._vault, budget=inner if type(inner) is not type(self.budget) else self.budget)",
-        ("tests/unit/privacy/test_borders.py::test_all_gaussian_noise_of_a_tree_of_accounts_costs_no_more_than_its_root",),
-    ),
+        (
+            "tests/unit/privacy/test_borders.py::test_all_gaussian_noise_of_a_tree_of_accounts_costs_no_more_than_its_root",
+        ),
     ),
 )
 
