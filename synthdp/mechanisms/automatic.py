@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import Purse
 from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
-from synthdp.mechanisms.workload import Workload
+from synthdp.mechanisms.workload import Wish, Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -48,7 +48,7 @@ class Automatic:
         The whole cost.
     """
 
-    workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
+    workload: Workload | Mapping[Any, float] | Wish | None = None
     target: str | None = None
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)
@@ -59,15 +59,17 @@ class Automatic:
         """The whole cost, known before any data is seen.  Costs nothing: a statement."""
         return self.spend
 
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the schema as it is: all columns come out.  Costs nothing: public.  Errors as `AdaptiveMarginals` has."""
+        return self._adaptive(self.spend).output_schema(schema)
+
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Choose, ask the curator, and return a model to sample.
 
         Costs ``spend``, for the curator's neighbours.
         """
         loss = curator.cost(self.spend)
-        adaptive = AdaptiveMarginals(
-            self.workload, target=self.target, spend=loss, one_ways=self.one_ways, on_progress=self.on_progress
-        )
+        adaptive = self._adaptive(loss)
         if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
             return adaptive.release(curator, random_state=random_state)
         account = curator.open_account(loss, currency=type(loss))
@@ -83,7 +85,13 @@ class Automatic:
         if not smooth:
             chosen = replace(adaptive, spend=left)
         release = chosen.release(account, random_state=random_state)
-        return replace(release, loss=loss, receipt=curator.receipt(total=loss))  # the number of rows was paid for too
+        receipt = curator.receipt(total=loss, notes=release.receipt.notes)  # the number of rows was paid for too
+        return replace(release, loss=loss, receipt=receipt)
+
+    def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
+        return AdaptiveMarginals(
+            self.workload, target=self.target, spend=spend, one_ways=self.one_ways, on_progress=self.on_progress
+        )
 
 
 def may_be_smooth(schema: Schema) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
@@ -126,9 +127,9 @@ def _column(view: ColumnView, number: int) -> str:
     missing = ""
     if view.missing is not None:
         share, low, high = view.missing
-        missing = f"; missing {share:.1f} % ({low:.1f} to {high:.1f})"
+        missing = f"; missing {share:.1f} %" + (f" ({low:.1f} to {high:.1f})" if math.isfinite(low + high) else "")
     rows = "".join(
-        f'<tr><th scope="row">{escape(label)}</th><td>{v:.2f}</td><td>{low:.2f}</td><td>{high:.2f}</td></tr>'
+        f'<tr><th scope="row">{escape(label)}</th><td>{v:.2f}</td><td>{_number(low)}</td><td>{_number(high)}</td></tr>'
         for label, v, low, high in zip(view.labels, view.shares, view.lower, view.upper, strict=True)
     )
     return (
@@ -139,6 +140,10 @@ def _column(view: ColumnView, number: int) -> str:
         '<th scope="col">% of rows</th><th scope="col">from</th><th scope="col">to</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div></details></figure>"
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "unknown"
 
 
 def _pairs(model: SyntheticModel) -> str:

@@ -33,19 +33,20 @@ def bars(
     unit: str,
 ) -> str:
     """Return horizontal bars, one a label, with the interval of each as a line."""
-    top = nice(max([*upper, *values, 1e-9]))
+    top = nice(max([*filter(math.isfinite, [*upper, *values]), 1e-9]))
     left = min(150.0, 12 + _CHARACTER * max(min(len(label), 22) for label in labels))
     step, right = 19.0, 12.0
     across = WIDTH - left - right
     body = _vertical_grid(top, left=left, across=across, bottom=step * len(labels) + 4, unit=unit)
     for i, (label, value, low, high) in enumerate(zip(labels, values, lower, upper, strict=True)):
         y = 4 + step * i
-        about = f"{label}: {value:,.4g}{unit} (95 % interval {low:,.4g} to {high:,.4g})"
+        about = f"{label}: {value:,.4g}{unit}{_interval(low, high)}"
+        known = math.isfinite(low + high)
         body.append(
             f"<g><title>{escape(about)}</title>"
             f'<text x="{left - 5:g}" y="{y + 12:g}" text-anchor="end">{escape(shorten(label, 22))}</text>'
             f'<rect class="bar" x="{left:g}" y="{y + 2:g}" width="{max(across * value / top, 0.5):.2f}" height="13"/>'
-            f"{_whisker(left + across * low / top, left + across * high / top, y + 8.5)}</g>"
+            f"{_whisker(left + across * low / top, left + across * high / top, y + 8.5) if known else ''}</g>"
         )
     return svg(body, height=step * len(labels) + 36, title=title, name=name)
 
@@ -62,7 +63,7 @@ def histogram(
     unit: str,
 ) -> str:
     """Return upright bars without gaps, one a cell, with the band of their intervals; ``edges`` name the cells."""
-    top = nice(max([*upper, *values, 1e-9]))
+    top = nice(max([*filter(math.isfinite, [*upper, *values]), 1e-9]))
     left, right, height = 40.0, 10.0, 130.0
     across = WIDTH - left - right
     step = across / len(values)
@@ -73,12 +74,15 @@ def histogram(
         body.append(f'<text x="{left - 4:g}" y="{y + 4:.1f}" text-anchor="end">{tick:g}{unit}</text>')
     for i, (edge, value, low, high) in enumerate(zip(edges, values, lower, upper, strict=True)):
         x, tall = left + step * i, height * value / top
-        about = f"{edge}: {value:,.4g}{unit} (95 % interval {low:,.4g} to {high:,.4g})"
+        about = f"{edge}: {value:,.4g}{unit}{_interval(low, high)}"
+        band = (
+            f'<rect class="band" x="{x + step * 0.25:.2f}" y="{8 + height * (1 - high / top):.2f}" '
+            f'width="{step * 0.5:.2f}" height="{max(height * (high - low) / top, 0.8):.2f}"/>'
+        )
         body.append(
             f'<g><title>{escape(about)}</title><rect class="bar" x="{x + 0.4:.2f}" y="{8 + height - tall:.2f}" '
             f'width="{max(step - 0.8, 0.6):.2f}" height="{max(tall, 0.5):.2f}"/>'
-            f'<rect class="band" x="{x + step * 0.25:.2f}" y="{8 + height * (1 - high / top):.2f}" '
-            f'width="{step * 0.5:.2f}" height="{max(height * (high - low) / top, 0.8):.2f}"/></g>'
+            f"{band if math.isfinite(low + high) else ''}</g>"
         )
     y = 8 + height
     first, last = edges[0].split(" to ")[0], edges[-1].split(" to ")[-1]
@@ -162,6 +166,11 @@ def _vertical_grid(top: float, *, left: float, across: float, bottom: float, uni
         f'<text class="label" x="{left + across / 2:.1f}" y="{bottom + 28:g}" text-anchor="middle">share of rows</text>'
     )
     return body
+
+
+def _interval(low: float, high: float) -> str:
+    """Return an interval in words; nothing where the release keeps no noisy table that would tell it."""
+    return f" (95 % interval {low:,.4g} to {high:,.4g})" if math.isfinite(low + high) else ""
 
 
 def _whisker(low: float, high: float, y: float) -> str:

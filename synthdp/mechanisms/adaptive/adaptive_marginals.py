@@ -33,9 +33,9 @@ from synthdp.mechanisms.adaptive.screening import screen_model, screen_pairs
 from synthdp.mechanisms.adaptive.second_moments import measure_products
 from synthdp.mechanisms.adaptive.selection import Candidate, Plan, Planner
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
-from synthdp.mechanisms.adaptive.structural_zeros import pinned_leaves, structural_zeros
+from synthdp.mechanisms.adaptive.structural_zeros import check_rules, pinned_leaves, structural_zeros
 from synthdp.mechanisms.budget import Purse
-from synthdp.mechanisms.workload import Workload, workload_of
+from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import PureDP, Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.marginals import Marginals, one_ways
@@ -43,6 +43,7 @@ from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 TOTAL_SHARE = 0.005
@@ -84,7 +85,7 @@ class AdaptiveMarginals:
     Parameters
     ----------
     workload
-        Sets of column names, perhaps with weights, that should come out right; default: all alike.
+        Marginals or sets of column names, perhaps with weights, that should come out right; default: all alike.
     target
         Name of a column whose relations matter most.
     spend
@@ -123,7 +124,7 @@ class AdaptiveMarginals:
     (100, 3)
     """
 
-    workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
+    workload: Workload | Mapping[Any, float] | Wish | None = None
     target: str | None = None
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)
@@ -145,13 +146,19 @@ class AdaptiveMarginals:
         """The whole cost, known before any data is seen.  Costs nothing: a statement."""
         return self.spend
 
-    def release(
-        self,
-        curator: Curator,
-        *,
-        random_state: RandomState = None,
-        format: TableFormat | None = None,  # noqa: A002
-    ) -> Release[SyntheticModel]:
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the schema as it is: all columns come out.  Costs nothing: public.
+
+        Raises
+        ------
+        ParameterError, SchemaError
+            If the workload or the target names no column of it, or its rules contradict each other.
+        """
+        workload_of(self.workload, schema.names, target=self.target)
+        check_rules(schema)
+        return schema
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Ask the curator, fit, and return a model to sample.
 
         Costs ``spend``, for the curator's neighbours.
@@ -162,13 +169,13 @@ class AdaptiveMarginals:
             With a complete schema.
         random_state
             Seed of the particles; it never reaches noise.
-        format
-            Outer form of the synthetic tables; default: pandas.
         """
+        self.output_schema(curator.schema)
+        rng = generator(random_state)
         loss = curator.cost(self.spend)
         workload = workload_of(self.workload, curator.schema.names, target=self.target)
-        run = _Run(self, curator.open_account(loss), workload, generator(random_state))
-        model = run.model(format or TableFormat.default(curator.schema))
+        run = _Run(self, curator.open_account(loss), workload, rng)
+        model = run.model()
         receipt = curator.receipt(total=loss)
         return Release(
             mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=tuple(run.measured)
@@ -189,7 +196,7 @@ class _Run:
         self.extras: list[Clique] = []
         self.products: NoisyProducts | None = None
 
-    def model(self, format: TableFormat) -> SyntheticModel:  # noqa: A002
+    def model(self) -> SyntheticModel:
         self.total = self.first_total()
         columns = self.measure_one_ways()
         rounds = self.rounds() if len(columns) > 1 else []
@@ -204,7 +211,8 @@ class _Run:
         self.progress("fit")
         return SyntheticModel(
             schema=self.account.schema, domain=self.domain, distribution=self.distribution(),
-            refinements=self.refinements, total=self.total, format=format,
+            refinements=self.refinements, total=self.total,
+            format=TableFormat.default(self.account.schema),
         )  # fmt: skip
 
     def first_total(self) -> float:

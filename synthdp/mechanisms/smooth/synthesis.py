@@ -14,8 +14,9 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import SOLVERS
 from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.protocol import left_out
 from synthdp.mechanisms.smooth.domain import RowCount, check_share, count_rows, ordered_columns, smooth_domain
-from synthdp.mechanisms.smooth.exact import exact_synthesis
+from synthdp.mechanisms.smooth.exact import check_columns, exact_synthesis
 from synthdp.mechanisms.smooth.practical import practical_synthesis
 from synthdp.mechanisms.smooth.product import product_synthesis
 from synthdp.mechanisms.smooth.support import Synthesised
@@ -126,13 +127,12 @@ class SmoothSynthesis:
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, or ``"exact"`` would be too large.
+            If the curator's schema has no ordered column, or too many for ``"exact"``.
         """
         loss = curator.cost(self.spend)
-        names = ordered_columns(curator.schema, self.columns)
-        schema = Schema({name: curator.schema[name] for name in names})
+        schema = self.output_schema(curator.schema)
         account = curator.open_account(self.spend)
-        count = count_rows(account, smooth_domain(schema, names, cells=1), share=self.total_share)
+        count = count_rows(account, smooth_domain(schema, schema.names, cells=1), share=self.total_share)
         found = self._synthesise(account, schema, count, generator(random_state))
         _warn_if_hopeless(found)
         model = SyntheticModel(
@@ -147,9 +147,22 @@ class SmoothSynthesis:
             mechanism=f"SmoothSynthesis ({self.variant})",
             output=model,
             loss=loss,
-            receipt=curator.receipt(notes=(*found.notes, *_left_out(curator.schema, names))),
+            receipt=curator.receipt(notes=(*found.notes, *left_out(curator.schema, schema))),
             measurements=(*count.measurements, *found.measurements),
         )
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns that are synthesised: the ordered ones, or those named.  Costs nothing: public.
+
+        Raises
+        ------
+        ParameterError
+            If there is none, or there are too many for ``"exact"``.
+        """
+        names = ordered_columns(schema, self.columns)
+        if self.variant == "exact":
+            check_columns(len(names))
+        return Schema({name: schema[name] for name in names})
 
     def _synthesise(self, account: Curator, schema: Schema, count: RowCount, rng: Generator) -> Synthesised:
         law = NoiseLaw.LAPLACE if isinstance(account.budget, PureDP) else None
@@ -180,11 +193,3 @@ def _warn_if_hopeless(found: Synthesised) -> None:
             "nothing is learnable; use more rows, fewer columns or a larger budget",
             stacklevel=3,
         )
-
-
-def _left_out(schema: Schema, names: tuple[str, ...]) -> tuple[str, ...]:
-    missing = [name for name in schema if name not in names]
-    notes = [f"columns left out, being not numeric or not asked for: {', '.join(missing)}"] if missing else []
-    if schema.constraints:
-        notes.append("declared constraints between columns are not enforced by this mechanism")
-    return tuple(notes)

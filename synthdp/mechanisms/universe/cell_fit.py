@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from synthdp.arrays import Answers, Codes, Weights
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
+from synthdp.mechanisms.design import design
 from synthdp.mechanisms.universe.cell_model import weighted_averages
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
@@ -52,7 +53,7 @@ class CellFit:
 
     def add(self, queries: LinearQueries, answers: Answers, stddev: float) -> None:
         """Refit to noisy sums of some queries, and to all before them.  Costs nothing: post-processing."""
-        self._features.append(sp.csr_array((queries.features(self._cells) / queries.unit).T))
+        self._features.append(sp.csr_array(design(queries, self._cells)))
         self._answers.append(answers)
         self._stddev.append(stddev)
         self.weights = self._refitted() if self._replay else self._updated()
