@@ -6,7 +6,7 @@ is spent; which values a setting may have, the mechanism's own constructor says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -167,22 +167,25 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
     return mechanism
 
 
-def parsed_option(name: str, solver: str, text: str) -> tuple[str, Any]:
-    """Return the option that a text ``name=value`` gives a mechanism.
+def parsed_options(name: str, solver: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the options that texts ``name=value`` give a mechanism.
 
-    Costs nothing: reads a text.
+    Costs nothing: reads texts.
 
     Raises
     ------
     ParameterError
-        If it has another form, or the mechanism has no such option.
+        If one has another form, is given twice, or the mechanism has no such option.
     """
-    option, found, value = text.partition("=")
-    if not found:
-        raise ParameterError(f"an option ({text!r}) must read NAME=VALUE")
     name = resolved(name, solver)
-    _check_has_options(name, NAMED[name])
-    return option, option_of_text(name, NAMED[name].kind, option, value, without=SET_ELSEWHERE)
+    options: dict[str, Any] = {}
+    for text in texts:
+        option, found, value = text.partition("=")
+        if not found or option in options:
+            raise ParameterError(f"an option ({text!r}) must read NAME=VALUE, each name once")
+        _check_has_options(name, NAMED[name])
+        options[option] = option_of_text(name, NAMED[name].kind, option, value, without=SET_ELSEWHERE)
+    return options
 
 
 def resolved(name: object, solver: object) -> str:

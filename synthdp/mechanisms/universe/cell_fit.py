@@ -17,6 +17,10 @@ from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 
 
+LEAST_WEIGHT = 1e-300
+"""Weights are multiplied as if no less than this, so that a cell that one wild answer emptied can come back."""
+
+
 class CellFit:
     """Weights that start uniform and are only ever multiplied.
 
@@ -63,7 +67,8 @@ class CellFit:
         features = self._features[-1]
         missing = self._answers[-1] - self._rows * (features @ self.weights)
         exponent = features.T @ missing / (2 * self._rows)
-        weights = self.weights * np.exp(exponent - exponent.max())
+        logs = np.log(np.maximum(self.weights, LEAST_WEIGHT)) + exponent
+        weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum(), np.float64)
 
     def _refitted(self) -> Weights:
