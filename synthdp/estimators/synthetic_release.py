@@ -44,6 +44,9 @@ ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
 
 LARGE_EPSILON = 5.0
+EPSILONS = (1e-5, 700.0)
+"""Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
+
 RARE = (
     "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
 )
@@ -437,13 +440,13 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""
         loss = loss_of(self.epsilon, self.delta)
+        if not EPSILONS[0] <= self.epsilon <= EPSILONS[1]:
+            raise ParameterError(f"epsilon ({self.epsilon}) must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}")
         neighbors_named(self.neighbors)
         if self.n_rows is not None and not _is_whole(self.n_rows, least=1):
             raise ParameterError(f"n_rows ({self.n_rows!r}) must be a whole number of at least 1")
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise ParameterError("schema must be a synthdp Schema: build one, or read one with Schema.read(path)")
-        if not _is_whole(self.bins, least=2):
-            raise ParameterError(f"bins ({self.bins!r}) must be a whole number of at least 2")
         if not isinstance(self.domain_budget, Real) or not 0 < self.domain_budget < 1:
             raise ParameterError(f"domain_budget ({self.domain_budget!r}) must be above 0 and below 1")
         if self.on_progress is not None and not callable(self.on_progress):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -19,12 +20,16 @@ from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
 from synthdp.fit.graphical.proportional_step import proportional_step
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.smoothing import smoothed, thinned
 from synthdp.mechanisms.budget import Purse
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import Column
+
+MOST_BINS = 1024
+"""Most bins of the first histogram: finer ones hold little but noise, and the deeper levels find what is between."""
 
 ATOM = 4.0
 """A part of a split cell this many stddevs above its uniform share keeps its measured count."""
@@ -117,6 +122,11 @@ class OneWayTree:
         A cell is split when its estimate exceeds this many stddevs of the deeper noise.
     deep
         Noise of the deeper levels, in units of the first level's.
+
+    Raises
+    ------
+    ParameterError
+        If ``bins`` is out of range.
     """
 
     bins: int = 32
@@ -124,6 +134,10 @@ class OneWayTree:
     levels: int = 4
     heavy: float = 8.0
     deep: float = 2.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bins, bool) or not isinstance(self.bins, Integral) or not 2 <= self.bins <= MOST_BINS:
+            raise ParameterError(f"bins ({self.bins!r}) must be a whole number from 2 to {MOST_BINS}")
 
     def measure(self, curator: Curator, purse: Purse, *, share: float, most: float, total: float) -> Measured:
         """Measure all columns.

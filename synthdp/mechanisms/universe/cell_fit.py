@@ -16,7 +16,6 @@ from synthdp.mechanisms.universe.cell_model import weighted_averages
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 
-
 LEAST_WEIGHT = 1e-300
 """Weights are multiplied as if no less than this, so that a cell that one wild answer emptied can come back."""
 
