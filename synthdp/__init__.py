@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     )
     from synthdp.curator.curator import Curator as Curator
     from synthdp.curator.ledger import Ledger as Ledger
+    from synthdp.domain.discretize import domain_of as domain_of
     from synthdp.estimators.synthetic_release import SyntheticRelease as SyntheticRelease
     from synthdp.estimators.train_on_synthetic import TrainOnSynthetic as TrainOnSynthetic
     from synthdp.estimators.transformers import (
         DomainDiscretizer as DomainDiscretizer,
         TrigonometricFeatures as TrigonometricFeatures,
     )
+    from synthdp.measurements import NoiseLaw as NoiseLaw
     from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals as AdaptiveMarginals
     from synthdp.mechanisms.automatic import Automatic as Automatic
     from synthdp.mechanisms.direct_answers import GaussianAnswers as GaussianAnswers, LaplaceAnswers as LaplaceAnswers
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from synthdp.privacy.loss import ZCDP as ZCDP, ApproxDP as ApproxDP, GaussianDP as GaussianDP, PureDP as PureDP
     from synthdp.privacy.receipt import Receipt as Receipt
     from synthdp.progress import Progress as Progress
+    from synthdp.queries.explicit import CellQueries as CellQueries
     from synthdp.queries.fourier.conjunctions import (
         conjunction as conjunction,
         disjunction as disjunction,
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
         decision_list_columns as decision_list_columns,
         decision_list_schema as decision_list_schema,
     )
+    from synthdp.queries.marginals import Marginals as Marginals
     from synthdp.queries.smooth.gaussian_kernels import GaussianKernels as GaussianKernels
     from synthdp.queries.sparse.supports import (
         KeyList as KeyList,
@@ -99,6 +103,7 @@ _HOME = {
     "Automatic": "synthdp.mechanisms.automatic",
     "Boolean": "synthdp.schema.columns",
     "Categorical": "synthdp.schema.columns",
+    "CellQueries": "synthdp.queries.explicit",
     "Continuous": "synthdp.schema.columns",
     "CsvSource": "synthdp.tables.sources.csv",
     "Curator": "synthdp.curator.curator",
@@ -122,9 +127,11 @@ _HOME = {
     "Ledger": "synthdp.curator.ledger",
     "LessEqual": "synthdp.schema.constraints",
     "MWEM": "synthdp.mechanisms.universe.mwem",
+    "Marginals": "synthdp.queries.marginals",
     "MedianMechanism": "synthdp.mechanisms.universe.median_mechanism",
     "MonomialRelease": "synthdp.mechanisms.fourier.monomial_release",
     "NetMechanism": "synthdp.mechanisms.universe.net",
+    "NoiseLaw": "synthdp.measurements",
     "Ordinal": "synthdp.schema.columns",
     "ParityRelease": "synthdp.mechanisms.fourier.parity_release",
     "ParquetSource": "synthdp.tables.sources.parquet",
@@ -153,6 +160,7 @@ _HOME = {
     "count": "synthdp.answers.questions",
     "decision_list_columns": "synthdp.queries.fourier.decision_lists",
     "decision_list_schema": "synthdp.queries.fourier.decision_lists",
+    "domain_of": "synthdp.domain.discretize",
     "disjunction": "synthdp.queries.fourier.conjunctions",
     "exactly_r": "synthdp.queries.fourier.conjunctions",
     "load": "synthdp.storage",
@@ -182,6 +190,7 @@ __all__ = [
     "Automatic",
     "Boolean",
     "Categorical",
+    "CellQueries",
     "Continuous",
     "CsvSource",
     "Curator",
@@ -203,9 +212,11 @@ __all__ = [
     "LaplaceAnswers",
     "Ledger",
     "LessEqual",
+    "Marginals",
     "MedianMechanism",
     "MonomialRelease",
     "NetMechanism",
+    "NoiseLaw",
     "Ordinal",
     "ParityRelease",
     "Plan",
@@ -234,6 +245,7 @@ __all__ = [
     "decision_list_columns",
     "decision_list_schema",
     "disjunction",
+    "domain_of",
     "exactly_r",
     "load",
     "marginal",

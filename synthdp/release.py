@@ -51,6 +51,22 @@ class Release(Generic[OutputT_co]):
         receipt = render("receipt.html", total=self.receipt.total, adjacency=self.receipt.adjacency, text=self.receipt)
         return render("release.html", mechanism=self.mechanism, output=repr(self.output), receipt=receipt)
 
+    @property
+    def model(self) -> SyntheticModel:
+        """What draws the rows: the output itself, or the model that it holds.
+
+        Costs nothing: post-processing.
+
+        Raises
+        ------
+        ParameterError
+            If the output is no table.
+        """
+        found = self.output if isinstance(self.output, SyntheticModel) else getattr(self.output, "model", None)
+        if not isinstance(found, SyntheticModel):
+            raise ParameterError(f"a release by {self.mechanism} holds no synthetic table")
+        return found
+
     def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.
 

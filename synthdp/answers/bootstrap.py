@@ -147,7 +147,8 @@ class Bootstrap:
 
     def _chosen(self, pool: Codes, rows: int, rng: Generator) -> IntArray:
         """Draw rows of the pool, with relations that the release did not measure put in."""
-        steps = np.cumsum(self._misfit.weights(pool, rng))
+        weights = self._misfit.weights(pool, rng)
+        steps = np.cumsum(weights if weights.sum() > 0 else np.ones(len(pool)))
         return np.asarray(np.searchsorted(steps, rng.random(rows) * steps[-1], side="right"))
 
     @cached_property

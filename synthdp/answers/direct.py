@@ -26,6 +26,9 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 PUBLIC_STDDEV = 1e-3
 """Stands for no noise in a number of rows that is public, where a positive stddev is needed."""
 
+EXACT = 1e-4
+"""A public number of rows counts as at most this part as noisy as a histogram, whatever the noise: inverses stay exact."""
+
 _AT_ONCE = 2**22
 
 
@@ -116,7 +119,8 @@ class Direct:
         starts = np.zeros(size, np.int64)
         starts[refinement.fine.cells[::-1]] = refinement.fine.starts[::-1]
         total, stddev = self.total
-        parts = [(np.zeros(size, np.int64), np.array([total]), stddev)] if self.total_is_public else []
+        exact = max(stddev, EXACT * min(noise for _, _, noise in histograms))
+        parts = [(np.zeros(size, np.int64), np.array([total]), exact)] if self.total_is_public else []
         for axis, counts, noise in histograms:
             parts.append((axis.cells_of(starts.astype(np.uint32)).astype(np.int64), counts, noise))
         for table in self.tables:

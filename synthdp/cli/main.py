@@ -131,8 +131,18 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
 @click.option("--report", "page", type=click.Path(path_type=Path), help="A publishable page about the release, HTML.")
 @click.option("--rows", type=int, help="Rows of the synthetic table; default: the noisy estimate of the real number.")
 @click.option("--target", help="A column whose relations matter most.")
-@click.option("--mechanism", default="auto", show_default=True)
-@click.option("--solver", default="auto", show_default=True, help="auto, lp, mw or maxent.")
+@click.option(
+    "--mechanism",
+    default="auto",
+    show_default=True,
+    help="auto, adaptive_marginals, smooth_synthesis, l1_fit, mwem or fourier_marginals.",
+)
+@click.option(
+    "--solver", default="auto", show_default=True, help="auto, lp, mw or maxent, where the mechanism takes it."
+)
+@click.option(
+    "--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the mechanism itself; repeatable."
+)
 @click.option(
     "--domain-budget", type=float, default=0.1, show_default=True, help="Share for what the schema leaves open."
 )
@@ -157,6 +167,7 @@ def release(
     target: str | None,
     mechanism: str,
     solver: str,
+    options: tuple[str, ...],
     domain_budget: float,
     privacy_unit: str | None,
     max_rows_per_unit: int,
@@ -169,16 +180,19 @@ def release(
     """Release a synthetic table from a private TABLE (CSV, or Parquet by ending).
 
     \b
-    Example:
+    Examples:
       synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
+      synthdp release table.csv --schema schema.json --out numbers.csv --mechanism smooth_synthesis --option variant=exact
     """
     from synthdp.estimators.synthetic_release import SyntheticRelease
+    from synthdp.mechanisms.named import parsed_options
     from synthdp.storage import check_place
     from synthdp.tables.sources.files import source_at
 
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
     declared = synthdp.Schema.read(schema_path)
+    chosen = parsed_options(mechanism, solver, options)
     check_ending(out)
     if folder is not None:
         check_place(folder)
@@ -190,9 +204,9 @@ def release(
         with _bar() as on_progress:
             made = SyntheticRelease(
                 schema=declared, epsilon=epsilon, delta=delta, neighbors=neighbors, n_rows=rows, target=target,
-                mechanism=mechanism, solver=solver, domain_budget=domain_budget, privacy_unit=privacy_unit,
-                max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset, random_state=seed,
-                on_progress=on_progress,
+                mechanism=mechanism, solver=solver, mechanism_options=chosen, domain_budget=domain_budget,
+                privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset,
+                random_state=seed, on_progress=on_progress,
             ).fit(source)  # fmt: skip
         count = made.release_.output.rows if rows is None else rows
         made.release_.output.sample_to(scratch, rows=count, random_state=seed, escape_formulas=escape_formulas)

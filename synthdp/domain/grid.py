@@ -129,6 +129,11 @@ def has_labels(column: Column) -> bool:
     return isinstance(column, (Categorical, Ordinal, Boolean))
 
 
+def has_order(column: Column) -> bool:
+    """Say whether the column's regular units have an order, as numbers, moments and ordered levels do."""
+    return not isinstance(column, (Categorical, Boolean, Identifier))
+
+
 def edges_of(column: Column, units: np.ndarray) -> np.ndarray:
     """Lower ends of regular units of a Continuous column: unit u holds edge(u) <= x < edge(u + 1)."""
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:

@@ -21,6 +21,17 @@ def universe_size(domain: Domain) -> int:
     return size
 
 
+def check_size(domain: Domain, *, limit: int = MAX_CELLS) -> int:
+    """Return the number of cells in which a released row may lie, or refuse to list them; errors as in `universe`."""
+    size = universe_size(domain)
+    if size > limit:
+        raise ParameterError(
+            f"a mechanism that lists its universe can hold at most {limit} cells, but this domain has {size}: "
+            "use fewer columns or coarser axes, or AdaptiveMarginals, which never lists them"
+        )
+    return size
+
+
 def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
     """Return the cells in which a released row may lie, (m, d) in C order.
 
@@ -29,12 +40,7 @@ def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
     ParameterError
         If there are more than ``limit``; the message says how many.
     """
-    size = universe_size(domain)
-    if size > limit:
-        raise ParameterError(
-            f"a mechanism that lists its universe can hold at most {limit} cells, but this domain has {size}: "
-            "use fewer columns or coarser axes, or AdaptiveMarginals, which never lists them"
-        )
+    size = check_size(domain, limit=limit)
     kept = [np.flatnonzero(axis.emitted) for axis in domain.axes]
     codes = np.empty((size, len(kept)), np.int64, order="F")
     for j, grid in enumerate(np.meshgrid(*kept, indexing="ij")):

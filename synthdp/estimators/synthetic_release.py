@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
-from synthdp.errors import DataError, ParameterError, SolverUnavailableError, UnprotectedLabelsWarning
-from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
-from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.automatic import Automatic
-from synthdp.mechanisms.l1_fit import L1Fit
-from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
-from synthdp.mechanisms.workload import workload_of
+from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
+from synthdp.mechanisms.named import mechanism_given, mechanism_named
+from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.planning import Plan, plan
-from synthdp.privacy.loss import PrivacyLoss, Spend, loss_of
+from synthdp.privacy.loss import PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
@@ -48,6 +44,9 @@ ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
 
 LARGE_EPSILON = 5.0
+EPSILONS = (1e-5, 700.0)
+"""Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
+
 RARE = (
     "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
 )
@@ -67,8 +66,6 @@ UNCOUNTABLE = (
     "with a privacy_unit the number of rows tells of persons and cannot be made public by passing y: leave y out, give "
     "n_rows, or release rows and labels together with fit_resample() or TrainOnSynthetic"
 )
-MECHANISMS = ("auto", "adaptive_marginals", "smooth_synthesis", "l1_fit")
-SOLVERS = ("auto", "lp", "mw", "maxent")
 
 
 def _not_asked_by_imblearn(_: object) -> bool:
@@ -99,15 +96,19 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_rows
         Rows of ``fit_transform``'s result; default: the noisy estimate of the table's.
     workload
-        Sets of column names that should come out right, or a mapping from them to weights; default: all alike.
+        Marginals or sets of column names that should come out right, or a mapping from them to weights; default: all alike.
     target
         Name of a column whose relations matter most.
     mechanism
-        ``"auto"`` (see `Automatic`), ``"adaptive_marginals"``, ``"smooth_synthesis"``, ``"l1_fit"``, or a mechanism object.
+        ``"auto"`` (see `Automatic`), ``"adaptive_marginals"``, ``"smooth_synthesis"``, ``"l1_fit"``, ``"mwem"``,
+        ``"fourier_marginals"``, or a mechanism object that yields a table.  What a mechanism does not take of the other
+        settings is refused, before anything is spent.
+    mechanism_options
+        More keyword arguments of the named mechanism (`SmoothSynthesis`, `L1Fit`, ...), by name.
     solver
         ``"auto"``, ``"lp"`` or ``"mw"`` (explicit support), ``"maxent"`` (junction tree).
     bins
-        Equal cells of a numeric column before adaptive marginals refine it, at least 2.
+        Equal bins of a numeric column before adaptive marginals refine it, at least 2.
     domain_budget
         Share of epsilon and delta for discovering what the schema leaves open.
     privacy_unit, max_rows_per_unit
@@ -160,6 +161,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         workload: Any = None,
         target: str | None = None,
         mechanism: Any = "auto",
+        mechanism_options: Mapping[str, Any] | None = None,
         solver: str = "auto",
         bins: int = 32,
         domain_budget: float = 0.1,
@@ -178,6 +180,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.workload = workload
         self.target = target
         self.mechanism = mechanism
+        self.mechanism_options = mechanism_options
         self.solver = solver
         self.bins = bins
         self.domain_budget = domain_budget
@@ -207,15 +210,25 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self._fit(X, schema=self.schema, neighbors=self.neighbors)
 
-    def _fit(self, X: Any, *, schema: Schema | None, neighbors: str, notes: tuple[str, ...] = ()) -> SyntheticRelease:
-        loss = self._check_settings()
+    def _fit(
+        self,
+        X: Any,
+        *,
+        schema: Schema | None,
+        neighbors: str,
+        label: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> SyntheticRelease:
+        """Fit; a ``label`` is a column that must come out."""
+        loss, mechanism = self._check_settings(), self._mechanism()
         self._array = not is_table(X)
         source = self._source(X, reset=True)
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
-        workload_of(self.workload, schema.names, target=self.target)
-        format = TableFormat.of(source, schema)  # noqa: A001
+        output = mechanism.output_schema(schema)
+        format = TableFormat.of(source, output)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
-        mechanism = self._mechanism()
+        _check_discoverable(schema, loss)
+        _say_what_is_left_out(mechanism, [name for name in schema if name not in output], label=label)
         curator = Curator(
             source,
             schema=schema,
@@ -228,18 +241,15 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         with curator:
             whole = curator.open_account(currency=type(loss))
-            left: Spend = loss
             unknown: tuple[str, ...] = ()
             if schema.undeclared:
-                share = loss.fraction(self.domain_budget)
-                unknown = whole.discover(spend=share).without_levels
-                left = loss.fraction(1 - self.domain_budget)
-            release = replace(mechanism, spend=left).release(whole, random_state=self.random_state)
+                unknown = whole.discover(spend=loss.fraction(self.domain_budget)).without_levels
+            release = mechanism.release(whole, random_state=self.random_state)
         ignored = _notes(curator.extra_columns, self.privacy_unit)
         receipt = release.receipt.noted(*ignored, *map(RARE.format, unknown), *notes)
-        model = replace(release.output, format=format)
+        model = replace(release.model, format=format.suited(release.model.schema))
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
-        self.schema_ = release.output.schema
+        self.schema_ = model.schema
         self.receipt_ = receipt
         return self
 
@@ -308,7 +318,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             schema = schema if nullable else without_nulls(schema)
         elif name not in schema:
             schema = schema.extended({name: label or Categorical()})
-        synthetic = self._fit(joined, schema=schema, neighbors=self.neighbors).sample(self.n_rows)
+        synthetic = self._fit(joined, schema=schema, neighbors=self.neighbors, label=name).sample(self.n_rows)
         self._array = not is_table(X)
         return split_label(synthetic, name, like=(X, y))
 
@@ -460,15 +470,18 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""
         loss = loss_of(self.epsilon, self.delta)
+        if not EPSILONS[0] <= self.epsilon <= EPSILONS[1]:
+            raise ParameterError(f"epsilon ({self.epsilon}) must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}")
         neighbors_named(self.neighbors)
-        if self.n_rows is not None and (isinstance(self.n_rows, bool) or not self.n_rows >= 1):
+        if self.n_rows is not None and not _is_whole(self.n_rows, least=1):
             raise ParameterError(f"n_rows ({self.n_rows!r}) must be a whole number of at least 1")
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise ParameterError("schema must be a synthdp Schema: build one, or read one with Schema.read(path)")
-        if isinstance(self.bins, bool) or not isinstance(self.bins, Integral) or self.bins < 2:
-            raise ParameterError(f"bins ({self.bins!r}) must be a whole number of at least 2")
-        if not 0 < self.domain_budget < 1:
+        if not isinstance(self.domain_budget, Real) or not 0 < self.domain_budget < 1:
             raise ParameterError(f"domain_budget ({self.domain_budget!r}) must be above 0 and below 1")
+        if self.on_progress is not None and not callable(self.on_progress):
+            raise ParameterError("on_progress must be a function of one Progress")
+        generator(self.random_state)
         if self.epsilon > LARGE_EPSILON:
             warnings.warn(
                 f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
@@ -477,27 +490,42 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return loss
 
-    def _mechanism(self) -> Any:
-        """Return the mechanism that the settings name."""
-        if not isinstance(self.mechanism, str):
-            return self.mechanism
-        if self.mechanism not in MECHANISMS:
-            raise ParameterError(f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}")
-        if self.solver not in SOLVERS:
-            raise SolverUnavailableError(f"solver {self.solver!r} is not installed; available: {', '.join(SOLVERS)}")
-        progress = self.on_progress or silent
-        explicit = self.mechanism == "l1_fit" or (self.mechanism == "auto" and self.solver in ("lp", "mw"))
-        if explicit:
-            return L1Fit(self.workload, solver=self.solver, on_progress=progress)
-        if self.mechanism == "smooth_synthesis":
-            return SmoothSynthesis()
-        chosen = Automatic if self.mechanism == "auto" and self.solver == "auto" else AdaptiveMarginals
-        one_ways = OneWayTree(bins=self.bins)
-        return chosen(self.workload, target=self.target, one_ways=one_ways, on_progress=progress)
+    def _mechanism(self) -> TableMechanism:
+        """Return the mechanism that the settings name, or refuse what it does not take."""
+        settings = {"workload": self.workload, "target": self.target, "solver": self.solver, "bins": self.bins}
+        options = self.mechanism_options
+        if isinstance(self.mechanism, str):
+            progress = self.on_progress or silent
+            return mechanism_named(self.mechanism, options=options, on_progress=progress, **settings)
+        return mechanism_given(self.mechanism, options=options, **settings)
 
 
 for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made
     setattr(SyntheticRelease, _method, available_if(_not_asked_by_imblearn)(getattr(SyntheticRelease, _method)))
+
+
+def _say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, label: str | None) -> None:
+    """Warn of the columns that will not come out; a label must."""
+    name = type(mechanism).__name__
+    if label in missing:
+        raise ParameterError(f"{name} leaves out column {label!r}, the label: choose another mechanism")
+    if missing:
+        warnings.warn(
+            f"{name} leaves out: {', '.join(missing)}; they will not be in the synthetic table",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
+    """Refuse levels that are left open where there is no delta to discover them with."""
+    labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
+    if labelled and isinstance(loss, PureDP):
+        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+
+
+def _is_whole(value: object, *, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:

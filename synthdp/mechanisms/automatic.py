@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.row_count import count_rows
 from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
-from synthdp.mechanisms.workload import Workload, workload_of
+from synthdp.mechanisms.workload import Wish, Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -47,7 +47,7 @@ class Automatic:
         The whole cost.
     """
 
-    workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
+    workload: Workload | Mapping[Any, float] | Wish | None = None
     target: str | None = None
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)
@@ -58,6 +58,10 @@ class Automatic:
         """The whole cost, known before any data is seen.  Costs nothing: a statement."""
         return self.spend
 
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the schema as it is: all columns come out.  Costs nothing: public.  Errors as `AdaptiveMarginals` has."""
+        return self._adaptive(self.spend).output_schema(schema)
+
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Choose, ask the curator, and return a model to sample.
 
@@ -65,8 +69,7 @@ class Automatic:
         """
         loss = curator.cost(self.spend)
         rng = generator(random_state)
-        workload = workload_of(self.workload, curator.schema.names, target=self.target)
-        adaptive = AdaptiveMarginals(workload, spend=loss, one_ways=self.one_ways, on_progress=self.on_progress)
+        adaptive = self._adaptive(loss)
         if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
             return adaptive.release(curator, random_state=rng)
         account = curator.open_account(loss, currency=type(loss))
@@ -78,6 +81,11 @@ class Automatic:
             chosen = replace(adaptive, spend=left)
         release = chosen.release(account, random_state=rng)
         return replace(release, loss=loss)  # the number of rows was paid for too
+
+    def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
+        return AdaptiveMarginals(
+            self.workload, target=self.target, spend=spend, one_ways=self.one_ways, on_progress=self.on_progress
+        )
 
 
 def may_be_smooth(schema: Schema) -> bool:

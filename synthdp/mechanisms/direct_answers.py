@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from synthdp.answers.questions import Marginal
 from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.workload import Wish, check_domain, queries_of
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals
@@ -65,8 +67,8 @@ class DirectAnswers:
         width = -math.log(miss) / math.sqrt(2) if laplace else float(-ndtri(miss / 2))
         return self.values - width * self.stddev, self.values + width * self.stddev
 
-    def answer(self, query: LinearQueries | int | IntArray) -> Answers:
-        """Return the noisy sums of the workload itself, or of the queries at some positions of it.
+    def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:
+        """Return the noisy sums of the workload itself, of one of its marginals, or of the queries at some positions.
 
         Costs nothing: noisy answers.
 
@@ -75,11 +77,20 @@ class DirectAnswers:
         ParameterError
             If the query is not in the workload.
         """
+        if isinstance(query, Marginal):
+            return self._table(query)
         if isinstance(query, LinearQueries):
             if query is not self.queries:
                 raise ParameterError("queries must be those that were answered, or positions in them")
             return self.values
         return np.asarray(self.values[np.atleast_1d(np.asarray(query))], np.float64)
+
+    def _table(self, asked: Marginal) -> Answers:
+        if isinstance(self.queries, Marginals):
+            named = [tuple(self.queries.domain.names[j] for j in clique) for clique in self.queries.cliques]
+            if asked.columns in named and not asked.bins:
+                return np.asarray(self.queries.split(self.values)[named.index(asked.columns)], np.float64)
+        raise ParameterError("a marginal must be one of those that were answered, with its columns in the same order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +103,7 @@ class LaplaceAnswers:
     Parameters
     ----------
     queries
-        The workload.
+        The workload: queries, or marginals by the names of their columns; ``None`` for all pairs of columns.
     aim
         ``"max"``: the same noise on every query, which is least for the worst one.  ``"mean"``: budget is divided
         among the tables of a `Marginals` (or the parts of a `Stack`) to make the mean squared error least.
@@ -107,16 +118,14 @@ class LaplaceAnswers:
     >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
     >>> schema = sd.Schema({name: sd.Boolean() for name in table})
     >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
-    >>> from synthdp.domain.discretize import domain_of
-    >>> from synthdp.queries.marginals import Marginals, all_cliques
-    >>> domain = domain_of(schema)
-    >>> workload = Marginals(domain, all_cliques(domain, 2))
-    >>> answers = sd.LaplaceAnswers(workload, spend=sd.PureDP(0.5)).release(curator).output
-    >>> answers.values.shape == answers.stddev.shape == (workload.k,)
-    True
+    >>> answers = sd.LaplaceAnswers([("a", "b"), ("b", "c")], spend=sd.PureDP(0.5)).release(curator).output
+    >>> answers.values.shape, answers.stddev.shape  # the four cells of each of two tables
+    ((8,), (8,))
+    >>> answers.answer(sd.marginal("b", "c")).shape
+    (4,)
     """
 
-    queries: LinearQueries
+    queries: LinearQueries | Wish | None
     aim: str = "mean"
     spend: Spend = Remaining()
 
@@ -138,10 +147,10 @@ class LaplaceAnswers:
 
         Costs ``spend``, for the curator's neighbours.
         """
-        loss = curator.cost(self.spend)
-        curator.check(self.queries)
+        queries, loss = _asked(self.queries, curator), curator.cost(self.spend)
+        curator.check(queries)
         account = curator.open_account(loss, currency=ApproxDP)
-        return _measured(self, curator, account, loss, law=NoiseLaw.LAPLACE)
+        return _measured(self, queries, curator, account, loss, law=NoiseLaw.LAPLACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +161,7 @@ class GaussianAnswers:
     `LaplaceAnswers`; the calibration is that of Balle, Wang 2018.
     """
 
-    queries: LinearQueries
+    queries: LinearQueries | Wish | None
     aim: str = "mean"
     spend: Spend = Remaining()
 
@@ -179,11 +188,11 @@ class GaussianAnswers:
         ParameterError
             If the spend is a pure epsilon, which no Gaussian noise has.
         """
-        loss = curator.cost(self.spend)
+        queries, loss = _asked(self.queries, curator), curator.cost(self.spend)
         if isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0):
             raise ParameterError("Gaussian noise has no pure epsilon: give a delta, or use LaplaceAnswers")
-        curator.check(self.queries)
-        return _measured(self, curator, curator.open_account(loss), loss, law=NoiseLaw.GAUSSIAN)
+        curator.check(queries)
+        return _measured(self, queries, curator, curator.open_account(loss), loss, law=NoiseLaw.GAUSSIAN)
 
 
 def parts_of(queries: LinearQueries) -> tuple[LinearQueries, ...]:
@@ -219,11 +228,17 @@ def best_shares(parts: tuple[LinearQueries, ...], adjacency: Adjacency, *, law: 
 
 
 def _measured(
-    mechanism: LaplaceAnswers | GaussianAnswers, curator: Curator, account: Curator, loss: PrivacyLoss, *, law: NoiseLaw
+    mechanism: LaplaceAnswers | GaussianAnswers,
+    queries: LinearQueries,
+    curator: Curator,
+    account: Curator,
+    loss: PrivacyLoss,
+    *,
+    law: NoiseLaw,
 ) -> Release[DirectAnswers]:
-    parts = parts_of(mechanism.queries)
+    parts = parts_of(queries)
     if mechanism.aim == "max" or len(parts) == 1 or (isinstance(account.budget, ApproxDP) and account.budget.delta > 0):
-        measurements = [account.measure(mechanism.queries, law=law, step="workload")]
+        measurements = [account.measure(queries, law=law, step="workload")]
     else:
         shares = best_shares(parts, account.adjacency, law=law)
         measurements = [
@@ -232,11 +247,18 @@ def _measured(
         ]
     return Release(
         mechanism=type(mechanism).__name__,
-        output=DirectAnswers(queries=mechanism.queries, measurements=tuple(measurements)),
+        output=DirectAnswers(queries=queries, measurements=tuple(measurements)),
         loss=loss,
         receipt=curator.receipt(),
         measurements=tuple(measurements),
     )
+
+
+def _asked(wish: LinearQueries | Wish | None, curator: Curator) -> LinearQueries:
+    """Return the queries of a wish, refusing what the curator would refuse once it is charged."""
+    queries = queries_of(wish, curator.schema)
+    check_domain(queries, curator.schema)
+    return queries
 
 
 def _check_aim(aim: str) -> None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sparse
 
 from synthdp.arrays import BoolArray, Codes, FloatArray
 from synthdp.curator.curator import Curator
@@ -27,15 +26,16 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.registry import solver_named
+from synthdp.fit.explicit.registry import solved, solver_named
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.adaptive.structural_zeros import structural_zeros
+from synthdp.mechanisms.adaptive.structural_zeros import check_rules, structural_zeros
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.design import design
 from synthdp.mechanisms.row_count import count_rows_from
-from synthdp.mechanisms.workload import Workload, workload_of
+from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.marginals import Marginals
@@ -44,6 +44,7 @@ from synthdp.queries.smooth.trigonometric import TensorBasis, mixed_terms
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 TOTAL_SHARE = 0.01
@@ -64,7 +65,7 @@ class L1Fit:
     Parameters
     ----------
     workload
-        Sets of column names; every pair inside one is measured.  Default: all pairs.
+        Marginals or sets of column names; every pair inside one is measured.  Default: all pairs.
     basis
         ``"marginals"``: indicators of pairs of cells.  ``"trigonometric"``: products of two factors, cosines up to
         ``degree`` on ordered columns and indicators on the others.
@@ -97,7 +98,7 @@ class L1Fit:
     (100, 3)
     """
 
-    workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
+    workload: Workload | Mapping[Any, float] | Wish | None = None
     basis: Literal["marginals", "trigonometric"] = "marginals"
     degree: int = 3
     support: int = 5000
@@ -117,19 +118,25 @@ class L1Fit:
         """The whole cost, known before any data is seen.  Costs nothing: a statement."""
         return self.spend
 
-    def release(
-        self,
-        curator: Curator,
-        *,
-        random_state: RandomState = None,
-        format: TableFormat | None = None,  # noqa: A002
-    ) -> Release[SyntheticModel]:
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the schema as it is: all columns come out.  Costs nothing: public.
+
+        Raises
+        ------
+        ParameterError, SchemaError
+            If the workload names no column of it, or its rules contradict each other.
+        """
+        workload_of(self.workload, schema.names)
+        check_rules(schema)
+        return schema
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Ask the curator, fit, and return a model to sample.
 
         Costs ``spend``, for the curator's neighbours.
         """
         rng = generator(random_state)
-        schema = curator.schema
+        schema = self.output_schema(curator.schema)
         workload = workload_of(self.workload, schema.names)
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
@@ -155,7 +162,7 @@ class L1Fit:
             measured += (answers,)
         model = SyntheticModel(
             schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
-            format=format or TableFormat.default(schema),
+            format=TableFormat.default(schema),
         )  # fmt: skip
         receipt = curator.receipt(notes=model.notes)
         return Release(mechanism="L1 fit", output=model, loss=loss, receipt=receipt, measurements=measured)
@@ -173,10 +180,9 @@ class L1Fit:
 
     def _fit(self, answers: Measurements, queries: LinearQueries, support: Codes, total: float) -> Explicit:
         problem = FitProblem(
-            A=_design(queries, support), b=answers.answers / total, stddev=np.full(queries.k, answers.stddev / total)
+            A=design(queries, support), b=answers.answers / total, stddev=np.full(queries.k, answers.stddev / total)
         )
-        weights = solver_named(self.solver).solve(problem).weights
-        return Explicit(shape=queries.domain.shape, codes=support, weights=weights)
+        return Explicit(shape=queries.domain.shape, codes=support, weights=solved(problem, self.solver).weights)
 
     def _progress(self, stage: str, done: int) -> None:
         self.on_progress(Progress(stage=stage, done=done, total=3))
@@ -207,12 +213,3 @@ def _support(product: Graphical, possible: Mapping[Clique, BoolArray], most: int
         if len(rows):
             return rows
     return np.unique(product.sample(most, rng), axis=0)
-
-
-def _design(queries: LinearQueries, support: Codes) -> Any:
-    """Return the (k, m) answers of each support point."""
-    if isinstance(queries, Marginals):
-        cells = queries.cells(support)
-        column = np.repeat(np.arange(len(support)), cells.shape[1])
-        return sparse.csr_array((np.ones(cells.size), (cells.ravel(), column)), shape=(queries.k, len(support)))
-    return queries.features(support).T / queries.unit

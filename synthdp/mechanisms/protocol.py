@@ -1,17 +1,21 @@
-"""What every mechanism is: settings with a cost, and one method that asks the curator."""
+"""What every mechanism is: settings with a cost, and one method that asks the curator; and which of them yield tables."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from synthdp.curator.curator import Curator
+from synthdp.errors import ParameterError
 from synthdp.privacy.loss import Spend
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
+@runtime_checkable
 class Mechanism(Protocol[OutputT_co]):
     """A program that asks the curator and never sees a row.
 
@@ -29,3 +33,58 @@ class Mechanism(Protocol[OutputT_co]):
         Costs ``loss``, for the curator's neighbours.
         """
         ...
+
+
+@runtime_checkable
+class TableMechanism(Mechanism[Any], Protocol):
+    """A mechanism whose release draws rows (`Release.model`): `SyntheticRelease` takes these and refuses all others.
+
+    Costs ``loss`` when it is released, for the curator's neighbours.
+    """
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the schema of the synthetic table, for a private table of this schema, or refuse to make one.
+
+        Whatever the mechanism cannot take is refused here, before anything is spent.  Bounds and levels may still be
+        open; then they are discovered before ``release`` is called, which must not refuse what is found.
+
+        Costs nothing: reads the schema.
+
+        Raises
+        ------
+        ParameterError, SchemaError
+            With one sentence that says what the mechanism needs.
+        """
+        ...
+
+
+def part_of(schema: Schema, names: Iterable[str]) -> Schema:
+    """Return some columns of a schema, in its order, without its rules.  Costs nothing: reads the schema."""
+    wanted = set(names)
+    return Schema({name: column for name, column in schema.items() if name in wanted})
+
+
+def left_out(schema: Schema, output: Schema) -> tuple[str, ...]:
+    """Return lines for the receipt: which columns a mechanism leaves out, and that it does not keep the rules.
+
+    Costs nothing: reads the schemas.
+    """
+    missing = [name for name in schema if name not in output]
+    notes = [f"columns left out of the synthetic table: {', '.join(missing)}"] if missing else []
+    if schema.constraints and not output.constraints:
+        notes.append("declared constraints between columns are not enforced by this mechanism")
+    return tuple(notes)
+
+
+def check_declared(schema: Schema, *, why: str) -> None:
+    """Refuse columns whose bounds or levels are open.
+
+    Costs nothing: reads the schema.
+
+    Raises
+    ------
+    ParameterError
+        Naming the first of them, and ``why`` it must be declared.
+    """
+    if schema.undeclared:
+        raise ParameterError(f"column {schema.undeclared[0]!r} must have declared bounds or levels: {why}")

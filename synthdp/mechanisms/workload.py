@@ -1,15 +1,31 @@
-"""A workload: which sets of columns should come out right, and how much each matters."""
+"""What should come out right: sets of columns and how much each matters, or the queries that a user names by columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from synthdp.answers.questions import Marginal
 from synthdp.distribution.contingency import Clique
+from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import Domain
+from synthdp.domain.universe import visible_domain
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.protocol import check_declared, part_of
+from synthdp.queries.marginals import Marginals, all_cliques
+from synthdp.queries.protocol import LinearQueries
+from synthdp.schema.columns import Identifier
+from synthdp.schema.schema import Schema
 
 TARGET_WEIGHT = 3.0
 """How much more a table with the target column matters."""
+
+BINS = 32
+"""Most equal bins of a column of numbers, where queries are named by their columns and nothing else is said."""
+
+Wish: TypeAlias = Marginal | Marginals | str | Iterable[Marginal | Sequence[str] | str]
+"""Sets of columns by name: marginals, sets of column names, or a list of either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +56,7 @@ class Workload:
 
 
 def workload_of(
-    wish: Workload | Mapping[Sequence[str] | str, float] | Iterable[Sequence[str] | str] | None,
-    names: Sequence[str],
-    *,
-    target: str | None = None,
+    wish: Workload | Mapping[Any, float] | Wish | None, names: Sequence[str], *, target: str | None = None
 ) -> Workload:
     """Return the workload that a user describes by column names.
 
@@ -52,7 +65,7 @@ def workload_of(
     Parameters
     ----------
     wish
-        Sets of column names, or a mapping from them to weights; ``None`` for all sets alike.
+        Marginals or sets of column names, or a mapping from them to weights; ``None`` for all sets alike.
     names
         All column names in order.
     target
@@ -61,24 +74,136 @@ def workload_of(
     Raises
     ------
     ParameterError
-        If a name is unknown or a weight is not positive.
+        If a name is unknown, a weight is not positive, or a marginal has bins of its own.
     """
     if isinstance(wish, Workload):
         return wish
     goal = None if target is None else _position(target, names)
     if wish is None:
         return Workload(None, goal)
-    pairs = list(wish.items()) if isinstance(wish, Mapping) else [(columns, 1.0) for columns in wish]
+    pairs = list(wish.items()) if isinstance(wish, Mapping) else [(columns, 1.0) for columns in _listed(wish)]
     weights = []
     for columns, weight in pairs:
-        chosen = (columns,) if isinstance(columns, str) else tuple(columns)
-        if not isinstance(weight, (int, float)) or not weight > 0:
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight > 0:
             raise ParameterError(f"the weight ({weight!r}) of a workload's columns must be a positive number")
-        weights.append((tuple(sorted({_position(name, names) for name in chosen})), float(weight)))
+        if isinstance(columns, Marginal) and columns.bins:
+            raise ParameterError(
+                "a marginal of this workload must have no bins: the mechanism chooses the cells itself"
+            )
+        weights.append((tuple(sorted({_position(name, names) for name in _names(columns)})), float(weight)))
+    if not weights:
+        raise ParameterError("workload must name at least one set of columns")
     return Workload(tuple(weights), goal)
 
 
-def _position(name: str, names: Sequence[str]) -> int:
+def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
+    """Return the queries that a user gives as they are, or names by columns.
+
+    Named ones are marginals over the cells in which a released row may lie; numbers have at most `BINS` equal bins
+    unless a marginal says how many.
+
+    Costs nothing: reads no row.
+
+    Parameters
+    ----------
+    wish
+        Queries; marginals or sets of column names; ``None`` for all pairs of columns.
+    schema
+        The curator's.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown, a named column is open, or two marginals divide a column differently.
+    """
+    if isinstance(wish, LinearQueries):
+        return wish
+    if isinstance(wish, Mapping):
+        raise ParameterError("queries have no weights here: give a list of marginals or sets of column names")
+    if wish is None:
+        whole = _domain(schema, schema.names, {})
+        return Marginals(whole, all_cliques(whole, min(2, len(whole))))
+    return marginals_on(wish, schema)
+
+
+def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Marginals:
+    """Return the marginals of sets of columns, on a domain of theirs or on a given one.
+
+    Costs nothing: reads no row.  Errors as in `queries_of`.
+    """
+    if isinstance(wish, Marginals):
+        return wish
+    asked = _listed(wish)
+    if not asked:
+        raise ParameterError("queries must name at least one set of columns")
+    bins: dict[str, int] = {}
+    for one in asked:
+        for name, count in one.bins if isinstance(one, Marginal) else ():
+            if not isinstance(count, int):
+                raise ParameterError(f"bins of column {name!r} must be a number of equal bins here")
+            if bins.setdefault(name, count) != count:
+                raise ParameterError(f"column {name!r} must have the same bins in all marginals of a workload")
+    cliques = [_names(one) for one in asked]
+    named = {name for clique in cliques for name in clique}
+    for name in (name for clique in cliques for name in clique):
+        _position(name, schema.names)
+    if domain is None:
+        domain = _domain(schema, [name for name in schema if name in named], bins)
+    for axis in domain.axes:
+        cells = int((axis.starts < axis.grid.regular).sum())
+        if min(bins.get(axis.name, cells), axis.grid.regular) != cells:
+            raise ParameterError(f"column {axis.name!r} was released in {cells} bins: ask for no others")
+    return Marginals(domain, tuple(domain.index(*clique) for clique in cliques))
+
+
+def check_domain(queries: LinearQueries, schema: Schema) -> None:
+    """Refuse queries about columns that are not the schema's.
+
+    Costs nothing: reads the schema.
+
+    Raises
+    ------
+    ParameterError
+        Naming the first of them.
+    """
+    for axis in queries.domain.axes:
+        if axis.name not in schema or schema[axis.name] != axis.column:
+            raise ParameterError(
+                f"column {axis.name!r} of the queries must be declared in the schema, and as it is declared there"
+            )
+
+
+def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Domain:
+    columns = part_of(schema, names)
+    check_declared(columns, why="the cells of the queries are made of them")
+    if all(isinstance(column, Identifier) for column in columns.values()):
+        raise ParameterError("queries need a column that is no identifier")
+    axes = [axis_of(name, column, bins=bins.get(name, BINS)) for name, column in columns.items()]
+    return visible_domain(Domain(tuple(axes)))
+
+
+def _listed(wish: Any) -> list[Any]:
+    """Return the sets of columns of a wish, one by one."""
+    if isinstance(wish, Marginals):
+        return [tuple(wish.domain.names[j] for j in clique) for clique in wish.cliques]
+    if isinstance(wish, (Marginal, str)):
+        return [wish]
+    if not isinstance(wish, Iterable):
+        raise ParameterError("a workload must be marginals or sets of column names")
+    return list(wish)
+
+
+def _names(one: object) -> tuple[str, ...]:
+    """Return the column names of one set."""
+    if isinstance(one, Marginal):
+        return one.columns
+    names = (one,) if isinstance(one, str) else tuple(one) if isinstance(one, Iterable) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ParameterError("a workload must be marginals or sets of column names")
+    return tuple(dict.fromkeys(names))
+
+
+def _position(name: object, names: Sequence[str]) -> int:
     if name not in names:
         raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(names)}")
-    return list(names).index(name)
+    return list(names).index(str(name))

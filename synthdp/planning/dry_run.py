@@ -144,11 +144,11 @@ def _rehearse(
     ) as curator:
         release: Release[Any] = mechanism.release(curator.open_account(), random_state=random_state)
     clock.enter("drawing rows")
-    drawn = release.output.sample_units(assumed, generator(random_state))
+    drawn = release.model.sample_units(assumed, generator(random_state))
     stages = clock.stages()
     stages["reading"] += SECONDS_A_VALUE * (rows - assumed) * len(schema)
     return _compared(
-        domain_of(schema), units, drawn,
+        domain_of(release.model.schema), units, drawn,
         rows=rows, columns=len(schema), neighbors=neighbors,
         epsilon=getattr(loss, "epsilon", math.nan), delta=getattr(loss, "delta", 0.0),
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),

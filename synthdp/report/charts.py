@@ -26,7 +26,7 @@ def bars(
     unit: str,
 ) -> str:
     """Return horizontal bars, one a label, with the interval of each as a line."""
-    top = nice(max([*upper, *values, 1e-9]))
+    top = nice(max([*filter(math.isfinite, [*upper, *values]), 1e-9]))
     left = min(150.0, 12 + _CHARACTER * max(min(len(label), 22) for label in labels))
     right, step = WIDTH - 12.0, 19.0
     scale = (right - left) / top
@@ -36,8 +36,7 @@ def bars(
             "label": shorten(label, 22),
             "y": 4 + step * i,
             "length": max(scale * value, 0.5),
-            "low": left + scale * low,
-            "high": left + scale * high,
+            "interval": (left + scale * low, left + scale * high) if math.isfinite(low + high) else None,
         }
         for i, (label, about, value, low, high) in enumerate(_marks(labels, values, lower, upper, unit))
     ]
@@ -60,7 +59,7 @@ def histogram(
     unit: str,
 ) -> str:
     """Return upright bars without gaps, one a bin, with the band of their intervals; ``edges`` name the bins."""
-    top = nice(max([*upper, *values, 1e-9]))
+    top = nice(max([*filter(math.isfinite, [*upper, *values]), 1e-9]))
     left, right, height, above = 40.0, WIDTH - 10.0, 130.0, 8.0
     step, scale, bottom = (right - left) / len(values), height / top, above + height
     marks = [
@@ -69,7 +68,9 @@ def histogram(
             "x": left + step * i + 0.4,
             "wide": max(step - 0.8, 0.6),
             "tall": max(scale * value, 0.5),
-            "band": (left + step * (i + 0.25), bottom - scale * high, step / 2, max(scale * (high - low), 0.8)),
+            "band": (left + step * (i + 0.25), bottom - scale * high, step / 2, max(scale * (high - low), 0.8))
+            if math.isfinite(low + high)
+            else None,
         }
         for i, (_, about, value, low, high) in enumerate(_marks(edges, values, lower, upper, unit))
     ]
@@ -132,6 +133,7 @@ def shorten(text: str, most: int) -> str:
 def _marks(
     labels: Sequence[str], values: Sequence[float], lower: Sequence[float], upper: Sequence[float], unit: str
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield each mark's label, what its title says, its value and the ends of its interval."""
+    """Yield each mark's label, what its title says, its value and the ends of its interval, which may be unknown (NaN)."""
     for label, value, low, high in zip(labels, values, lower, upper, strict=True):
-        yield label, f"{label}: {value:,.4g}{unit} (95 % interval {low:,.4g} to {high:,.4g})", value, low, high
+        known = f" (95 % interval {low:,.4g} to {high:,.4g})" if math.isfinite(low + high) else ""
+        yield label, f"{label}: {value:,.4g}{unit}{known}", value, low, high

@@ -193,7 +193,8 @@ def _bins(column: Column) -> Any:
 def _median(asker: Asker, name: str, column: Column) -> str:
     answers = asker.ask(quantile(name, 0.5))
     shown = [_written(column, part[0]) for part in (answers.estimate, answers.lower, answers.upper)]
-    return f"median {shown[0]} (95 % interval {shown[1]} to {shown[2]})"
+    interval = f" (95 % interval {shown[1]} to {shown[2]})" if answers.stddev[0] == answers.stddev[0] else ""  # not NaN
+    return f"median {shown[0]}{interval}"
 
 
 def _written(column: Column, value: Any) -> str:

@@ -20,6 +20,7 @@ from synthdp.schema.columns import (
     Identifier,
     Integer,
     Ordinal,
+    is_complete,
 )
 
 
@@ -94,13 +95,25 @@ class Implies:
 Constraint: TypeAlias = LessEqual | Forbidden | Implies
 
 
+def columns_of(constraint: Constraint) -> tuple[str, ...]:
+    """Return the names of the columns that a rule is about."""
+    match constraint:
+        case LessEqual(left, right):
+            return left, right
+        case Forbidden(values):
+            return tuple(values)
+        case Implies(when, then):
+            return (*when, *then)
+
+
 def check_constraint(constraint: object, columns: Mapping[str, Column]) -> None:
     """Check a rule against the columns it names.
 
     Raises
     ------
     SchemaError
-        If it names an unknown column, an undeclared level or value out of bounds, or columns that cannot be compared.
+        If it names an unknown column, one whose bounds or levels are open (what is discovered might contradict the rule),
+        a value that a column cannot hold, or columns that cannot be compared.
     """
     match constraint:
         case LessEqual(left, right):
@@ -143,6 +156,8 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
     for name in names:
         if not isinstance(name, str) or name not in columns:
             raise SchemaError(f"a rule names column {name!r}; the schema has: {', '.join(columns)}")
+        if not is_complete(columns[name]):
+            raise SchemaError(f"a rule names column {name!r}, whose bounds or levels must then be declared")
 
 
 def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]) -> None:
@@ -170,7 +185,7 @@ def _may_hold(column: Column, value: object) -> bool:
         return column.nullable
     match column:
         case Categorical() | Ordinal():
-            return column.levels is None or value in column.levels or value == getattr(column, "other", None)
+            return value in (column.levels or ()) or value == getattr(column, "other", None)
         case Boolean():
             return isinstance(value, bool)
         case Integer() | Continuous():

@@ -12,16 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.domain.encoder import Labels, RawColumn, decode
+from synthdp.domain.encoder import RawColumn, decode
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError, FormatError
-from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer, is_complete
+from synthdp.schema.columns import (
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Duration,
+    Integer,
+    is_complete,
+)
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.library import library_named
 from synthdp.tables.columns.plain import without_misfits
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
+
+SOME_LEVELS = (0,)
+"""Stand for levels that are not known yet: what a type of texts, of numbers or of booleans can hold.
+
+A type of anything else, such as moments, could hold none of the levels that may be discovered.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +67,20 @@ class TableFormat:
         """
         if not isinstance(source, FrameSource):
             order = [name for name in source.names if name in schema]
-            default = dict(cls.default(schema).dtypes)
+            default = dict(cls.default(Schema({name: _example(column) for name, column in schema.items()})).dtypes)
             return cls(library="pandas", dtypes=tuple((name, default[name]) for name in order))
         form = cls(
             library=source.library,
             dtypes=tuple((name, source.dtypes[name]) for name in source.names if name in schema),
         )
         for name, dtype in form.dtypes:
-            with instead_of(FormatError, say=partial(_not_releasable, name, dtype, schema[name])):
-                column = _example(schema[name])
-                library_named(form.library).array(column, _sample(column), dtype)
+            column = _example(schema[name])
+            why = why_not(form.library, column, dtype)
+            if why is not None:
+                raise DataError(
+                    f"column {name!r} of type {dtype} cannot be released as declared, {type(column).__name__}: {why}; "
+                    "declare another kind, convert the column, or drop it"
+                )
         return form
 
     @classmethod
@@ -81,6 +99,17 @@ class TableFormat:
         can_be_null = library_named(self.library).can_be_null
         full = {name for name, dtype in self.dtypes if schema[name].nullable and not can_be_null(dtype)}
         return schema.replace({name: replace(schema[name], nullable=False) for name in full}) if full else schema
+
+    def suited(self, schema: Schema) -> TableFormat:
+        """Return the format of a complete schema's columns in this order, each of the type that suits it if its own cannot.
+
+        Never refuses: what was discovered must come out.
+        """
+        suits = library_named(self.library).default_type
+        types = {name: dtype for name, dtype in self.dtypes if name in schema}
+        types |= {name: suits(column) for name, column in schema.items() if name not in types}
+        held = {name: why_not(self.library, schema[name], dtype) is None for name, dtype in types.items()}
+        return replace(self, dtypes=tuple((name, types[name] if held[name] else suits(schema[name])) for name in types))
 
     def build(self, schema: Schema, columns: Mapping[str, RawColumn]) -> Any:
         """Return a table in this format from raw columns of the schema.
@@ -119,13 +148,6 @@ class TableFormat:
             return cls(library=str(document["library"]), dtypes=dtypes)
 
 
-def _not_releasable(name: str, dtype: str, column: Column, error: BaseException) -> DataError:
-    return DataError(
-        f"column {name!r} of type {dtype} cannot be released as declared, {type(column).__name__}: {error}; "
-        "declare another kind, convert the column, or drop it"
-    )
-
-
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
     return FormatError(f"column {name!r} cannot be made of type {dtype}: {error}")
 
@@ -139,14 +161,23 @@ def _example(column: Column) -> Column:
             return replace(column, lower=0, upper=1)
         case Datetime():
             return replace(column, lower="2000-01-01", upper="2001-01-01")
+        case Categorical():
+            return replace(column, levels=SOME_LEVELS)
         case _:
             return column
 
 
+def why_not(library: str, column: Column, dtype: str) -> str | None:
+    """Return why a type cannot hold what a column may release, or ``None`` if it can."""
+    try:
+        library_named(library).array(column, _sample(column), dtype)
+    except FormatError as error:
+        return str(error)
+    return None
+
+
 def _sample(column: Column) -> RawColumn:
     """Return a few values that a released column may have, from its declaration alone."""
-    if not is_complete(column):
-        return Labels([], np.zeros(0, np.int64))
     grid = grid_of(column)
     units = [0, grid.regular - 1, *range(grid.regular, grid.regular + len(grid.special))]
     return decode(column, np.array(units, np.uint64))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from synthdp.errors import SchemaError
-from synthdp.schema.columns import Column, is_complete
+from synthdp.schema.columns import Categorical, Column, is_complete
 from synthdp.schema.schema import Schema
+from synthdp.tables.format import why_not
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -36,8 +37,17 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
     """
     if not isinstance(source, FrameSource):
         raise SchemaError("a schema must be given for a table that is not a dataframe")
-    return Schema({name: _sourced(source.kind(name)) for name in source.names if name != without})
+    return Schema({name: _sourced(_kind(source, name)) for name in source.names if name != without})
 
 
 def _sourced(column: Column) -> Column:
     return replace(column, source=TYPE) if is_complete(column) else column
+
+
+def _kind(source: FrameSource, name: str) -> Column:
+    """Return the kind that a column's type suggests; a label for other values only where the type can hold a text."""
+    column = source.kind(name)
+    if not isinstance(column, Categorical) or column.other is None:
+        return column
+    label = replace(column, levels=(column.other,))
+    return column if why_not(source.library, label, source.dtypes[name]) is None else replace(column, other=None)

@@ -78,6 +78,19 @@ SOLVERS: Mapping[str, Callable[[float], Solver]] = MappingProxyType(
 """Name -> solver with a time limit in seconds."""
 
 
+def solved(problem: FitProblem, name: str) -> FitResult:
+    """Return weights from the solver of that name, or from multiplicative weights where it fails; the result says which.
+
+    For a fit to answers that are paid for: whoever has spent must get weights.
+    """
+    solver = solver_named(name)
+    try:
+        return solver.solve(problem)
+    except SolverFailedError as error:
+        _logger.info("solver %s failed (%s); %s takes over", name, error.status, MultiplicativeWeights.name)
+        return MultiplicativeWeights().solve(problem)
+
+
 def solver_named(name: str, *, seconds: float | None = None) -> Solver:
     """Return the solver called ``name``: "lp", "mw", or "auto" for the choice between them.
 

@@ -77,7 +77,10 @@ def proportional_step(
         if settled:  # and squared by the step just taken
             break
     factor = np.exp(np.minimum(u - offset, _LARGEST))
-    factor *= total / float(expected @ factor)
+    kept = float(expected @ factor)
+    if not kept > 0:  # the target lies where the model has no mass, and nowhere else: it stays as it is
+        return Step(np.zeros(expected.size), np.ones(expected.size))
+    factor *= total / kept
     return Step(u - offset - shift, factor)
 
 

@@ -7,7 +7,7 @@ stage is a function from what is known to what is known then.  The rest is post-
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,14 +31,16 @@ from synthdp.mechanisms.adaptive.shares import (
     parts_of_rounds,
     screening_part,
 )
+from synthdp.mechanisms.adaptive.structural_zeros import check_rules
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.row_count import RowCount, check_share, count_rows_from
-from synthdp.mechanisms.workload import Workload, workload_of
+from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 MODEL_SAMPLE = 300_000
@@ -60,7 +62,7 @@ class AdaptiveMarginals:
     Parameters
     ----------
     workload
-        Sets of column names, perhaps with weights, that should come out right; default: all alike.
+        Marginals or sets of column names, perhaps with weights, that should come out right; default: all alike.
     target
         Name of a column whose relations matter most.
     spend
@@ -100,7 +102,7 @@ class AdaptiveMarginals:
     (100, 3)
     """
 
-    workload: Workload | Mapping[Any, float] | Sequence[Any] | None = None
+    workload: Workload | Mapping[Any, float] | Wish | None = None
     target: str | None = None
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)
@@ -122,13 +124,19 @@ class AdaptiveMarginals:
         """The whole cost, known before any data is seen."""
         return self.spend
 
-    def release(
-        self,
-        curator: Curator,
-        *,
-        random_state: RandomState = None,
-        format: TableFormat | None = None,  # noqa: A002
-    ) -> Release[SyntheticModel]:
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the schema as it is: all columns come out.  Costs nothing: public.
+
+        Raises
+        ------
+        ParameterError, SchemaError
+            If the workload or the target names no column of it, or its rules contradict each other.
+        """
+        workload_of(self.workload, schema.names, target=self.target)
+        check_rules(schema)
+        return schema
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Ask the curator, fit, and return a model to sample.
 
         Costs ``spend``, for the curator's neighbours.
@@ -139,18 +147,17 @@ class AdaptiveMarginals:
             With a complete schema.
         random_state
             Seed of the particles; it never reaches noise.
-        format
-            Outer form of the synthetic tables; default: pandas.
         """
+        self.output_schema(curator.schema)
+        rng = generator(random_state)
         loss = curator.cost(self.spend)
         workload = workload_of(self.workload, curator.schema.names, target=self.target)
-        rng = generator(random_state)
         known = self._learn(curator.open_account(loss), workload, rng)
         self._tell("fit")
         distribution = fit_distribution(known, settings=self.fit, particles=self.particles, rng=rng)
         model = SyntheticModel(
             schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
-            total=known.total, format=format or TableFormat.default(curator.schema),
+            total=known.total, format=TableFormat.default(curator.schema),
         )  # fmt: skip
         receipt = curator.receipt(notes=model.notes)
         return Release(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import Column
+
+MOST_BINS = 1024
+"""Most bins of the first histogram: finer ones hold little but noise, and the deeper levels find what is between."""
 
 
 class MeasuredOneWays(NamedTuple):
@@ -40,7 +44,7 @@ class OneWayTree:
     Parameters
     ----------
     bins
-        Bins of the first histogram of an ordered column, >= 1.
+        Bins of the first histogram of an ordered column, >= 2.
     fan
         Parts of a split bin, >= 2.
     levels
@@ -63,7 +67,9 @@ class OneWayTree:
     deep: float = 2.0
 
     def __post_init__(self) -> None:
-        for name, least in (("bins", 1), ("fan", 2), ("levels", 1), ("deep", 1.0)):
+        if isinstance(self.bins, bool) or not isinstance(self.bins, Integral) or not 2 <= self.bins <= MOST_BINS:
+            raise ParameterError(f"bins ({self.bins!r}) must be a whole number from 2 to {MOST_BINS}")
+        for name, least in (("fan", 2), ("levels", 1), ("deep", 1.0)):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= least):
                 raise ParameterError(f"{name} ({value}) must be at least {least}")

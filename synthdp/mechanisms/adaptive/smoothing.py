@@ -23,6 +23,9 @@ SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
 MEANS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Mean counts of the levels that occur that are tried, as multiples of the mean over all levels."""
 
+FAR_BELOW = 100.0
+"""A count so many stddevs below 0 says no more than one that is less so."""
+
 FAR = 400.0
 """A coefficient whose square exceeds this multiple of the noise variance belongs to a point mass and is kept."""
 
@@ -72,6 +75,7 @@ def thinned(counts: FloatArray, stddev: float) -> FloatArray:
     """
     if len(counts) < 3:
         return counts
+    counts = np.maximum(counts, -FAR_BELOW * stddev)
     mean = max(float(counts.mean()), stddev / len(counts))
     absent = -0.5 * (counts / stddev) ** 2 - math.log(stddev * math.sqrt(2 * math.pi))
     best, estimate = -math.inf, counts

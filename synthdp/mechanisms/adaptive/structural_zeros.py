@@ -17,7 +17,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.rules import Order, rules_of
 from synthdp.domain.values import is_range, units_of_values
 from synthdp.errors import ParameterError, SchemaError
-from synthdp.schema.constraints import Constraint, Forbidden, Implies
+from synthdp.schema.constraints import Constraint, Forbidden, Implies, columns_of
 from synthdp.schema.schema import Schema
 
 MAX_CELLS = 1_000_000
@@ -37,6 +37,8 @@ def check_rules(schema: Schema) -> None:
     """
     if not schema.constraints:
         return
+    named = {name for constraint in schema.constraints for name in columns_of(constraint)}
+    schema = Schema({name: schema[name] for name in schema if name in named}, constraints=schema.constraints)
     domain = domain_of(schema, bins=CHECKED_BINS)
     released = {(j,): np.where(axis.emitted, 0.0, -np.inf) for j, axis in enumerate(domain.axes)}
     zeros = {c: np.where(mask, 0.0, -np.inf) for c, mask in structural_zeros(schema, domain).items()}

@@ -16,19 +16,24 @@ from scipy.special import gammainccinv
 
 from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.curator.curator import Curator
-from synthdp.domain.universe import universe
+from synthdp.domain.universe import check_size, universe
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.registry import solver_named
+from synthdp.fit.explicit.registry import solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.protocol import left_out
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.listed import check_listed
+from synthdp.mechanisms.workload import Wish, marginals_on, queries_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.fourier.characters import CellParities, closure, masks_below, table_of
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
 
 MAX_ENTRIES = 2**26
 """Most entries (parities times cells) of the linear program's matrix."""
@@ -54,17 +59,25 @@ class FourierTable:
     parities: Measurements
     fit: FitResult
 
+    @property
+    def model(self) -> SyntheticModel:
+        """What draws the rows.  Costs nothing: post-processing."""
+        return self.table.model
+
     def sample(
         self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
     ) -> Any:
         """Draw rows of the table.  Costs nothing: post-processing."""
         return self.table.sample(rows, random_state=random_state, given=given)
 
-    def answer(self, queries: LinearQueries) -> Answers:
-        """Return the (k,) sums of queries over the consistent table.  Costs nothing: post-processing."""
+    def answer(self, queries: LinearQueries | Wish) -> Answers:
+        """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`.
+
+        Costs nothing: post-processing.
+        """
         return self.table.answer(queries)
 
-    def unbiased(self, workload: Marginals) -> Answers:
+    def unbiased(self, workload: Marginals | Wish) -> Answers:
         """Return the unbiased counts of tables, inconsistent and perhaps negative, straight from the noisy parities.
 
         Costs nothing: post-processing.
@@ -74,7 +87,7 @@ class FourierTable:
         ParameterError
             If a table needs a parity that was not released.
         """
-        known = self._by_mask()
+        known, workload = self._by_mask(), marginals_on(workload, self.model.schema, self.table.domain)
         tables = []
         for clique in workload.cliques:
             masks = masks_below(self.table.domain, clique).tolist()
@@ -83,11 +96,12 @@ class FourierTable:
             tables.append(table_of(self.table.domain, clique, np.array([known[mask] for mask in masks])))
         return np.concatenate(tables)
 
-    def stddev(self, workload: Marginals) -> FloatArray:
+    def stddev(self, workload: Marginals | Wish) -> FloatArray:
         """Return the standard deviation of each count of `unbiased`: sd / sqrt(number of parities of the table).
 
         Costs nothing: public.
         """
+        workload = marginals_on(workload, self.model.schema, self.table.domain)
         exact = 0 if 0 in self._measured_masks() else 1
         spreads = []
         for clique, size in zip(workload.cliques, workload.sizes, strict=True):
@@ -115,7 +129,8 @@ class FourierMarginals:
     Parameters
     ----------
     workload
-        The tables, over a domain whose cells can be listed.
+        The tables: sets of column names, marginals, or `Marginals` over a domain; its cells must be few enough to list.
+        Default: all pairs of columns.
     law
         Law of the noise on the parities; default: the least for the loss.  The paper's is `NoiseLaw.LAPLACE`.
     solver
@@ -126,39 +141,53 @@ class FourierMarginals:
     Raises
     ------
     ParameterError
-        If the parities times the cells are too many for the linear program.
+        If the workload is no set of tables.
     """
 
-    workload: Marginals
+    workload: Wish | None = None
     law: NoiseLaw | None = None
     solver: str = "auto"
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.workload, Marginals):
-            raise ParameterError("workload must be Marginals: only tables have few parities")
+        if isinstance(self.workload, (str, LinearQueries)) and not isinstance(self.workload, Marginals):
+            raise ParameterError("workload must be Marginals, or marginals by name: only tables have few parities")
+        if isinstance(self.workload, Marginals):
+            _check_size(self.workload)
         solver_named(self.solver)
-        cells = len(universe(self.workload.domain))
-        parities = len(closure(self.workload.domain, self.workload.cliques))
-        if cells * parities > MAX_ENTRIES:
-            raise ParameterError(
-                f"{parities} parities of {cells} cells exceed the limit of {MAX_ENTRIES} entries: use fewer columns, "
-                "smaller tables, or ParityRelease, which needs no table"
-            )
 
     @property
     def loss(self) -> Spend:
         """What a release costs.  Costs nothing: public."""
         return self.spend
 
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the workload.  Costs nothing: public.
+
+        Raises
+        ------
+        ParameterError
+            If the parities times the cells are too many for the linear program.
+        """
+        return self._listed(schema)[1]
+
+    def _listed(self, schema: Schema) -> tuple[Marginals, Schema]:
+        workload = queries_of(self.workload, schema)
+        if not isinstance(workload, Marginals):
+            raise ParameterError("workload must be Marginals: only tables have few parities")
+        output = check_listed(workload, schema)
+        _check_size(workload)
+        return workload, output
+
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[FourierTable]:  # noqa: ARG002
         """Measure the parities and fit a table.
 
         Costs ``spend``, for the curator's neighbours.
         """
+        workload, output_schema = self._listed(curator.schema)
         loss = curator.cost(self.spend)
-        domain = self.workload.domain
-        masks = closure(domain, self.workload.cliques)
+        domain = workload.domain
+        masks = closure(domain, workload.cliques)
         public = curator.adjacency.rows_are_public
         queries = CellParities(domain, masks[1:] if public else masks)  # parity 0 is the number of rows
         curator.check(queries)
@@ -173,7 +202,7 @@ class FourierMarginals:
             mechanism=type(self).__name__,
             output=output,
             loss=loss,
-            receipt=curator.receipt(),
+            receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
             measurements=(measured,),
         )
 
@@ -181,7 +210,18 @@ class FourierMarginals:
         features = queries.features(universe(queries.domain)).T.astype(np.float64)
         answers = measured.answers[-queries.k :] / total
         problem = FitProblem(A=features, b=answers, stddev=np.full(queries.k, measured.stddev / total))
-        return solver_named(self.solver).solve(problem)
+        return solved(problem, self.solver)
+
+
+def _check_size(workload: Marginals) -> None:
+    cells, parities = check_size(workload.domain), len(closure(workload.domain, workload.cliques))
+    if parities < 2:
+        raise ParameterError("workload must have a table of two or more cells: there is nothing to measure")
+    if cells * parities > MAX_ENTRIES:
+        raise ParameterError(
+            f"{parities} parities of {cells} cells exceed the limit of {MAX_ENTRIES} entries: use fewer columns, "
+            "smaller tables, or ParityRelease, which needs no table"
+        )
 
 
 def fourier_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:

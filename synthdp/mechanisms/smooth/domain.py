@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.grid import grid_of
+from synthdp.domain.grid import has_order
 from synthdp.errors import ParameterError
 from synthdp.schema.schema import Schema
 
@@ -20,8 +20,8 @@ def ordered_columns(schema: Schema, columns: tuple[str, ...] | None) -> tuple[st
     ParameterError
         If there is none, one does not exist, or one has no order.
     """
-    ordered = tuple(name for name, column in schema.items() if grid_of(column).ordered)
-    chosen = ordered if columns is None else tuple(columns)
+    ordered = tuple(name for name, column in schema.items() if has_order(column))
+    chosen = ordered if columns is None else tuple(dict.fromkeys(columns))
     wrong = [name for name in chosen if name not in ordered]
     if wrong:
         raise ParameterError(f"column {wrong[0]!r} must be an ordered column of the schema: {', '.join(ordered)}")

@@ -13,9 +13,9 @@ from synthdp.arrays import Answers, Codes, FloatArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
-from synthdp.errors import ParameterError
+from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
-from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer
+from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, uniform_codes
 from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.row_count import RowCount
@@ -33,6 +33,9 @@ LISTED = 20_000_000
 MAX_AVERAGES = 20_000
 """Most averages that a grid fit takes."""
 
+SPARE_POINTS = 5000
+"""Random grid points that are weighed where the program on all of them ends without a solution."""
+
 
 def exact_synthesis(
     account: Curator,
@@ -46,8 +49,9 @@ def exact_synthesis(
 ) -> Synthesised:
     """Return the distribution of Algorithm 1: t, N, L from n, K, d; the L1 program on all N^d grid points.
 
-    Where points times averages exceed `LISTED`, the same program is solved by column generation, without rounding the
-    features to the lattice.
+    n may be a noisy estimate, so t is lowered, and a note says so, where t^d would exceed `MAX_AVERAGES`.  Where points
+    times averages exceed `LISTED`, the same program is solved by column generation, without rounding the features to the
+    lattice.
 
     Costs all that the account has left, in one measurement.
 
@@ -67,20 +71,11 @@ def exact_synthesis(
         Law of the noise; the paper's is Laplace.
     rng
         Randomness of the search for points, where they are not listed.
-
-    Raises
-    ------
-    ParameterError
-        If there are more than `MAX_AVERAGES` averages.
     """
     sizes = exact_parameters(count.rows, d=len(schema), smoothness=smoothness)
-    if sizes.t ** len(schema) > MAX_AVERAGES:
-        raise ParameterError(
-            f"variant 'exact' needs {sizes.t}^{len(schema)} averages; at most {MAX_AVERAGES} are possible: "
-            "name fewer columns, or use 'practical' or 'product'"
-        )
+    t = min(sizes.t, most_degrees(len(schema)))
     domain = smooth_domain(schema, schema.names, cells=sizes.grid)
-    basis = ChebyshevTensor(domain, sizes.t)
+    basis = ChebyshevTensor(domain, t)
     measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages on the grid", law=law)
     b, stddev = on_lattice(measured.answers / count.rows, sizes.lattice), measured.stddev / count.rows
     shape = pointed_cells(domain)
@@ -91,16 +86,42 @@ def exact_synthesis(
         distribution, note = fit_support(domain, codes, features, b, stddev=stddev, solver=chosen)
     else:
         distribution, note = _generate(domain, basis, b, stddev=stddev, rng=rng)
+    lowered = f" instead of {sizes.t}, for which there would be too many averages" if t < sizes.t else ""
     return Synthesised(
         domain=domain,
         distribution=distribution,
         measurements=(measured,),
         stddev=stddev,
         notes=(
-            f"Algorithm 1 with t = {sizes.t}, N = {sizes.grid}, L = {sizes.lattice}; it draws m = {sizes.rows} rows",
+            f"Algorithm 1 with t = {t}{lowered}, N = {sizes.grid}, L = {sizes.lattice}; it draws m = {sizes.rows} rows",
             note,
         ),
     )
+
+
+def most_degrees(d: int) -> int:
+    """Return the largest t with t^d at most `MAX_AVERAGES`.  Costs nothing: arithmetic."""
+    t = 1
+    while (t + 1) ** d <= MAX_AVERAGES:
+        t += 1
+    return t
+
+
+def check_columns(d: int) -> None:
+    """Refuse more columns than Algorithm 1 can have, whose t is at least 2.
+
+    Costs nothing: arithmetic.
+
+    Raises
+    ------
+    ParameterError
+        With the number of averages.
+    """
+    if most_degrees(d) < 2:
+        raise ParameterError(
+            f"variant 'exact' needs 2^{d} averages; at most {MAX_AVERAGES} are possible: "
+            "name fewer columns, or use 'practical' or 'product'"
+        )
 
 
 def on_lattice(values: FloatArray, lattice: int) -> FloatArray:
@@ -129,6 +150,10 @@ def _generate(
     enumerable = math.prod(grid.shape) <= Enumeration().max_points and grid.d <= 3
     pricer: Pricer = Enumeration() if enumerable else CoordinateAscent()
     solver = ColumnGeneration(pricer=pricer, noise_multiple=0.25)
-    found = solver.solve(GridProblem(basis=grid, b=b, stddev=np.array(stddev)), rng=rng)
+    try:
+        found = solver.solve(GridProblem(basis=grid, b=b, stddev=np.array(stddev)), rng=rng)
+    except SolverFailedError:
+        codes = np.unique(uniform_codes(grid.shape, SPARE_POINTS, rng=rng), axis=0)
+        return fit_support(domain, codes, basis.real_features(codes), b, stddev=stddev, solver="mw")
     distribution = Explicit(shape=domain.shape, codes=found.support, weights=found.fit.weights)
     return distribution, fit_note(found.fit, support=len(found.support))

@@ -11,7 +11,7 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.registry import solver_named
+from synthdp.fit.explicit.registry import solved
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.measurements import Measurements
 
@@ -60,7 +60,7 @@ def fit_support(
         Its name.
     """
     problem = FitProblem(A=np.ascontiguousarray(features.T), b=b, stddev=np.array(stddev))
-    fit = solver_named(solver).solve(problem)
+    fit = solved(problem, solver)
     return Explicit(shape=domain.shape, codes=codes, weights=fit.weights), fit_note(fit, support=len(codes))
 
 

@@ -14,9 +14,10 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import SOLVERS
 from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.protocol import left_out
 from synthdp.mechanisms.row_count import RowCount, check_share, count_rows
 from synthdp.mechanisms.smooth.domain import ordered_columns, smooth_domain
-from synthdp.mechanisms.smooth.exact import exact_synthesis
+from synthdp.mechanisms.smooth.exact import check_columns, exact_synthesis
 from synthdp.mechanisms.smooth.practical import practical_synthesis
 from synthdp.mechanisms.smooth.product import product_synthesis
 from synthdp.mechanisms.smooth.support import Synthesised
@@ -127,14 +128,13 @@ class SmoothSynthesis:
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, or ``"exact"`` would be too large.
+            If the curator's schema has no ordered column, or too many for ``"exact"``.
         """
         loss = curator.cost(self.spend)
-        names = ordered_columns(curator.schema, self.columns)
-        schema = Schema({name: curator.schema[name] for name in names})
+        schema = self.output_schema(curator.schema)
         rng = generator(random_state)
         account = curator.open_account(self.spend)
-        cells = smooth_domain(schema, names, cells=1)
+        cells = smooth_domain(schema, schema.names, cells=1)
         count = count_rows(account, spend=account.budget.fraction(self.total_share), domain=cells)
         found = self._synthesise(account, schema, count, rng)
         _warn_if_hopeless(found)
@@ -150,9 +150,22 @@ class SmoothSynthesis:
             mechanism=f"SmoothSynthesis ({self.variant})",
             output=model,
             loss=loss,
-            receipt=curator.receipt(notes=(*found.notes, *_left_out(curator.schema, names))),
+            receipt=curator.receipt(notes=(*found.notes, *left_out(curator.schema, schema))),
             measurements=(*count.measurements, *found.measurements),
         )
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns that are synthesised: the ordered ones, or those named.  Costs nothing: public.
+
+        Raises
+        ------
+        ParameterError
+            If there is none, or there are too many for ``"exact"``.
+        """
+        names = ordered_columns(schema, self.columns)
+        if self.variant == "exact":
+            check_columns(len(names))
+        return Schema({name: schema[name] for name in names})
 
     def _synthesise(self, account: Curator, schema: Schema, count: RowCount, rng: Generator) -> Synthesised:
         law = NoiseLaw.LAPLACE if isinstance(account.budget, PureDP) else None
@@ -183,11 +196,3 @@ def _warn_if_hopeless(found: Synthesised) -> None:
             "nothing is learnable; use more rows, fewer columns or a larger budget",
             stacklevel=3,
         )
-
-
-def _left_out(schema: Schema, names: tuple[str, ...]) -> tuple[str, ...]:
-    missing = [name for name in schema if name not in names]
-    notes = [f"columns left out, being not numeric or not asked for: {', '.join(missing)}"] if missing else []
-    if schema.constraints:
-        notes.append("declared constraints between columns are not enforced by this mechanism")
-    return tuple(notes)

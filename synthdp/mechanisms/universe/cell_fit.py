@@ -11,9 +11,13 @@ import scipy.sparse as sp
 from synthdp.arrays import Answers, Codes, Weights
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
+from synthdp.mechanisms.design import design
 from synthdp.mechanisms.universe.cell_model import weighted_averages
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
+
+LEAST_WEIGHT = 1e-300
+"""Weights are multiplied as if no less than this, so that a cell that one wild answer emptied can come back."""
 
 
 class CellFit:
@@ -52,7 +56,7 @@ class CellFit:
 
     def add(self, queries: LinearQueries, answers: Answers, stddev: float) -> None:
         """Refit to noisy sums of some queries, and to all before them.  Costs nothing: post-processing."""
-        self._features.append(sp.csr_array((queries.features(self._cells) / queries.unit).T))
+        self._features.append(sp.csr_array(design(queries, self._cells)))
         self._answers.append(answers)
         self._stddev.append(stddev)
         self.weights = self._refitted() if self._replay else self._updated()
@@ -62,7 +66,8 @@ class CellFit:
         features = self._features[-1]
         missing = self._answers[-1] - self._rows * (features @ self.weights)
         exponent = features.T @ missing / (2 * self._rows)
-        weights = self.weights * np.exp(exponent - exponent.max())
+        logs = np.log(np.maximum(self.weights, LEAST_WEIGHT)) + exponent
+        weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum(), np.float64)
 
     def _refitted(self) -> Weights:

@@ -14,6 +14,7 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.workload import Wish, marginals_on
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -79,8 +80,8 @@ class CellModel:
         """Draw rows into a file; see `SyntheticModel.sample_to`.  Costs nothing: post-processing."""
         self.model.sample_to(path, **options)
 
-    def averages(self, queries: LinearQueries) -> Answers:
-        """Return the (k,) averages of queries under the weights.
+    def averages(self, queries: LinearQueries | Wish) -> Answers:
+        """Return the (k,) averages of queries, or of marginals by the names of their columns, under the weights.
 
         Costs nothing: post-processing.
 
@@ -89,12 +90,14 @@ class CellModel:
         ParameterError
             If the queries are about other cells.
         """
+        if not isinstance(queries, LinearQueries):
+            queries = marginals_on(queries, self.model.schema, self.domain)
         if queries.domain.names != self.domain.names or queries.domain.shape != self.domain.shape:
             raise ParameterError("queries must be about the columns and cells that were released")
         return weighted_averages(queries, self.support.codes, self.support.weights)
 
-    def answer(self, queries: LinearQueries) -> Answers:
-        """Return the (k,) estimated sums over rows: the total times the averages.
+    def answer(self, queries: LinearQueries | Wish) -> Answers:
+        """Return the (k,) estimated sums over rows: the total times the averages; parameters as in `averages`.
 
         Costs nothing: post-processing.
         """

@@ -15,9 +15,12 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.protocol import left_out
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.listed import check_listed
+from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
@@ -26,6 +29,7 @@ from synthdp.queries.scores.query_distances import QueryDistances
 from synthdp.queries.subset import Subset
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 
 RESOLUTION = 2**10
 """Expected sums are rounded to this fraction of a query's unit before distances are taken."""
@@ -43,7 +47,8 @@ class MWEM:
     Parameters
     ----------
     workload
-        What the released table should answer well, over a domain whose cells can be listed.
+        What the released table should answer well: queries, or marginals by the names of their columns; their cells
+        must be few enough to list.  Default: all pairs of columns.
     rounds
         T.
     replay
@@ -64,17 +69,12 @@ class MWEM:
     >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
     >>> schema = sd.Schema({name: sd.Boolean() for name in table})
     >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
-    >>> from synthdp.domain.discretize import domain_of
-    >>> from synthdp.domain.universe import visible_domain
-    >>> from synthdp.queries.marginals import Marginals, all_cliques
-    >>> domain = visible_domain(domain_of(schema))
-    >>> workload = Marginals(domain, all_cliques(domain, 2))
-    >>> release = sd.MWEM(workload, rounds=3).release(curator, random_state=0)
-    >>> release.answer(workload).shape == (workload.k,)
-    True
+    >>> release = sd.MWEM([("a", "b"), ("b", "c")], rounds=3).release(curator)
+    >>> release.answer(sd.marginal("a", "b")).shape  # the numbers of rows with false, false; false, true; ...
+    (4,)
     """
 
-    workload: LinearQueries
+    workload: LinearQueries | Wish | None = None
     rounds: int = 20
     replay: int = 200
     average: bool = False
@@ -93,33 +93,45 @@ class MWEM:
         """What a release costs.  Costs nothing: public."""
         return self.spend
 
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the workload.  Costs nothing: public.
+
+        Raises
+        ------
+        ParameterError
+            If they are not the schema's, or their cells are too many to list.
+        """
+        return check_listed(queries_of(self.workload, schema), schema)
+
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
         """Fit a table in rounds.
 
         Costs ``spend``, for the curator's neighbours.
         """
+        workload = queries_of(self.workload, curator.schema)
+        output_schema = check_listed(workload, curator.schema)
         loss = curator.cost(self.spend)
-        cells = universe(self.workload.domain)
-        curator.check(self.workload)
+        cells = universe(workload.domain)
+        curator.check(workload)
         account = curator.open_account(loss, currency=ZCDP)
-        total = row_total(account, self.workload.domain, share=self.total_share)
+        total = row_total(account, workload.domain, share=self.total_share)
         each = total.rest.split(2 * self.rounds)
         fit = CellFit(cells, total.rows, replay=self.replay)
         measured: list[Measurements] = []
         tables = []
         for _ in range(self.rounds):
-            distances = _distances(self.workload, fit.expected(self.workload))
-            part = _part(self.workload, account.select(distances, spend=each, step="worst part"))
+            distances = _distances(workload, fit.expected(workload))
+            part = _part(workload, account.select(distances, spend=each, step="worst part"))
             measured.append(account.measure(part, spend=each, step="part"))
             fit.add(part, measured[-1].answers, measured[-1].stddev)
             tables.append(fit.weights)
         weights = np.mean(tables, axis=0) if self.average else tables[-1]
-        model = CellModel.of(curator.schema, self.workload.domain, cells, weights, total=float(total.rows))
+        model = CellModel.of(curator.schema, workload.domain, cells, weights, total=float(total.rows))
         return Release(
             mechanism=type(self).__name__,
             output=model,
             loss=loss,
-            receipt=curator.receipt(),
+            receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
             measurements=(*total.measurements, *measured),
         )
 

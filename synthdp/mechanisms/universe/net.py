@@ -9,18 +9,25 @@ import math
 from dataclasses import dataclass
 
 from synthdp.curator.curator import Curator
-from synthdp.domain.universe import universe
+from synthdp.domain.universe import universe, universe_size
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.protocol import left_out
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.listed import check_listed
+from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.net_scores import NetScores, multiset_count, multisets
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 
 MAX_CANDIDATES = 1_000_000
 """Most candidates that are listed."""
+
+MAX_COUNTS = 2**27
+"""Most counts that all candidates have together, a count for each cell of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,8 @@ class NetMechanism:
     Parameters
     ----------
     queries
-        What the released table should answer well, over a domain of few cells.
+        What the released table should answer well: queries over a domain of few cells, or marginals by the names of
+        their columns; ``None`` for all pairs.
     size
         m, the number of rows of the released table; `required_size` says how many an accuracy needs.
     total_share
@@ -50,7 +58,7 @@ class NetMechanism:
         If there are more than `MAX_CANDIDATES` multisets.
     """
 
-    queries: LinearQueries
+    queries: LinearQueries | Wish | None
     size: int = 8
     total_share: float = 0.1
     spend: Spend = Remaining()
@@ -59,26 +67,43 @@ class NetMechanism:
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
             raise ParameterError(f"size ({self.size!r}) must be a whole number of at least 1")
         check_share("total_share", self.total_share)
-        check_candidates(len(universe(self.queries.domain)), self.size)
+        if isinstance(self.queries, LinearQueries):
+            check_candidates(universe_size(self.queries.domain), self.size)
 
     @property
     def loss(self) -> Spend:
         """What a release costs.  Costs nothing: public."""
         return self.spend
 
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the queries.  Costs nothing: public.
+
+        Raises
+        ------
+        ParameterError
+            If they are not the schema's, or there are too many candidates.
+        """
+        return self._listed(schema)[1]
+
+    def _listed(self, schema: Schema) -> tuple[LinearQueries, Schema]:
+        queries = queries_of(self.queries, schema)
+        check_candidates(universe_size(queries.domain), self.size)
+        return queries, check_listed(queries, schema)
+
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
         """Choose a table.
 
         Costs ``spend``, for the curator's neighbours.
         """
+        queries, output_schema = self._listed(curator.schema)
         loss = curator.cost(self.spend)
-        domain = self.queries.domain
-        curator.check(self.queries)
+        domain = queries.domain
+        curator.check(queries)
         account = curator.open_account(loss, currency=ApproxDP)
         total = row_total(account, domain, share=self.total_share)
         cells = universe(domain)
         candidates = multisets(len(cells), self.size)
-        scores = NetScores(self.queries, cells, candidates, total.rows)
+        scores = NetScores(queries, cells, candidates, total.rows)
         chosen = account.select(scores, spend=total.rest, step="table of the net")
         counts = candidates[chosen]
         model = CellModel.of(
@@ -88,7 +113,7 @@ class NetMechanism:
             mechanism=type(self).__name__,
             output=model,
             loss=loss,
-            receipt=curator.receipt(),
+            receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
             measurements=total.measurements,
         )
 
@@ -104,7 +129,7 @@ def check_candidates(cells: int, size: int) -> int:
         With the number, the limit and what to use instead.
     """
     count = multiset_count(cells, size)
-    if count > MAX_CANDIDATES:
+    if count > MAX_CANDIDATES or count * cells > MAX_COUNTS:
         raise ParameterError(
             f"the net has {count} candidates (multisets of size {size} among {cells} cells), and at most "
             f"{MAX_CANDIDATES} can be listed: use a smaller size, fewer or coarser columns, or MWEM or "

@@ -16,9 +16,12 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.protocol import left_out
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.listed import check_listed
+from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.boosting_scores import BoostingScores
@@ -47,8 +50,11 @@ class BoostedTables:
     def __repr__(self) -> str:
         return f"BoostedTables({len(self.tables)} rounds)"
 
-    def answer(self, queries: LinearQueries) -> Answers:
-        """Return the (k,) medians of the tables' sums.  Costs nothing: post-processing."""
+    def answer(self, queries: LinearQueries | Wish) -> Answers:
+        """Return the (k,) medians of the tables' sums; parameters as in `CellModel.averages`.
+
+        Costs nothing: post-processing.
+        """
         return np.asarray(np.median([table.answer(queries) for table in self.tables], axis=0), np.float64)
 
 
@@ -64,7 +70,8 @@ class PrivateBoosting:
     Parameters
     ----------
     queries
-        The queries, over a domain whose cells can be listed.
+        The queries, or marginals by the names of their columns, whose cells must be few enough to list; ``None`` for all
+        pairs of columns.
     rounds
         T, odd so that the median is one of the answers.
     drawn
@@ -81,7 +88,7 @@ class PrivateBoosting:
         What it may cost.
     """
 
-    queries: LinearQueries
+    queries: LinearQueries | Wish | None
     rounds: int = 5
     drawn: int = 32
     accuracy: float = 0.02
@@ -111,41 +118,45 @@ class PrivateBoosting:
 
         Costs ``spend``, for the curator's neighbours.  ``random_state`` draws the first round's queries.
         """
-        loss = curator.cost(self.spend)
-        domain, cells = self.queries.domain, universe(self.queries.domain)
-        curator.check(self.queries)
+        queries = queries_of(self.queries, curator.schema)
+        output_schema = check_listed(queries, curator.schema)
         rng = generator(random_state)
+        loss = curator.cost(self.spend)
+        domain, cells = queries.domain, universe(queries.domain)
+        curator.check(queries)
         account = curator.open_account(loss, currency=ZCDP)
         total = row_total(account, domain, share=self.total_share)
         draw = total.rest.fraction(self.draw_share).split((self.rounds - 1) * self.drawn)
         measure = total.rest.fraction(1 - self.draw_share).split(self.rounds)
-        positions = rng.integers(self.queries.k, size=self.drawn)
+        positions = rng.integers(queries.k, size=self.drawn)
         expected: list[IntArray] = []
         tables: list[CellModel] = []
         measured: list[Measurements] = []
         for _ in range(self.rounds):
             if expected:
-                positions = self._drawn(account, expected, total.rows, draw)
-            chosen = Subset(self.queries, np.unique(positions))
+                positions = self._drawn(queries, account, expected, total.rows, draw)
+            chosen = Subset(queries, np.unique(positions))
             measured.append(account.measure(chosen, spend=measure, step="drawn queries"))
             fit = CellFit(cells, total.rows, replay=self.replay)
             fit.add(chosen, measured[-1].answers, measured[-1].stddev)
             tables.append(CellModel.of(curator.schema, domain, cells, fit.weights, total=float(total.rows)))
-            scale = self.queries.unit * RESOLUTION
-            expected.append(np.rint(fit.expected(self.queries) * scale).astype(np.int64))
+            scale = queries.unit * RESOLUTION
+            expected.append(np.rint(fit.expected(queries) * scale).astype(np.int64))
         return Release(
             mechanism=type(self).__name__,
             output=BoostedTables(tables=tuple(tables)),
             loss=loss,
-            receipt=curator.receipt(),
+            receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
             measurements=(*total.measurements, *measured),
         )
 
-    def _drawn(self, account: Curator, expected: list[IntArray], rows: int, spend: PrivacyLoss) -> IntArray:
+    def _drawn(
+        self, queries: LinearQueries, account: Curator, expected: list[IntArray], rows: int, spend: PrivacyLoss
+    ) -> IntArray:
         """Draw queries that the tables so far answer badly."""
-        good = self.accuracy * rows * self.queries.unit * RESOLUTION
+        good = self.accuracy * rows * queries.unit * RESOLUTION
         halfwidth = max(1, round(good / 2))
-        scores = BoostingScores(self.queries, np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
+        scores = BoostingScores(queries, np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
         return np.array([account.select(scores, spend=spend, step="draw") for _ in range(self.drawn)], np.int64)
 
 

@@ -265,7 +265,7 @@ def test_columns_without_order_are_left_out_and_named(monkeypatch):
     )
     released = SmoothSynthesis().release(curator(frame().assign(c="a"), schema=schema))
     assert list(released.sample(10).columns) == ["x", "y"]
-    assert "columns left out, being not numeric or not asked for: c" in released.receipt.notes
+    assert "columns left out of the synthetic table: c" in released.receipt.notes
     assert "declared constraints between columns are not enforced by this mechanism" in released.receipt.notes
 
 

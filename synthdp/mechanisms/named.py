@@ -1,0 +1,223 @@
+"""The mechanisms that have a name: what each is made by, and which settings it takes.
+
+The table below is the only place that knows.  What a mechanism does not take is refused in one sentence, before anything
+is spent; which values a setting may have, the mechanism's own constructor says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from synthdp.errors import ParameterError, SolverUnavailableError
+from synthdp.fit.explicit.registry import SOLVERS as FITTERS
+from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.automatic import Automatic
+from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals
+from synthdp.mechanisms.l1_fit import L1Fit
+from synthdp.mechanisms.options import check_options, option_of_text
+from synthdp.mechanisms.protocol import Mechanism, TableMechanism
+from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
+from synthdp.mechanisms.universe.mwem import MWEM
+from synthdp.privacy.loss import Remaining
+from synthdp.progress import ProgressCallback, silent
+
+AUTO = "auto"
+MAXENT = "maxent"
+SOLVERS = (AUTO, *FITTERS, MAXENT)
+
+UNSET: Mapping[str, Any] = MappingProxyType({"workload": None, "target": None, "solver": AUTO, "bins": 32})
+"""The settings that not every mechanism takes, each with the value that stands for "not said"."""
+
+SET_ELSEWHERE = ("spend", "on_progress")
+"""Fields that no option sets: the first is epsilon and delta."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What one name stands for.
+
+    Costs nothing: an entry of a table.
+
+    Parameters
+    ----------
+    kind
+        The mechanism's class.
+    takes
+        Which of the settings it takes, each with the constructor's argument that it becomes.
+    solvers
+        The solvers that apply to it, besides ``"auto"``.
+    options
+        Whether it takes options of its own.
+    """
+
+    kind: type[Any]
+    takes: Mapping[str, Callable[[Any], dict[str, Any]]] = field(default_factory=dict)
+    solvers: tuple[str, ...] = ()
+    options: bool = True
+
+
+def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
+    return lambda value: {argument: value}
+
+
+def _one_ways(bins: Any) -> dict[str, Any]:
+    return {"one_ways": OneWayTree(bins=bins)}
+
+
+_WORKLOAD = {"workload": _as("workload")}
+_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways}
+_FITTER = {"solver": _as("solver")}
+
+NAMED: Mapping[str, Named] = MappingProxyType(
+    {
+        AUTO: Named(kind=Automatic, takes=_ADAPTIVE, options=False),
+        "adaptive_marginals": Named(kind=AdaptiveMarginals, takes=_ADAPTIVE, solvers=(MAXENT,)),
+        "smooth_synthesis": Named(kind=SmoothSynthesis, takes=_FITTER, solvers=tuple(FITTERS)),
+        "l1_fit": Named(kind=L1Fit, takes=_WORKLOAD | _FITTER, solvers=tuple(FITTERS)),
+        "mwem": Named(kind=MWEM, takes=_WORKLOAD),
+        "fourier_marginals": Named(kind=FourierMarginals, takes=_WORKLOAD | _FITTER, solvers=tuple(FITTERS)),
+    }
+)
+
+BY_SOLVER: Mapping[str, str] = MappingProxyType({"lp": "l1_fit", "mw": "l1_fit", MAXENT: "adaptive_marginals"})
+"""What ``"auto"`` stands for where the solver is named."""
+
+
+def mechanism_named(
+    name: str,
+    *,
+    options: Mapping[str, Any] | None = None,
+    on_progress: ProgressCallback = silent,
+    **settings: Any,
+) -> TableMechanism:
+    """Return the mechanism of a name with its settings.
+
+    Costs nothing: a constructor's call.
+
+    Parameters
+    ----------
+    name
+        One of `NAMED`.
+    options
+        More of its constructor's arguments, by name.
+    on_progress
+        Called at each stage, where the mechanism has any.
+    settings
+        Those of `UNSET`, with values that may be unset.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such mechanism, or it does not take what is set.
+    SolverUnavailableError
+        If there is no such solver.
+    """
+    name = resolved(name, settings["solver"])
+    entry = NAMED[name]
+    arguments: dict[str, Any] = {}
+    for setting, value in settings.items():
+        if not _is_set(setting, value):
+            continue
+        if setting == "solver":
+            _check_solver(name, entry, value)
+        elif setting not in entry.takes:
+            raise ParameterError(f"{setting} does not apply to {name}; it takes: {_taken(entry)}")
+        if setting in entry.takes:
+            arguments |= entry.takes[setting](value)
+    if options is not None and options != {}:
+        _check_has_options(name, entry)
+        check_options(name, entry.kind, options, without=SET_ELSEWHERE)
+        twice = [option for option in options if option in arguments]
+        if twice:
+            raise ParameterError(f"option {twice[0]!r} of {name} is set twice: leave out one of the two")
+    progress = {"on_progress": on_progress} if "on_progress" in entry.kind.__dataclass_fields__ else {}
+    made: TableMechanism = entry.kind(**arguments, **(options or {}), **progress)
+    return made
+
+
+def mechanism_given(mechanism: object, *, options: object = None, **settings: Any) -> TableMechanism:
+    """Return a mechanism object as it is, or refuse it.
+
+    Costs nothing: a check.
+
+    Raises
+    ------
+    ParameterError
+        If it is no mechanism, yields no table, has a cost of its own, or something is set beside it.
+    """
+    kind = mechanism if isinstance(mechanism, type) else type(mechanism)
+    if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
+        hint = f": make one, {kind.__name__}(...)" if isinstance(mechanism, type) else f", not {kind.__name__}"
+        raise ParameterError(f"mechanism must be a mechanism object or one of {', '.join(NAMED)}{hint}")
+    if not isinstance(mechanism, TableMechanism):
+        raise ParameterError(
+            f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, "
+            f"or take one of {', '.join(NAMED)}"
+        )
+    if not isinstance(mechanism.loss, Remaining):
+        raise ParameterError(f"the spend of {kind.__name__} is set by epsilon and delta: leave it out")
+    given = [setting for setting, value in settings.items() if _is_set(setting, value)]
+    given += ["mechanism_options"] if options else []
+    if given:
+        raise ParameterError(f"{given[0]} does not apply to a mechanism object: set it in {kind.__name__}(...)")
+    return mechanism
+
+
+def parsed_options(name: str, solver: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the options that texts ``name=value`` give a mechanism.
+
+    Costs nothing: reads texts.
+
+    Raises
+    ------
+    ParameterError
+        If one has another form, is given twice, or the mechanism has no such option.
+    """
+    name = resolved(name, solver)
+    options: dict[str, Any] = {}
+    for text in texts:
+        option, found, value = text.partition("=")
+        if not found or option in options:
+            raise ParameterError(f"an option ({text!r}) must read NAME=VALUE, each name once")
+        _check_has_options(name, NAMED[name])
+        options[option] = option_of_text(name, NAMED[name].kind, option, value, without=SET_ELSEWHERE)
+    return options
+
+
+def resolved(name: object, solver: object) -> str:
+    """Return the name of the mechanism that a name and a solver stand for.
+
+    Costs nothing: a look into a table.
+    """
+    if not isinstance(name, str) or name not in NAMED:
+        raise ParameterError(f"mechanism ({name!r}) must be one of {', '.join(NAMED)}")
+    if not isinstance(solver, str) or solver not in SOLVERS:
+        raise SolverUnavailableError(f"solver {solver!r} is not installed; available: {', '.join(SOLVERS)}")
+    return BY_SOLVER.get(solver, name) if name == AUTO else name
+
+
+def _is_set(setting: str, value: object) -> bool:
+    unset = UNSET[setting]
+    return value is not None if unset is None else not (type(value) is type(unset) and value == unset)
+
+
+def _check_solver(name: str, entry: Named, solver: str) -> None:
+    if solver not in entry.solvers:
+        raise ParameterError(
+            f"solver {solver!r} does not apply to {name}; it takes: {', '.join((AUTO, *entry.solvers))}"
+        )
+
+
+def _check_has_options(name: str, entry: Named) -> None:
+    if not entry.options:
+        having = ", ".join(other for other, one in NAMED.items() if one.options)
+        raise ParameterError(f"{name} takes no options: name the mechanism that they are for, one of {having}")
+
+
+def _taken(entry: Named) -> str:
+    taken = [setting for setting in UNSET if setting in entry.takes or (setting == "solver" and entry.solvers)]
+    return ", ".join([*taken, *(["mechanism_options"] if entry.options else [])]) or "nothing"

@@ -1,0 +1,406 @@
+"""What each mechanism takes: everything else is refused in one sentence, before anything is spent (R34)."""
+
+import contextlib
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from facade_worlds import MECHANISMS, TABLELESS, WORLDS, attempt
+from guide.beta_prior import BetaShares
+
+import synthdp as sd
+from synthdp.errors import DataError, ParameterError, SchemaError, SolverFailedError, SynthDPError
+from synthdp.fit.explicit.column_generation import ColumnGeneration
+from synthdp.fit.explicit.linear_program import L1Highs
+
+MIXED, NUMBERS, LABELS = WORLDS["mixed"], WORLDS["numbers"], WORLDS["labels"]
+LEFT_OUT = "ignore:.* leaves out"
+
+pytestmark = pytest.mark.filterwarnings("ignore:the noise in each average")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "l.sqlite"
+
+
+def spends(ledger: Path) -> int:
+    return len(sd.Ledger(ledger).entries("d")) if ledger.exists() else 0
+
+
+def release(world: Any = MIXED, **settings: Any) -> sd.SyntheticRelease:
+    return sd.SyntheticRelease(schema=world.schema, dataset="d", **settings)
+
+
+# --- columns that a mechanism leaves out
+
+
+def test_smooth_synthesis_of_a_mixed_table_gives_its_ordered_columns(ledger: Path) -> None:
+    made = release(mechanism="smooth_synthesis", ledger=ledger)
+    with pytest.warns(UserWarning, match="leaves out: c, b"):
+        table = made.fit_transform(MIXED.table)
+    assert list(table.columns) == ["x", "k", "d"]
+    assert table.dtypes.equals(MIXED.table[["x", "k", "d"]].dtypes)
+    assert any("c, b" in note for note in made.receipt_.notes)
+    assert tuple(made.get_feature_names_out()) == made.schema_.names == ("x", "k", "d")
+    assert list(made.transform(MIXED.table).columns) == ["x", "k", "d"]
+
+
+def test_what_will_be_left_out_is_said_before_anything_is_spent(ledger: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="leaves out"):
+            release(mechanism="smooth_synthesis", ledger=ledger).fit(MIXED.table)
+    assert spends(ledger) == 0
+
+
+def test_a_label_that_would_be_left_out_is_refused(ledger: Path) -> None:
+    made = sd.SyntheticRelease(mechanism="smooth_synthesis", ledger=ledger, dataset="d", epsilon=4)
+    with pytest.raises(ParameterError, match="'b', the label"):
+        made.fit_resample(MIXED.table[["x", "k"]], MIXED.table["b"])
+    assert spends(ledger) == 0
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_the_schema_that_a_mechanism_announces_is_that_of_its_table(name: str, ledger: Path) -> None:
+    outcome = attempt(NUMBERS, {**MECHANISMS[name](NUMBERS), "epsilon": 2.0}, ledger)
+    mechanism = outcome.release._mechanism()
+    assert mechanism.output_schema(NUMBERS.schema).names == outcome.release.schema_.names
+
+
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_a_plan_of_fewer_columns_is_a_plan() -> None:
+    made = release(mechanism="smooth_synthesis")
+    assert set(made.plan(rows=500).by_column) == {"x", "k", "d"}
+
+
+@pytest.mark.parametrize("name", ["smooth_synthesis", "l1_fit", "mwem", "fourier_marginals"])
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_what_comes_out_can_be_asked_shown_and_stored(name: str, tmp_path: Path) -> None:
+    made = release(NUMBERS, mechanism=name, random_state=0).fit(NUMBERS.table)
+    made.save(tmp_path / "r")
+    pd.testing.assert_frame_equal(sd.load(tmp_path / "r").sample(9, random_state=1), made.sample(9, random_state=1))
+    assert len(made.answer(sd.marginal("k", "x"))) > 0
+    made.report(tmp_path / "r.html")
+    assert "nan" not in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+# --- mechanism objects
+
+
+@pytest.mark.parametrize("name", TABLELESS)
+def test_a_mechanism_that_yields_no_table_is_refused_before_anything_is_spent(name: str, ledger: Path) -> None:
+    with pytest.raises(ParameterError, match=name):
+        release(LABELS, mechanism=TABLELESS[name](), ledger=ledger).fit(LABELS.table)
+    assert spends(ledger) == 0
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [sd.AdaptiveMarginals, object(), 3, None, "AdaptiveMarginals", sd.MWEM(spend=sd.PureDP(0.1)), sd.Curator],
+)
+def test_what_is_no_mechanism_to_release_with_is_refused(mechanism: Any, ledger: Path) -> None:
+    with pytest.raises(ParameterError):
+        release(mechanism=mechanism, ledger=ledger).fit(MIXED.table)
+    assert spends(ledger) == 0
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"workload": ["x"]}, {"target": "x"}, {"solver": "lp"}, {"bins": 8}, {"mechanism_options": {"rounds": 2}}],
+)
+def test_a_mechanism_object_has_its_settings_already(setting: dict[str, Any], ledger: Path) -> None:
+    with pytest.raises(ParameterError, match=f"{next(iter(setting))} does not apply to a mechanism object"):
+        release(mechanism=sd.AdaptiveMarginals(), ledger=ledger, **setting).fit(MIXED.table)
+    assert spends(ledger) == 0
+
+
+def test_a_mechanism_from_outside_of_the_package_works(ledger: Path) -> None:
+    table = pd.DataFrame({"a": [True, False] * 50, "b": [True] * 100})
+    schema = sd.Schema({"a": sd.Boolean(), "b": sd.Boolean()})
+    made = sd.SyntheticRelease(schema=schema, mechanism=BetaShares(), ledger=ledger, dataset="d")
+    assert made.fit_transform(table).dtypes.equals(table.dtypes)
+    assert spends(ledger) == 1
+
+
+def test_what_a_mechanism_from_outside_cannot_take_costs_nothing(ledger: Path) -> None:
+    with pytest.raises(ParameterError, match="Booleans"):
+        release(mechanism=BetaShares(), ledger=ledger).fit(MIXED.table)
+    assert spends(ledger) == 0
+
+
+# --- the settings of named mechanisms
+
+TAKEN = {
+    "auto": {"workload", "target", "bins"},
+    "adaptive_marginals": {"workload", "target", "bins"},
+    "smooth_synthesis": set(),
+    "l1_fit": {"workload"},
+    "mwem": {"workload"},
+    "fourier_marginals": {"workload"},
+}
+SET = {"workload": [("x", "k")], "target": "k", "bins": 16}
+
+
+@pytest.mark.parametrize("setting", SET)
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_a_setting_is_used_or_refused_and_never_ignored(name: str, setting: str, ledger: Path) -> None:
+    outcome = attempt(MIXED, {"mechanism": name, setting: SET[setting]}, ledger)
+    assert (outcome.refusal is None) is (setting in TAKEN[name])
+    assert spends(ledger) == (setting in TAKEN[name])
+    assert f"{setting} does not apply to {name}" in str(outcome.refusal) or setting in TAKEN[name]
+
+
+SOLVERS_OF = {
+    "auto": {"auto", "lp", "mw", "maxent"},
+    "adaptive_marginals": {"auto", "maxent"},
+    "smooth_synthesis": {"auto", "lp", "mw"},
+    "l1_fit": {"auto", "lp", "mw"},
+    "mwem": {"auto"},
+    "fourier_marginals": {"auto", "lp", "mw"},
+}
+
+
+@pytest.mark.parametrize("solver", ["auto", "lp", "mw", "maxent"])
+@pytest.mark.parametrize("name", SOLVERS_OF)
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_a_solver_applies_or_the_refusal_names_those_that_do(name: str, solver: str, ledger: Path) -> None:
+    outcome = attempt(NUMBERS, {"mechanism": name, "solver": solver}, ledger)
+    assert spends(ledger) == (outcome.refusal is None) == (solver in SOLVERS_OF[name])
+    words = str(outcome.refusal).rpartition("it takes: ")[2].split(", ")
+    assert solver in SOLVERS_OF[name] or set(words) == SOLVERS_OF[name]
+
+
+def test_a_solver_names_the_mechanism_that_refuses_what_is_set_beside_it(ledger: Path) -> None:
+    with pytest.raises(ParameterError, match="target does not apply to l1_fit"):
+        release(solver="lp", target="k", ledger=ledger).fit(MIXED.table)
+    assert spends(ledger) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("smooth_synthesis", {"varian": "exact"}, "has no option 'varian'; it has: variant"),
+        ("smooth_synthesis", {"variant": "best"}, "must be one of"),
+        ("smooth_synthesis", {"grid": "many"}, "must be a whole number"),
+        ("smooth_synthesis", {"columns": "x"}, "must be a list of names or none"),
+        ("smooth_synthesis", {"spend": sd.PureDP(1)}, "has no option 'spend'"),
+        ("l1_fit", {"basis": "wavelets"}, "'marginals' or 'trigonometric'"),
+        ("l1_fit", {"degree": 2.5}, "must be a whole number"),
+        ("l1_fit", {"support": True}, "must be a whole number"),
+        ("l1_fit", {"on_progress": print}, "has no option 'on_progress'"),
+        ("adaptive_marginals", {"screen": 2.0}, "below 1"),
+        ("adaptive_marginals", {"planner": "none"}, "must be a Planner"),
+        ("mwem", {"rounds": 0}, "at least 1"),
+        ("auto", {"rounds": 2}, "takes no options"),
+        ("l1_fit", ["degree"], "must map"),
+        ("l1_fit", {3: 4}, "has no option 3"),
+    ],
+)
+def test_options_are_checked_by_name_and_kind(name: str, options: Any, words: str, ledger: Path) -> None:
+    with pytest.raises(ParameterError, match=words):
+        release(mechanism=name, mechanism_options=options, ledger=ledger).fit(MIXED.table)
+    assert spends(ledger) == 0
+
+
+def test_an_option_that_is_a_setting_too_is_set_once(ledger: Path) -> None:
+    with pytest.raises(ParameterError, match="set twice"):
+        release(mechanism="l1_fit", solver="lp", mechanism_options={"solver": "mw"}, ledger=ledger).fit(MIXED.table)
+    assert spends(ledger) == 0
+
+
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_options_reach_the_mechanism() -> None:
+    made = release(mechanism="smooth_synthesis", mechanism_options={"variant": "practical", "columns": ["x"]})
+    made.fit(MIXED.table)
+    assert made.release_.mechanism == "SmoothSynthesis (practical)"
+    assert made.schema_.names == ("x",)
+    seen = []
+    made = release(mechanism="l1_fit", mechanism_options={"support": 60}, on_progress=seen.append).fit(MIXED.table)
+    assert len(made.release_.output.distribution.codes) <= 60
+    assert seen
+
+
+# --- any value of any parameter
+
+STRANGE = (
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    math.nan,
+    math.inf,
+    10**30,
+    "",
+    "nobody",
+    b"x",
+    [],
+    ["x", 3],
+    {},
+    {"x": "y"},
+    object(),
+)
+PARAMETERS = sorted(set(sd.SyntheticRelease().get_params()) - {"ledger", "dataset"})
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.filterwarnings(LEFT_OUT, "ignore:epsilon .* is above 5")
+def test_no_value_of_a_parameter_is_paid_for_and_then_refused(name: str, tmp_path: Path) -> None:
+    table = MIXED.table.assign(who=range(len(MIXED.table)))
+    for number, value in enumerate(STRANGE):
+        ledger = tmp_path / f"{number}.sqlite"
+        settings = {"schema": MIXED.schema, "epsilon": 2.0, "ledger": ledger, "dataset": "d", name: value}
+        came_out = False
+        with contextlib.suppress(SynthDPError):
+            came_out = len(sd.SyntheticRelease(**settings).fit(table).sample(3)) == 3
+        assert spends(ledger) == came_out, (name, value)
+
+
+# --- what cannot be formatted, and rules
+
+
+@pytest.mark.parametrize("name", ["levels of numbers, not declared", "levels left open"])
+def test_levels_of_numbers_that_nobody_declared_come_out_as_they_went_in(name: str) -> None:
+    world = WORLDS[name]
+    made = sd.SyntheticRelease(schema=world.schema, epsilon=4.0, delta=1e-3).fit_transform(world.table)
+    assert [str(kind) for kind in made.dtypes] == [str(kind) for kind in world.table.dtypes]
+    for column in made:
+        assert set(made[column].dropna()) <= set(world.table[column])
+        assert len(set(made[column].dropna())) > 1
+
+
+@pytest.mark.parametrize("name", ["categories of dates, not declared", "a label that no whole number is"])
+def test_levels_that_the_type_cannot_hold_are_refused_before_anything_is_spent(name: str, ledger: Path) -> None:
+    world = WORLDS[name]
+    with pytest.raises(DataError, match="cannot be released as declared"):
+        release(world, ledger=ledger).fit(world.table)
+    assert spends(ledger) == 0
+
+
+def test_what_a_left_out_column_cannot_hold_does_not_matter() -> None:
+    table = MIXED.table.assign(c=pd.Categorical(pd.to_datetime(["2024-01-01"] * len(MIXED.table))))
+    with pytest.warns(UserWarning, match="leaves out"):
+        assert len(release(mechanism="smooth_synthesis").fit(table).sample(5)) == 5
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "adaptive_marginals", "l1_fit"])
+def test_contradictory_rules_are_refused_before_anything_is_spent(mechanism: str, ledger: Path) -> None:
+    world = WORLDS["rules that contradict each other"]
+    with pytest.raises(SchemaError, match="contradict each other"):
+        release(world, mechanism=mechanism, ledger=ledger).fit(world.table)
+    assert spends(ledger) == 0
+    curator = sd.Curator(world.table, schema=world.schema, budget=sd.PureDP(1.0))
+    with pytest.raises(SchemaError, match="contradict each other"):
+        sd.AdaptiveMarginals().release(curator)
+    assert curator.remaining == sd.PureDP(1.0)
+
+
+@pytest.mark.parametrize(
+    "rule", [sd.LessEqual("a", "z"), sd.Forbidden({"c": "v", "a": 1}), sd.Implies({"a": 1}, {"c": "v"})]
+)
+def test_a_rule_needs_columns_whose_bounds_and_levels_are_declared(rule: Any) -> None:
+    with pytest.raises(SchemaError, match="must then be declared"):
+        sd.Schema({"a": sd.Integer(0, 9), "z": sd.Integer(), "c": sd.Categorical()}, constraints=[rule])
+
+
+def test_open_levels_without_a_delta_cost_nothing(ledger: Path) -> None:
+    with pytest.raises(SchemaError, match="delta above 0"):
+        release(WORLDS["levels left open"], delta=0.0, ledger=ledger).fit(WORLDS["levels left open"].table)
+    assert spends(ledger) == 0
+
+
+# --- solvers that fail after the spend
+
+
+@pytest.mark.parametrize(
+    ("world", "settings"),
+    [
+        (MIXED, {"mechanism": "l1_fit", "solver": "lp"}),
+        (LABELS, {"mechanism": "fourier_marginals", "solver": "lp"}),
+        (NUMBERS, {"mechanism": "smooth_synthesis", "solver": "lp"}),
+        (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"variant": "exact"}}),
+        (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"variant": "practical"}}),
+    ],
+)
+def test_a_solver_that_fails_leaves_a_table_all_the_same(
+    world: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise SolverFailedError("it failed", status="failed")
+
+    monkeypatch.setattr(L1Highs, "solve", fail)
+    monkeypatch.setattr(ColumnGeneration, "solve", fail)
+    assert len(release(world, **settings).fit(world.table).sample(5)) == 5
+
+
+# --- names as queries
+
+
+@dataclass(frozen=True)
+class ByName:
+    """A mechanism that takes queries, and what its release answers."""
+
+    make: Callable[[Any], Any]
+
+
+BY_NAME = {
+    "MWEM": ByName(lambda q: sd.MWEM(q, rounds=2)),
+    "FourierMarginals": ByName(sd.FourierMarginals),
+    "NetMechanism": ByName(lambda q: sd.NetMechanism(q, size=2)),
+    "PrivateBoosting": ByName(lambda q: sd.PrivateBoosting(q, rounds=3, drawn=2)),
+    "LaplaceAnswers": ByName(sd.LaplaceAnswers),
+    "GaussianAnswers": ByName(sd.GaussianAnswers),
+}
+FLAGS = pd.DataFrame({name: np.arange(60) % n == 0 for name, n in (("a", 2), ("b", 3), ("c", 5))})
+ALIKE = [
+    [("a", "b"), "c"],
+    [sd.marginal("a", "b"), sd.marginal("c")],
+    [["a", "b"], ("c",)],
+    [sd.marginal("a", "b", bins=2), {"c"}],
+]
+
+
+def curator() -> sd.Curator:
+    schema = sd.Schema({"a": sd.Boolean(), "b": sd.Integer(0, 1), "c": sd.Boolean()})
+    return sd.Curator(FLAGS.astype({"b": int}), schema=schema, budget=sd.ApproxDP(2.0, 1e-6))
+
+
+@pytest.mark.parametrize("queries", ALIKE)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_queries_are_marginals_or_sets_of_column_names(name: str, queries: Any) -> None:
+    made = BY_NAME[name].make(queries).release(curator())
+    assert len(made.answer(sd.marginal("a", "b"))) == 4
+    assert len(made.answer(sd.marginal("c"))) == 2
+
+
+@pytest.mark.parametrize("mechanism", [sd.AdaptiveMarginals, sd.L1Fit, sd.Automatic])
+@pytest.mark.parametrize("workload", [*ALIKE[:3], sd.marginal("a", "b"), {("a", "b"): 2.0}, {sd.marginal("a"): 1.0}])
+def test_workloads_are_marginals_or_sets_of_column_names(mechanism: Any, workload: Any) -> None:
+    assert len(mechanism(workload).release(curator()).sample(5)) == 5
+
+
+@pytest.mark.parametrize("queries", [["nobody"], [()], [3], 3, [sd.marginal("a", "nobody")], [], {("a", "b"): 1.0}])
+@pytest.mark.parametrize("name", BY_NAME)
+def test_names_that_are_no_columns_cost_nothing(name: str, queries: Any) -> None:
+    asked = curator()
+    with pytest.raises(ParameterError):
+        BY_NAME[name].make(queries).release(asked)
+    assert asked.remaining == asked.budget
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_queries_of_another_schema_cost_nothing(name: str) -> None:
+    other = sd.domain_of(sd.Schema({"a": sd.Integer(0, 1), "z": sd.Boolean()}))
+    asked = curator()
+    with pytest.raises(ParameterError, match="'a' of the queries"):
+        BY_NAME[name].make(sd.Marginals(other, ((0, 1),))).release(asked)
+    assert asked.remaining == asked.budget
