@@ -139,7 +139,9 @@ def numbers_of_cells(array: AnyArray) -> AnyArray:
 
 
 def _named(array: AnyArray) -> pd.DataFrame:
-    return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+    """Return an array as a dataframe of the same type: pandas would make texts of objects if all of them are texts."""
+    kept = array.dtype if array.dtype == np.dtype(object) else None
+    return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])], dtype=kept)
 
 
 def numeric_array(estimator: BaseEstimator, X: Any, **checks: Any) -> Any:
@@ -240,7 +242,8 @@ def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
     if values.ndim != 1:
         raise DataError("y must be one-dimensional: one label for every row")
     if frame.implementation.is_pandas():
-        return nw.from_native(pd.Series(values), series_only=True)
+        kept = values.dtype if values.dtype == np.dtype(object) else None  # as in `_named`
+        return nw.from_native(pd.Series(values, dtype=kept), series_only=True)
     if values.dtype.kind not in "biufUMm":
         raise DataError("y has no type of its own beside a table that is not of pandas: give a column of X's library")
     native = values.tolist() if values.dtype.kind == "U" else values

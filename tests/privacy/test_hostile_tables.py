@@ -168,6 +168,26 @@ def test_no_cell_of_a_list_decides_the_type_of_what_is_released(cell: str) -> No
     assert other == one
 
 
+@pytest.mark.parametrize("make", [list, lambda rows: objects([cell for row in rows for cell in row]).reshape(-1, 2)])
+def test_no_cell_of_objects_decides_their_type(make: Callable[[Any], Any]) -> None:
+    """Pandas makes texts of objects, but only if every one of them is a text."""
+    schema = Schema(
+        {"x0": Categorical(["a", "b"]), "x1": Categorical(["c"], nullable=True), "target": Categorical(["y", "n"])}
+    )
+
+    def run(made: tuple[Any, Any]) -> Any:
+        release = SyntheticRelease(schema=schema, mechanism=L1Fit(support=30), random_state=0, n_rows=10)
+        X, y = release.fit_resample(*made)
+        return repr(X), X.dtype, repr(y), y.dtype
+
+    rows, labels = [["a", "c"], ["b", "c"]] * 20, ["y", "n"] * 20
+    hostile = [[cell, cell] for cell in CELLS.values()]
+    one, other = twice(
+        run, (make(rows), objects(labels)), (make([*rows, *hostile]), objects([*labels, *CELLS.values()]))
+    )
+    assert other == one
+
+
 def test_labels_beside_a_table_without_objects_have_a_type() -> None:
     table = pl.DataFrame({"x0": [1.0, 2.0]})
     release = SyntheticRelease(schema=Schema({"x0": Integer(0, 9)}))

@@ -7,7 +7,6 @@ rows are to be told apart by it, and a failure of that is no error.
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -239,9 +238,9 @@ def _number(value: bool | float | Decimal) -> str:
     """Return a number by its value, whatever its type: whole ones in hexadecimal digits, whose number has no limit."""
     if isinstance(value, int):
         return f"x{int(value):x}"
-    if not math.isfinite(value):
-        return "inf" if value > 0 else "-inf"
     exact = Decimal(value)
+    if not exact.is_finite():
+        return str(exact)
     if abs(exact.adjusted()) <= _LARGEST_EXPONENT and exact == exact.to_integral_value():
         return f"x{int(exact):x}"
     sign, digits, exponent = exact.as_tuple()

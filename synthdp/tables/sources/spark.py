@@ -104,7 +104,7 @@ class SparkSource:
             return self._encoded[1]
         self.forget()
         names = [*schema] if unit is None else [*schema, unit]
-        chosen = self._table.select([_quoted(name) for name in names])
+        chosen = self._table.selectExpr(*(f"{_quoted(name)} AS `{j}`" for j, name in enumerate(names)))
         columns = [f"`{j}` {_sql_type(column)}" for j, column in enumerate(schema.values())]
         if unit is None or bound is None:
             encoded = chosen.mapInArrow(_Encoding(schema, None), ", ".join(columns))

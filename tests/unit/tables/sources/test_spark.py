@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'synt
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from rule_models import model_of
+from source_settings import SETTINGS, answer, curator_of, every_pair, sums, table as busy_table
 
 from synthdp import AdaptiveMarginals, SyntheticRelease
 from synthdp.curator.curator import Curator
@@ -102,6 +103,51 @@ def test_the_integers_are_those_of_the_dataframe(spark, adjacency, partitions):
     for statistic in statistics():
         np.testing.assert_array_equal(room.exact(statistic), pandas.exact(statistic))
     room.close()
+
+
+def test_an_answer_does_not_depend_on_what_was_asked_before(spark):
+    """One person's thousand rows were released under a bound of one: the rows kept for another bound were still there."""
+    source = SparkSource(spark.createDataFrame(busy_table()).coalesce(2))
+    chosen = [SETTINGS[0], SETTINGS[1], SETTINGS[2], SETTINGS[4]]
+    alone = {one.name: answer(FrameSource(busy_table()), one) for one in SETTINGS}
+    asked = [(setting.name, answer(source, setting)) for setting in every_pair(chosen)]
+    assert asked == [(setting, alone[setting]) for setting, _ in asked]
+
+
+def test_curators_of_one_source_that_are_asked_in_turns_do_not_hear_each_other(spark):
+    source = SparkSource(spark.createDataFrame(busy_table()).coalesce(2))
+    alone = {one.name: answer(FrameSource(busy_table()), one) for one in SETTINGS}
+    curators = {one.name: curator_of(source, one) for one in SETTINGS}
+    for _ in range(2):
+        assert {one.name: sums(curators[one.name], one, share=0.5) for one in SETTINGS} == alone
+
+
+HOSTILE = """
+    SELECT CAST(unhex('fffe34373131') AS STRING) AS city, CAST('NaN' AS DOUBLE) AS height, 2147483647 AS age,
+           true AS member, timestamp_seconds(8000000000000) AS born, unhex('ff') AS person
+    UNION ALL SELECT '\\u0000', CAST('-Infinity' AS DOUBLE), -2147483648, null, timestamp_seconds(-8000000000000), null
+    UNION ALL SELECT null, double('5e-324'), null, false, timestamp '0001-01-01 00:00:00', unhex('fe')
+"""
+"""A text that is no UTF-8, moments of the years 255000 and before, infinity."""
+
+
+@pytest.mark.parametrize("unit", [None, "person"])
+def test_hostile_cells_change_their_own_rows_and_nothing_else(spark, unit, capfd):
+    hostile = spark.sql(HOSTILE)
+    plain = (
+        spark.createDataFrame(table_of(50))
+        .select(hostile.columns)
+        .selectExpr("city", "height", "cast(age as int) age", "member", "born", "cast(person as binary) person")
+    )
+    adjacency = Adjacency() if unit is None else Adjacency(unit=unit, rows=2)
+    domain = domain_of(SCHEMA, bins=5)
+    for statistic in (Total(domain), *(Marginals(domain, ((j,),)) for j in range(len(domain)))):
+        without, with_ = (
+            PrivateTable(SparkSource(frame), SCHEMA, adjacency).exact(statistic)
+            for frame in (plain, plain.union(hostile))
+        )
+        assert (with_ >= without).all()
+        assert (with_ - without).sum() == 3
 
 
 def dies(flag) -> None:
@@ -200,6 +246,15 @@ def test_removing_all_rows_of_a_unit_changes_at_most_so_many_rows(spark):
     difference = sums[0] - sums[1]
     assert difference.min() >= 0
     assert difference.sum() == 3
+
+
+def test_a_unit_may_be_a_declared_identifier(spark):
+    schema = Schema({"person": Identifier(), "age": SCHEMA["age"]})
+    adjacency = Adjacency(unit="person", rows=2)
+    total = Total(domain_of(schema))
+    frame = PrivateTable(FrameSource(table_of()), schema, adjacency)
+    there = PrivateTable(SparkSource(spark.createDataFrame(table_of())), schema, adjacency)
+    np.testing.assert_array_equal(there.exact(total), frame.exact(total))
 
 
 def test_a_table_without_rows_sums_to_nothing(spark):
