@@ -31,7 +31,6 @@ from synthdp.fit.explicit.registry import solved, solver_named
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarsen
 from synthdp.mechanisms.adaptive.one_ways import OneWay, OneWayTree
-from synthdp.mechanisms.adaptive.structural_zeros import check_rules, pinned_leaves, structural_zeros
 from synthdp.mechanisms.budget import Purse
 from synthdp.mechanisms.design import design
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
@@ -43,6 +42,7 @@ from synthdp.queries.smooth.trigonometric import TensorBasis, mixed_terms
 from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
+from synthdp.sampling.structural_zeros import check_rules, pinned_leaves, structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat

@@ -33,7 +33,6 @@ from synthdp.mechanisms.adaptive.screening import screen_model, screen_pairs
 from synthdp.mechanisms.adaptive.second_moments import measure_products
 from synthdp.mechanisms.adaptive.selection import Candidate, Plan, Planner
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
-from synthdp.mechanisms.adaptive.structural_zeros import check_rules, pinned_leaves, structural_zeros
 from synthdp.mechanisms.budget import Purse
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import PureDP, Remaining, Spend
@@ -42,6 +41,7 @@ from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
+from synthdp.sampling.structural_zeros import check_rules, pinned_leaves, structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
