@@ -10,7 +10,7 @@ from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.adaptive.structural_zeros import structural_zeros
+from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat

@@ -1,6 +1,6 @@
 """Rules between columns, compiled to units: which rows break them, and which combinations of cells can obey them.
 
-`mechanisms.structural` makes structural zeros of the second, `repair` mends rows by the first.
+`sampling.structural_zeros` makes structural zeros of the second, `sampling.constraint_repair` mends rows by the first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Units
 from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.domain.values import numbers_of_units, units_of_values
 from synthdp.schema.columns import Column
@@ -102,6 +103,47 @@ def rules_of(schema: Schema) -> tuple[Rule, ...]:
                 rules += [Excluded({**condition, name: ~_meant(schema, name, given)}) for name, given in then.items()]
     orders = [rule for rule in rules if isinstance(rule, Order)]
     return (*rules, *_implied(orders))
+
+
+def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
+    """Return axes of the columns that rules name, on whose cells it can be seen whether some row obeys all rules.
+
+    No cell lies partly within the units that a rule excludes.  Columns that are compared are cut at the same numbers: at
+    ``bins`` equal parts of each, and wherever one of them is cut.
+    """
+    names = [name for name in schema if any(name in rule.names for rule in rules)]
+    marks: dict[str, list[AnyArray]] = {}
+    for name in names:
+        grid = grid_of(schema[name])
+        marks[name] = [np.arange(grid.size) < grid.regular, np.arange(grid.size) < grid.visible]
+        marks[name] += [rule.units[name] for rule in rules if isinstance(rule, Excluded) and name in rule.units]
+    compared = {name for rule in rules if isinstance(rule, Order) for name in rule.names}
+    for kind in {type(schema[name]) for name in compared}:
+        alike = [name for name in names if name in compared and type(schema[name]) is kind]
+        cuts = np.unique(np.concatenate([_cuts(schema[name], marks[name], bins) for name in alike]))
+        for name in alike:
+            grid = grid_of(schema[name])
+            numbers, _ = numbers_of_units(schema[name], np.arange(grid.regular))
+            bin_ = np.full(grid.size, -1)
+            bin_[: grid.regular] = np.searchsorted(cuts, numbers, side="right")
+            marks[name].append(bin_)
+    return Domain(tuple(_marked_axis(name, schema[name], np.column_stack(marks[name])) for name in names))
+
+
+def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
+    """Return the numbers at which a column's marks change, and those of equal parts."""
+    regular = grid_of(column).regular
+    stacked = np.column_stack(marks)[:regular]
+    changes = np.flatnonzero((stacked[1:] != stacked[:-1]).any(axis=1)) + 1
+    parts = np.arange(1, bins) * regular // bins
+    return numbers_of_units(column, np.unique(np.concatenate([changes, parts])))[0]
+
+
+def _marked_axis(name: str, column: Column, marks: AnyArray) -> Axis:
+    """Return the axis whose cells are the units with the same marks."""
+    starts = np.append(0, np.flatnonzero((marks[1:] != marks[:-1]).any(axis=1)) + 1)
+    cells = np.unique(marks[starts], axis=0, return_inverse=True)[1]
+    return Axis(name, column, starts, cells.ravel())
 
 
 def has_units(axis: Axis, units: BoolArray) -> BoolArray:

@@ -31,7 +31,6 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.adaptive.structural_zeros import check_rules, structural_zeros
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.design import design
 from synthdp.mechanisms.row_count import count_rows_from
@@ -43,6 +42,7 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.smooth.trigonometric import TensorBasis, mixed_terms
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
+from synthdp.sampling.structural_zeros import check_rules, structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -23,6 +24,7 @@ from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import balanced_sample
 from synthdp.sampling.constraint_repair import Repair
+from synthdp.sampling.structural_zeros import obeying
 from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
@@ -32,6 +34,9 @@ OBEYED = "no synthetic row breaks a declared rule"
 
 REPLACEMENTS = 30
 """How often rows whose cells let them obey no rule are replaced by new ones before they repeat others."""
+
+HOPELESS = 3
+"""Rounds of replacements after which, if not one row obeys, rows are drawn from what the rules allow."""
 
 FEWEST_REPLACED = 100
 """Rows that are drawn at least, when some are replaced."""
@@ -194,20 +199,41 @@ class SyntheticModel:
         rows = _checked_rows(rows)
         allowed = {name: self._allowed(name, value) for name, value in (given or {}).items()}
         units, wrong = self._draw(rows, rng, allowed, independent)
-        for _ in range(REPLACEMENTS):
+        for number in range(REPLACEMENTS):
             if not len(wrong):
                 return units
+            if number == HOPELESS and len(wrong) == rows:
+                break
             fresh, broken = self._draw(max(2 * len(wrong), FEWEST_REPLACED), rng, allowed, independent)
             good = np.setdiff1d(np.arange(len(fresh[self.domain.names[0]])), broken)[: len(wrong)]
             _copy(fresh, good, units, wrong[: len(good)])
             wrong = wrong[len(good) :]
         good = np.setdiff1d(np.arange(rows), wrong)
         if not len(good):
-            raise ParameterError(
-                "no row was found that obeys all rules of the schema" + (" and has the given values" if given else "")
-            )
+            return units | self._obeying(rows, rng, given or {})
         _copy(units, rng.choice(good, len(wrong)), units, wrong)
         return units
+
+    def _obeying(self, rows: int, rng: Generator, given: Mapping[str, Any]) -> dict[str, Units]:
+        """Draw the columns that rules name from what the rules allow, knowing nothing else.
+
+        For a model all of whose mass lies where no row obeys the rules, as noise or rows that break them may have it.
+        """
+        domain, distribution = obeying(self.schema)
+        columns = Schema({name: self.schema[name] for name in domain.names}, constraints=self.schema.constraints)
+        trivial = tuple(Refinement.trivial(axis) for axis in domain.axes)
+        spare = replace(self, schema=columns, domain=domain, distribution=distribution, refinements=trivial)
+        allowed = {name: self._allowed(name, value) for name, value in given.items() if name in columns}
+        for _ in range(REPLACEMENTS):
+            with contextlib.suppress(ParameterError):
+                units, wrong = spare._draw(max(2 * rows, FEWEST_REPLACED), rng, allowed, independent=True)  # noqa: SLF001
+                good = np.setdiff1d(np.arange(len(units[domain.names[0]])), wrong)
+                if len(good):
+                    chosen = rng.choice(good, rows)
+                    return {name: column[chosen] for name, column in units.items()}
+        raise ParameterError(
+            "no row was found that obeys all rules of the schema" + (" and has the given values" if given else "")
+        )
 
     def _draw(
         self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray], independent: bool

@@ -31,7 +31,6 @@ from synthdp.mechanisms.adaptive.shares import (
     parts_of_rounds,
     screening_part,
 )
-from synthdp.mechanisms.adaptive.structural_zeros import check_rules
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.row_count import RowCount, check_share, count_rows_from
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
@@ -39,6 +38,7 @@ from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
+from synthdp.sampling.structural_zeros import check_rules
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat

@@ -11,7 +11,7 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.structural_zeros import pinned_leaves
+from synthdp.sampling.structural_zeros import pinned_leaves
 from synthdp.schema.schema import Schema
 
 KAPPA = 0.3

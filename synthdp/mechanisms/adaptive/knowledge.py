@@ -14,8 +14,8 @@ from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.structural_zeros import structural_zeros
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
 
 

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synthdp.arrays import BoolArray
+from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.contingency import Clique
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.rules import Order, rules_of
+from synthdp.domain.rules import Order, rule_domain, rules_of
 from synthdp.domain.values import is_range, units_of_values
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.schema.constraints import Constraint, Forbidden, Implies, columns_of
@@ -24,7 +23,7 @@ MAX_CELLS = 1_000_000
 """A rule over more combinations of bins is left to sampling, which draws rows that break it again."""
 
 CHECKED_BINS = 8
-"""Bins of an ordered column when the rules are checked for contradiction."""
+"""Equal parts of each column that is compared with another, when the rules are checked for contradiction."""
 
 
 def check_rules(schema: Schema) -> None:
@@ -35,17 +34,34 @@ def check_rules(schema: Schema) -> None:
     SchemaError
         If some column or combination of columns is left without any value.
     """
-    if not schema.constraints:
-        return
+    if schema.constraints:
+        obeying(schema)
+
+
+def obeying(schema: Schema) -> tuple[Domain, Graphical]:
+    """Return cells of the columns that rules name, and the distribution over them that knows nothing but the rules.
+
+    Costs nothing: reads the schema.
+
+    Raises
+    ------
+    SchemaError
+        If no row can obey all rules.
+    """
     named = {name for constraint in schema.constraints for name in columns_of(constraint)}
     schema = Schema({name: schema[name] for name in schema if name in named}, constraints=schema.constraints)
-    domain = domain_of(schema, bins=CHECKED_BINS)
-    released = {(j,): np.where(axis.emitted, 0.0, -np.inf) for j, axis in enumerate(domain.axes)}
-    zeros = {c: np.where(mask, 0.0, -np.inf) for c, mask in structural_zeros(schema, domain).items()}
+    domain = rule_domain(schema, rules_of(schema), bins=CHECKED_BINS)
+    sizes = {(j,): _logs(axis.emitted, axis.width) for j, axis in enumerate(domain.axes)}
+    zeros = {c: _logs(mask) for c, mask in structural_zeros(schema, domain).items()}
+    single = {c: sizes[c] + zeros.pop(c, 0.0) for c in sizes}
     try:
-        Graphical.calibrated(junction_tree(domain.shape, [*zeros, *released]), released | zeros)
+        return domain, Graphical.calibrated(junction_tree(domain.shape, [*zeros, *single]), single | zeros)
     except ParameterError:
         raise SchemaError("the rules of the schema contradict each other: no row can obey them all") from None
+
+
+def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:
+    return np.where(possible, np.log(np.maximum(mass, 1)), -np.inf)
 
 
 def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
