@@ -59,7 +59,8 @@ class Curator:
         ``"add_remove"`` (the number of rows is private) or ``"replace_one"`` (it is public).
     privacy_unit, max_rows_per_unit
         The column whose values are the units to protect, and how many rows of each are used; default: every row is one.
-        It need not be in the schema; if it is, as an `Identifier`.
+        Texts (all of a CSV file's) are one unit if they are written alike; numbers and moments, if they are equal.  It
+        need not be in the schema; if it is, as an `Identifier`.
     ledger, dataset
         A file that records every spend before the data is read, and the name of this data in it.
 

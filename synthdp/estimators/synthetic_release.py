@@ -112,7 +112,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     domain_budget
         Share of epsilon and delta for discovering what the schema leaves open.
     privacy_unit, max_rows_per_unit
-        Column that names whom to protect, and how many rows of each are used; default: every row is one.  Left out of
+        Column that names whom to protect, and how many rows of each are used; default: every row is one.  Texts, such as
+        all fields of a CSV file, are one id if they are written alike; numbers and moments, if they are equal.  Left out of
         the schema, it is not released; in it, it must be an `Identifier`, released as fresh labels.  The default number
         of synthetic rows estimates the rows used.
     ledger, dataset
