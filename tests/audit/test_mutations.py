@@ -37,5 +37,6 @@ def test_the_table_in_the_documentation_is_of_these_builds():
 @pytest.mark.slow
 def test_every_broken_build_is_caught():
     assert mutations.sound()
-    missed = [mutation.name for mutation in mutations.MUTATIONS if not mutations.caught(mutation)]
+    tried = [mutation for mutation in mutations.MUTATIONS if mutation.can_be_tried]
+    missed = [mutation.name for mutation in tried if not mutations.caught(mutation)]
     assert missed == []
