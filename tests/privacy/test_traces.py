@@ -14,7 +14,6 @@ from privacy_worst_cases import SCHEMA, WORST_CASES
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, L1Fit, PureDP, SyntheticRelease
 from synthdp.storage import save
-from synthdp.tables.format import TableFormat
 
 BUDGETS = {"approximate": ApproxDP(1.0, 1e-9), "pure": PureDP(1.0), "large": ApproxDP(20.0, 1e-9)}
 MECHANISMS = {"adaptive": AdaptiveMarginals(), "l1": L1Fit(support=200)}
@@ -22,7 +21,7 @@ MECHANISMS = {"adaptive": AdaptiveMarginals(), "l1": L1Fit(support=200)}
 
 def output(mechanism, table: pd.DataFrame, budget, folder: Path) -> tuple[str, str, bytes, bytes]:
     curator = Curator(table, schema=SCHEMA, budget=budget)
-    release = mechanism.release(curator, random_state=0, format=TableFormat.default(SCHEMA))
+    release = mechanism.release(curator, random_state=0)
     save(release, folder)
     sampled = release.sample(40, random_state=1).to_csv(index=False)
     return sampled, str(release.receipt), (folder / "release.json").read_bytes(), (folder / "arrays.npz").read_bytes()
