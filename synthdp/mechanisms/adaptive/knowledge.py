@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from synthdp.arrays import BoolArray, FloatArray
@@ -116,7 +116,7 @@ class Knowledge:
         """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""
         return replace(self, tables=(*self.tables, table), ridges={**self.ridges, table.clique: ridge})
 
-    def with_cliques(self, *, tree: Iterable[Clique], off_tree: Iterable[Clique]) -> Knowledge:
+    def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
         """Return the same with more cliques inside and outside the junction tree."""
         return replace(
             self,

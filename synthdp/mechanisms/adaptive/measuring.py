@@ -8,20 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import NoisyTable, table_size
+from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
-from synthdp.privacy.calibration import COORDINATES
 from synthdp.queries.marginals import Marginals, one_ways
-
-MOST_CELLS = COORDINATES // 2
-"""Most cells of all tables of several columns together: a Gaussian account answers so many numbers, the others included."""
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
-    """Measure every table of a batch with its own noise, as long as all tables have at most `MOST_CELLS` together.
+    """Measure every table of a batch with its own noise.
 
     Costs the shares of the batch, for the curator's neighbours.
 
@@ -37,19 +33,14 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
         Those that the batch was chosen from; they say what the model expected of each table.
     """
     expected = {candidate.clique: candidate.expected for candidate in candidates}
-    measured = []
     for clique, share in batch.shares.items():
-        if sum(table.counts.size for table in known.tables) + table_size(known.domain.shape, clique) > MOST_CELLS:
-            continue
-        measured.append(clique)
         part, left = known.left.take(share)
         step = "marginals of several columns: " + " × ".join(known.domain.names[j] for j in clique)
         found = account.measure(Marginals(known.domain, (clique,)), spend=part.loss, step=step)
         table = NoisyTable(clique=clique, counts=found.answers, stddev=found.stddev)
         ridge = best_ridge(found.answers, expected[clique], found.stddev)
         known = known.with_answers(found, left=left).with_table(table, ridge=ridge)
-    tree, off_tree = ([clique for clique in part if clique in measured] for part in (batch.tree, batch.off_tree))
-    return known.with_cliques(tree=tree, off_tree=off_tree)
+    return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
 
 
 def measure_one_ways_again(known: Knowledge, account: Curator) -> Knowledge:
