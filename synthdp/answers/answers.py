@@ -95,7 +95,7 @@ def show_values(column: Column, values: FloatArray) -> Any:
     """Return numbers in the terms of a column as levels, moments or numbers."""
     if isinstance(column, Ordinal):
         levels = labels_of(column)
-        return [levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
+        return [None if np.isnan(value) else levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
     if isinstance(column, (Datetime, Duration)):
         return np.array([show_number(column, value) for value in values])
     return values

@@ -117,12 +117,12 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
 
 
 def show_number(column: Column, value: float) -> object:
-    """Return a number in the terms of `unit_values` as a user writes it."""
+    """Return a number in the terms of `unit_values` as a user writes it; NaN, where no error is known, as no time."""
     match column:
         case Datetime():
-            return np.datetime64(round(value), "us")
+            return np.datetime64("NaT" if np.isnan(value) else round(value), "us")
         case Duration():
-            return np.timedelta64(round(value), "us")
+            return np.timedelta64("NaT" if np.isnan(value) else round(value), "us")
         case Boolean():
             return float(value)
         case _:

@@ -52,6 +52,9 @@ ONE_WAY_SHARE = 0.3
 GROUPS = 16
 """About how many coarse groups a column gets."""
 
+MOST_ANSWERS = 2**20
+"""Most cells of all pairs together; pairs of less weight, or of later columns, are not measured beyond."""
+
 LEAST_MARGIN = 1e-6
 """Share of a cell that the noisy one-ways leave nothing: the rules may leave no other."""
 
@@ -151,7 +154,7 @@ class L1Fit:
         possible = structural_zeros(schema, domain)
         product = _product([_margin(c, r) for c, r in zip(columns, refinements, strict=True)], possible)
         distribution: Graphical | Explicit = product
-        pairs = [p for p in itertools.combinations(range(len(domain)), 2) if workload.weight(p) > 0]
+        pairs = _affordable(domain, workload)
         if pairs:
             self._progress("pairs", 1)
             queries = self._queries(domain, pairs)
@@ -186,6 +189,14 @@ class L1Fit:
 
     def _progress(self, stage: str, done: int) -> None:
         self.on_progress(Progress(stage=stage, done=done, total=3))
+
+
+def _affordable(domain: Domain, workload: Workload) -> list[tuple[int, int]]:
+    """Return the pairs that matter, those that matter most first, as many as have `MOST_ANSWERS` cells together."""
+    pairs = [p for p in itertools.combinations(range(len(domain)), 2) if workload.weight(p) > 0]
+    pairs.sort(key=workload.weight, reverse=True)
+    cells = np.cumsum([domain.shape[a] * domain.shape[b] for a, b in pairs])
+    return sorted(pairs[: int(np.searchsorted(cells, MOST_ANSWERS, side="right"))])
 
 
 def _margin(column: OneWay, refinement: Refinement) -> FloatArray:

@@ -92,6 +92,17 @@ def test_what_comes_out_can_be_asked_shown_and_stored(name: str, tmp_path: Path)
     assert "nan" not in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("mechanism", ["l1_fit", "smooth_synthesis", "mwem"])
+@pytest.mark.filterwarnings(LEFT_OUT)
+def test_every_question_has_an_answer_whatever_the_release_keeps(mechanism: str) -> None:
+    world = WORLDS["dates and durations"]
+    table, schema = world.table.assign(o="u"), world.schema.extended({"o": sd.Ordinal(["u", "v"])})
+    made = sd.SyntheticRelease(schema=schema, mechanism=mechanism, neighbors="replace_one", epsilon=1e-4, delta=1e-9)
+    made.fit(table)
+    for question in (sd.mean("t"), sd.mean("l"), sd.quantile("t", [0.1, 0.9]), sd.quantile("o"), sd.count("o == 'u'")):
+        assert made.answer(question)["estimate"].notna().all()
+
+
 # --- mechanism objects
 
 

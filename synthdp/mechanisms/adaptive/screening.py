@@ -27,6 +27,9 @@ DENOMINATOR = 256
 MAX_CELLS = 200_000
 """Most cells of a candidate table of three columns."""
 
+MAX_PAIR_CELLS = 4_000_000
+"""Most cells of a candidate table of two columns."""
+
 MAX_TRIPLES = 3000
 """Tables of three columns are candidates when there are at most so many."""
 
@@ -54,7 +57,11 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
     share
         What the scores may cost.
     """
-    pairs = [pair for pair in itertools.combinations(range(len(known.domain)), 2) if workload.weight(pair) > 0]
+    pairs = [
+        pair
+        for pair in itertools.combinations(range(len(known.domain)), 2)
+        if workload.weight(pair) > 0 and table_size(known.domain.shape, pair) <= MAX_PAIR_CELLS
+    ]
     if not pairs:
         return Screening([], known)
     margins = known.margins
