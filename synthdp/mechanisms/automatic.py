@@ -70,6 +70,7 @@ class Automatic:
         loss = curator.cost(self.spend)
         rng = generator(random_state)
         adaptive = self._adaptive(loss)
+        adaptive.output_schema(curator.schema)  # what may be refused is refused before anything is spent
         if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
             return adaptive.release(curator, random_state=rng)
         account = curator.open_account(loss, currency=type(loss))

@@ -35,7 +35,8 @@ def spends(ledger: Path) -> int:
 
 
 def release(world: Any = MIXED, **settings: Any) -> sd.SyntheticRelease:
-    return sd.SyntheticRelease(schema=world.schema, dataset="d", **settings)
+    named = {"dataset": "d"} if "ledger" in settings else {}
+    return sd.SyntheticRelease(schema=world.schema, **named, **settings)
 
 
 # --- columns that a mechanism leaves out
