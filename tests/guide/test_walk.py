@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "contributing"
 WALKED = ["first-change", "add-a-column-type"]
 LEFT_OUT = shutil.ignore_patterns(
-    ".*cache*", ".venv", "venv", ".git", "site", "dist", "build", "__pycache__", ".hypothesis"
+    ".*cache*", ".venv*", "venv", ".git", "site", "dist", "build", "__pycache__", ".hypothesis"
 )
 INSERT = re.compile(r"insert: (\S+) (after|before) (.+)")
 
