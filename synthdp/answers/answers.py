@@ -101,10 +101,14 @@ def show_values(column: Column, values: FloatArray) -> Any:
     return values
 
 
+LONGEST = 2.0**62
+"""An error of so many microseconds, or one that is not known, is beyond what a length of time can hold: it is missing."""
+
+
 def show_errors(column: Column, values: FloatArray) -> Any:
     """Return errors in the terms of a column as lengths of time or numbers."""
     if not isinstance(column, (Datetime, Duration)):
         return values
     return np.array(
-        [round(value) if np.isfinite(value) else np.timedelta64("NaT", "us") for value in values], "timedelta64[us]"
+        [round(value) if abs(value) < LONGEST else np.timedelta64("NaT", "us") for value in values], "timedelta64[us]"
     )
