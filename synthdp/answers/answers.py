@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from synthdp.answers.grouping import show_number
+from synthdp.answers.grouping import LONGEST, show_number
 from synthdp.arrays import FloatArray
 from synthdp.domain.grid import labels_of
 from synthdp.schema.columns import Column, Datetime, Duration, Ordinal
@@ -99,10 +99,6 @@ def show_values(column: Column, values: FloatArray) -> Any:
     if isinstance(column, (Datetime, Duration)):
         return np.array([show_number(column, value) for value in values])
     return values
-
-
-LONGEST = 2.0**62
-"""An error of so many microseconds, or one that is not known, is beyond what a length of time can hold: it is missing."""
 
 
 def show_errors(column: Column, values: FloatArray) -> Any:

@@ -116,13 +116,17 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
     return np.where(missing, 0.0, values.astype(np.float64)), (~missing).astype(np.int64)
 
 
+LONGEST = 2.0**62
+"""So many microseconds, or a number that is not known, is beyond what a moment or a length of time can hold: it is missing."""
+
+
 def show_number(column: Column, value: float) -> object:
     """Return a number in the terms of `unit_values` as a user writes it; NaN, where no error is known, as no time."""
     match column:
         case Datetime():
-            return np.datetime64("NaT" if np.isnan(value) else round(value), "us")
+            return np.datetime64(round(value) if abs(value) < LONGEST else "NaT", "us")
         case Duration():
-            return np.timedelta64("NaT" if np.isnan(value) else round(value), "us")
+            return np.timedelta64(round(value) if abs(value) < LONGEST else "NaT", "us")
         case Boolean():
             return float(value)
         case _:
