@@ -117,7 +117,7 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
 
 
 LONGEST = 2.0**62
-"""So many microseconds, or a number that is not known, is beyond what a moment or a length of time can hold: it is missing."""
+"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing."""
 
 
 def show_number(column: Column, value: float) -> object:
