@@ -124,12 +124,13 @@ class SavedWatch:
         PrivacyError
             If it was continued already.
         """
-        if (folder / CONTINUED).exists():
-            raise _continued(folder)
-        try:
+        text = arrays = None
+        with contextlib.suppress(OSError):
             text, arrays = (folder / SESSION).read_bytes(), (folder / ARRAYS).read_bytes()
-        except OSError:
-            raise FormatError(f"'{folder}' is not a saved session") from None
+        if (folder / CONTINUED).exists():  # asked after reading: another process may take the session while this one looks
+            raise _continued(folder)
+        if text is None or arrays is None:
+            raise FormatError(f"'{folder}' is not a saved session")
         document = _parsed(text)
         if document is None:  # said here, where no caught error remembers the text
             raise FormatError(f"'{folder}' is not a saved session of version {VERSION}")

@@ -379,6 +379,31 @@ def test_a_watch_answers_only_when_its_folder_was_taken(tmp_path):
     read[1].ask(first(20).support(), guess=0.0)
 
 
+@pytest.mark.parametrize("moment", range(4))
+def test_who_looks_while_another_continues_is_told_so(tmp_path, monkeypatch, moment):
+    """Whichever of its files the slower of two processes was about to look at."""
+    opened().save(tmp_path / "s")
+    looks = {"left": moment}
+
+    def looking(name: str) -> Callable[..., Any]:
+        real = getattr(Path, name)
+
+        def look(path: Path, *args: Any, **named: Any) -> Any:
+            if path.parent == tmp_path / "s":
+                looks["left"] -= 1
+                if looks["left"] == -1:
+                    other = curator()
+                    resume_session(tmp_path / "s", other)
+            return real(path, *args, **named)
+
+        return look
+
+    for name in ("exists", "read_bytes", "rename"):
+        monkeypatch.setattr(Path, name, looking(name))
+    with pytest.raises(PrivacyError, match="continued already"):
+        resume_session(tmp_path / "s", curator())
+
+
 def test_of_threads_that_continue_one_folder_exactly_one_does(tmp_path):
     opened().save(tmp_path / "s")
     curators = [curator() for _ in range(8)]
