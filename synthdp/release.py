@@ -21,8 +21,6 @@ OutputT_co = TypeVar("OutputT_co", covariant=True)
 class Release(Generic[OutputT_co]):
     """What left the room, and what was made of it: safe to publish as a whole.
 
-    Costs nothing to use: everything here is post-processing of noisy answers.
-
     Parameters
     ----------
     mechanism
@@ -55,8 +53,6 @@ class Release(Generic[OutputT_co]):
     def model(self) -> SyntheticModel:
         """What draws the rows: the output itself, or the model that it holds.
 
-        Costs nothing: post-processing.
-
         Raises
         ------
         ParameterError
@@ -70,8 +66,6 @@ class Release(Generic[OutputT_co]):
     def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.
 
-        Costs nothing: post-processing.
-
         Raises
         ------
         ParameterError
@@ -82,8 +76,6 @@ class Release(Generic[OutputT_co]):
     def sample_to(self, path: str | PathLike[str], **options: Any) -> None:
         """Draw synthetic rows into a file, in bounded memory; see `SyntheticModel.sample_to`.
 
-        Costs nothing: post-processing.
-
         Raises
         ------
         ParameterError
@@ -93,8 +85,6 @@ class Release(Generic[OutputT_co]):
 
     def answer(self, query: Any, **options: Any) -> Any:
         """Answer a query from the output: a summary by its own rules, a synthetic model as `synthdp.answers` does.
-
-        Costs nothing: post-processing.
 
         Parameters
         ----------

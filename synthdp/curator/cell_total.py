@@ -14,7 +14,7 @@ from synthdp.queries.sparse.supports import UNIT
 def cell_total(table: PrivateTable, query: Statistic) -> int:
     """Return a query's exact total in 1024ths of a row.
 
-    Costs nothing by itself: it may only be compared with noise, or noised.
+    It may only be compared with noise, or noised.
 
     Raises
     ------

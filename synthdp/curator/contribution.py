@@ -19,7 +19,7 @@ def kept_rows(blocks: Sequence[tuple[dict[str, Units], RawColumn]], *, rows: int
     Among a unit's rows those with the smallest public hash of (unit, row, how often the same row came before) are kept:
     the choice depends on no other unit, nor on the order of rows or where blocks end.
 
-    Costs nothing by itself: removing one unit changes at most ``rows`` rows of the result.
+    Removing one unit changes at most ``rows`` rows of the result.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def kept_rows(blocks: Sequence[tuple[dict[str, Units], RawColumn]], *, rows: int
 class Bounding:
     """The rule that keeps at most so many rows of each unit; it can be sent to where the rows are.
 
-    Costs nothing by itself: removing one unit changes at most ``rows`` rows of what is kept.
+    Removing one unit changes at most ``rows`` rows of what is kept.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Bounding:
     def digests(self, unit: RawColumn) -> AnyArray:
         """Return 128 bits that stand for the unit of each row, (n, 2) uint64; zeros where it is missing.
 
-        Two units have the same digest only if blake2b collides.  Costs nothing by itself: no row leaves.
+        Two units have the same digest only if blake2b collides.
         """
         position: dict[str, int] = {}
         owner = _owners(unit, position)
@@ -73,13 +73,13 @@ class Bounding:
     def keep(self, blocks: Sequence[tuple[dict[str, Units], AnyArray]]) -> dict[str, Units]:
         """Return blocks of units with their rows' digests as one, with at most ``rows`` rows of each digest.
 
-        All rows of a digest must be there.  Costs nothing by itself: no row leaves.
+        All rows of a digest must be there.
         """
         return kept_rows([(units, labels_of_digests(digest)) for units, digest in blocks], rows=self.rows)
 
 
 def labels_of_digests(digest: AnyArray) -> Labels:
-    """Return digests as the labels that `kept_rows` takes.  Costs nothing by itself: no row leaves."""
+    """Return digests as the labels that `kept_rows` takes."""
     different, codes = np.unique(np.ascontiguousarray(digest).view("V16").ravel(), return_inverse=True)
     levels = [value.tobytes().hex() for value in different]
     missing = np.array([level == bytes(16).hex() for level in levels], np.bool_)
@@ -89,7 +89,7 @@ def labels_of_digests(digest: AnyArray) -> Labels:
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
     """Return which rows are among the first ``rows`` of their unit, counting those ``seen`` in earlier blocks.
 
-    For values that have no units yet.  Costs nothing by itself: removing one unit changes at most ``rows`` rows.
+    For values that have no units yet. Removing one unit changes at most ``rows`` rows.
     """
     position: dict[str, int] = {}
     owner = _owners(unit, position)
@@ -106,7 +106,7 @@ def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolAr
 
 
 def rows_of(raw: RawColumn, kept: BoolArray) -> RawColumn:
-    """Return some rows of a raw column.  Costs nothing by itself: no row leaves."""
+    """Return some rows of a raw column."""
     if isinstance(raw, Labels):
         return Labels(raw.levels, raw.codes[kept])
     return Numbers(raw.values[kept], None if raw.missing is None else raw.missing[kept])

@@ -138,34 +138,32 @@ class Curator:
 
     @property
     def schema(self) -> Schema:
-        """What is publicly known, including what was discovered.  Costs nothing: public."""
+        """What is publicly known, including what was discovered."""
         return self._vault.schema
 
     @property
     def adjacency(self) -> Adjacency:
-        """Which tables are neighbours.  Costs nothing: public."""
+        """Which tables are neighbours."""
         return self._vault.adjacency
 
     @property
     def extra_columns(self) -> tuple[str, ...]:
-        """Names of the columns that the table has beyond its schema.  Costs nothing: public."""
+        """Names of the columns that the table has beyond its schema."""
         return self._vault.extra_columns
 
     @property
     def budget(self) -> PrivacyLoss:
-        """The most that all answers may cost.  Costs nothing: public."""
+        """The most that all answers may cost."""
         return self._account.budget
 
     @property
     def remaining(self) -> PrivacyLoss | None:
-        """What is left, ``None`` if nothing.  Costs nothing: public."""
+        """What is left, ``None`` if nothing."""
         return self._account.remaining
 
     @property
     def rows(self) -> int:
         """The number of rows, where neighbours share it.
-
-        Costs nothing: public under ``replace_one``.
 
         Raises
         ------
@@ -178,15 +176,13 @@ class Curator:
             return table.rows()
 
     def cost(self, spend: Spend) -> PrivacyLoss:
-        """Return a spend in this curator's currency, without spending it.  Costs nothing: arithmetic."""
+        """Return a spend in this curator's currency, without spending it."""
         return self._account.resolve(spend)
 
     def check(self, queries: Statistic | KeyStatistic) -> None:
         """Refuse a statistic that is not about this table, as every question does, before anything is charged.
 
         A program calls it before it opens an account.
-
-        Costs nothing: reads column names and declarations only.
 
         Raises
         ------
@@ -340,7 +336,7 @@ class Curator:
         Use it in a ``with`` statement, whose body checks what was saved with the watch: if it raises, the folder stays
         as it is; only when it ends can nobody else continue the watch, and it answers.
 
-        Costs nothing more: the whole watch was paid for when it was opened.
+        The whole watch was paid for when it was opened.
 
         Parameters
         ----------
@@ -434,7 +430,7 @@ class Curator:
         return Curator(self._vault, budget=inner)
 
     def close(self) -> None:
-        """Forget the rows: every later question raises `RoomClosedError`.  Costs nothing: reads no row."""
+        """Forget the rows: every later question raises `RoomClosedError`."""
         self._vault.close()
 
     def receipt(self, *, notes: tuple[str, ...] = ()) -> Receipt:
@@ -442,8 +438,6 @@ class Curator:
 
         The promise is the budget of the curator that holds the rows, fixed before any was read, whichever of its
         accounts is asked: all items together cost no more.
-
-        Costs nothing: a record.
 
         Parameters
         ----------

@@ -59,8 +59,6 @@ Spend = Callable[[Item, Callable[[PrivateTable], T]], T]
 class Discovered:
     """What a discovery found.
 
-    Costs nothing: a record of noisy answers.
-
     Parameters
     ----------
     schema

@@ -25,8 +25,6 @@ _ONE_ROW = Adjacency()
 class Entry:
     """One spend in a ledger.
 
-    Costs nothing: a record of a cost.
-
     Parameters
     ----------
     number, dataset, loss, what, state, moment
@@ -54,8 +52,6 @@ class Ledger:
     The spends of a data set are added up, so all of them must be for the same neighbours: the same ``neighbors`` and
     ``privacy_unit``.  How many rows of a unit are used may differ, for each such loss bounds what all rows of the unit
     may change.  A spend for other neighbours is refused.
-
-    Costs nothing: it records costs.
 
     Parameters
     ----------
@@ -154,8 +150,6 @@ class Ledger:
     ) -> None:
         """Set the most that may ever be spent on a data set; its currency is that of all checks.
 
-        Costs nothing: it limits costs.
-
         Parameters
         ----------
         dataset, loss
@@ -185,8 +179,6 @@ class Ledger:
     ) -> None:
         """Say which neighbours a data set is counted for, where no spend says it: a new one, or one of version 1.
 
-        Costs nothing: it says what costs mean.
-
         Parameters
         ----------
         dataset
@@ -204,7 +196,7 @@ class Ledger:
             self._declare(db, dataset, neighbors, privacy_unit)
 
     def cap(self, dataset: str) -> PrivacyLoss | None:
-        """Return the cap of a data set, if it has one.  Costs nothing: reads the ledger."""
+        """Return the cap of a data set, if it has one."""
         _check_name(dataset)
         with self._file.reading() as db:
             return (self._found(db, dataset) or (None, None))[1]
@@ -222,8 +214,6 @@ class Ledger:
     def left(self, dataset: str) -> PrivacyLoss | None:
         """Return what is left of a data set's cap; ``None`` if nothing is, or it has no cap.
 
-        Costs nothing: reads the ledger.
-
         Raises
         ------
         LedgerError
@@ -235,7 +225,7 @@ class Ledger:
             return None if cap is None else Account(cap, self._spent(db, dataset, cap)).remaining
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
-        """Return the spends, oldest first, of one data set or of all.  Costs nothing: reads the ledger."""
+        """Return the spends, oldest first, of one data set or of all."""
         query = "SELECT id, dataset, loss, what, state, moment, adjacency FROM spends ORDER BY id"
         with self._file.reading() as db:
             rows = db.execute(query).fetchall()
@@ -246,7 +236,7 @@ class Ledger:
         ]
 
     def datasets(self) -> list[str]:
-        """Return the names of all data sets in the ledger.  Costs nothing: reads the ledger."""
+        """Return the names of all data sets in the ledger."""
         with self._file.reading() as db:
             return _names(db)
 

@@ -36,8 +36,6 @@ _FOREIGN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT,
 class LedgerFile:
     """Where a ledger lies, and how it is read and written.
 
-    Costs nothing: a file of records.
-
     Parameters
     ----------
     path
@@ -54,10 +52,7 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Hold the write lock and bring the file to this version.  At the end all is on disk; on any error, nothing is.
-
-        Costs nothing: writes records.
-        """
+        """Hold the write lock and bring the file to this version.  At the end all is on disk; on any error, nothing is."""
         with self._opened(self.place) as db:
             # A commit removes the journal.  A power cut that brings it back would roll the commit back, so EXTRA syncs
             # the folder as well.  On macOS only fullfsync empties the cache of the drive.
@@ -73,10 +68,7 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Return a copy in memory, brought to this version there: looking into a ledger changes no file.
-
-        Costs nothing: reads records.
-        """
+        """Return a copy in memory, brought to this version there: looking into a ledger changes no file."""
         with self._opened(":memory:") as copy:
             version = None
             if self._is_there():

@@ -41,8 +41,6 @@ BUCKETS = 64
 class PrivateTable:
     """Private rows and how often they were read.
 
-    Costs nothing by itself: `Curator` charges for everything that leaves.
-
     Parameters
     ----------
     source
@@ -62,7 +60,7 @@ class PrivateTable:
     _keys: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
 
     def close(self) -> None:
-        """Forget the rows; every later read raises.  Costs nothing: reads no row."""
+        """Forget the rows; every later read raises."""
         self._forget()
         if isinstance(self.source, SummingSource):
             self.source.forget()
@@ -76,7 +74,7 @@ class PrivateTable:
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
         """Yield raw values of columns that are not declared yet.
 
-        Costs nothing by itself: only a noised statistic of them may leave.
+        Only a noised statistic of them may leave.
         """
         self.reads += 1
         unit = self.adjacency.unit
@@ -92,7 +90,7 @@ class PrivateTable:
     def key_counts(self, columns: tuple[str, ...]) -> Mapping[str, int]:
         """Return how often each record key occurs, the key being the text of some columns' values.
 
-        Costs nothing by itself: only a noised statistic of them may leave.
+        Only a noised statistic of them may leave.
         """
         self.reads += 1
         source = self.open()
@@ -112,7 +110,7 @@ class PrivateTable:
     def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
         """Return a statistic without noise.
 
-        Costs nothing by itself: only `Curator` may call it, for what `check_question` lets pass, and only to add noise.
+        Only `Curator` may call it, for what `check_question` lets pass, and only to add noise.
         """
         if isinstance(statistic, KeyStatistic):
             values = statistic.key_totals(self.key_counts(statistic.columns))
@@ -143,7 +141,7 @@ class PrivateTable:
     def rows(self) -> int:
         """Return the exact number of rows.
 
-        Costs nothing by itself: it may leave only where the number of rows is public.
+        It may leave only where the number of rows is public.
         """
         if self.schema.undeclared:  # values without a grid cannot be coded, but they can be counted
             return sum(self.key_counts(self.schema.names[:1]).values())
@@ -189,7 +187,7 @@ class PrivateTable:
         return self._units
 
     def open(self) -> Source:
-        """Return the source of rows, unless the table was closed.  Costs nothing by itself."""
+        """Return the source of rows, unless the table was closed."""
         if self.source is None:
             raise RoomClosedError(
                 "the curator has finished its plan and reads no more: make a new one for a new release"
@@ -199,8 +197,6 @@ class PrivateTable:
 
 def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
     """Check that a table has the columns of a schema and return the names of those it has beyond.
-
-    Costs nothing: reads column names only.
 
     Raises
     ------
@@ -216,8 +212,6 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
 
 def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
     """Check that a table has the column of units, and that the schema asks for none of its values.
-
-    Costs nothing: reads column names only.
 
     Raises
     ------
@@ -239,8 +233,6 @@ def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
 
 def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> None:
     """Check that a statistic is about this table, so that nothing is charged, or read, for one that cannot be answered.
-
-    Costs nothing: reads column names and declarations only.
 
     Raises
     ------
@@ -267,8 +259,6 @@ def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> 
 
 def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
     """Check that a table has the columns that make up a record's key.
-
-    Costs nothing: reads column names only.
 
     Raises
     ------

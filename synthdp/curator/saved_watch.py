@@ -25,7 +25,7 @@ WARNING = "PRIVATE: holds hidden noise and a fingerprint of the table; publish t
 class Draft:
     """A saved watch that is being written.
 
-    Costs nothing as long as the folder stays on the curator's side: **it is private**.
+    **The folder is private**: keep it on the curator's side.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Draft:
     def publish(self, document: Mapping[str, Any], arrays: bytes) -> None:
         """Write both files, and then let them be continued, by one renaming.
 
-        Costs nothing as long as the folder stays on the curator's side: **it is private**.
+        **The folder is private**: keep it on the curator's side.
 
         Raises
         ------
@@ -67,10 +67,7 @@ class Draft:
         _sync_folder(self._folder)
 
     def discard(self) -> bool:
-        """Delete what was written, if nobody can continue it; return whether that is certain.
-
-        Costs nothing: deletes files that were written here.
-        """
+        """Delete what was written, if nobody can continue it; return whether that is certain."""
         if self._publishing:
             try:
                 self._part.unlink()  # still there, so it was not renamed, and now it cannot be
@@ -92,7 +89,7 @@ class Draft:
 class SavedWatch:
     """A saved watch that was read and not continued yet.
 
-    Costs nothing by itself: it stays on the curator's side.
+    It stays on the curator's side.
 
     Parameters
     ----------
@@ -115,7 +112,7 @@ class SavedWatch:
     def read(cls, folder: Path) -> SavedWatch:
         """Read a folder, which stays as it is.
 
-        Costs nothing as long as it stays on the curator's side.
+        It stays on the curator's side.
 
         Raises
         ------
@@ -127,7 +124,7 @@ class SavedWatch:
         text = arrays = None
         with contextlib.suppress(OSError):
             text, arrays = (folder / SESSION).read_bytes(), (folder / ARRAYS).read_bytes()
-        if (folder / CONTINUED).exists():  # asked after reading: another process may take the session while this one looks
+        if (folder / CONTINUED).exists():  # asked after reading: another process may take it while this one looks
             raise _continued(folder)
         if text is None or arrays is None:
             raise FormatError(f"'{folder}' is not a saved session")
@@ -138,8 +135,6 @@ class SavedWatch:
 
     def claim(self) -> None:
         """Take the session out of its folder, so that nobody else can continue it.
-
-        Costs nothing: renames a file.
 
         Raises
         ------

@@ -84,52 +84,41 @@ class SparseVector:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns whose values make up a record's key.  Costs nothing: public."""
+        """Columns whose values make up a record's key."""
         return self._columns
 
     @property
     def plan(self) -> WatchPlan:
-        """The noise that was paid for.  Costs nothing: public."""
+        """The noise that was paid for."""
         return self._plan
 
     @property
     def threshold(self) -> int:
-        """How far off a guess may be, in 1024ths of a row, before noise.  Costs nothing: public."""
+        """How far off a guess may be, in 1024ths of a row, before noise."""
         return self._threshold
 
     @property
     def alarms(self) -> int:
-        """How many guesses were found to be too far off.  Costs nothing: public."""
+        """How many guesses were found to be too far off."""
         return self._state.alarms
 
     @property
     def exhausted(self) -> bool:
-        """Whether all answers were given, so that no row is read any more.
-
-        Costs nothing: public.
-        """
+        """Whether all answers were given, so that no row is read any more."""
         return self.alarms >= self.plan.max_alarms
 
     @property
     def threshold_rows(self) -> float:
-        """How far off a guess may be, in rows, before noise.
-
-        Costs nothing: public.
-        """
+        """How far off a guess may be, in rows, before noise."""
         return self.threshold / UNIT
 
     def silence_bound(self, *, beta: float) -> float:
-        """Return how far any guess was off, in rows, that was met with silence; probability 1 - beta over the watch.
-
-        Costs nothing: arithmetic.
-        """
+        """Return how far any guess was off, in rows, that was met with silence; probability 1 - beta over the watch."""
         return self.plan.silence_bound(self.threshold_rows, beta=beta)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Keep other threads from asking the curator for as long as a question takes, what is learned from it included.
-
-        Costs nothing: reads no row.
 
         Raises
         ------
@@ -142,7 +131,7 @@ class SparseVector:
     def ask(self, query: Support | Statistic, *, guess: float) -> AboveThresholdAnswer | None:
         """Return a noisy total if the guess seems further off than the threshold, else ``None``.
 
-        Costs nothing more: paid for when the watch was opened.
+        Paid for when the watch was opened.
 
         Parameters
         ----------
@@ -185,7 +174,7 @@ class SparseVector:
     def close(self) -> None:
         """Answer nothing any more.
 
-        Costs nothing: what was paid for and not used is not given back.
+        What was paid for and not used is not given back.
         """
         with self._vault.turn():
             state = self._state
@@ -196,8 +185,7 @@ class SparseVector:
 
         It ends before the folder can be continued, and goes on only if it is certain that the folder never can be.
 
-        Costs nothing as long as the folder stays on the curator's side: it holds the noise on the threshold and a
-        fingerprint of the rows.  **It is private.**
+        **The folder is private**: it holds the noise on the threshold and a fingerprint of the rows.
 
         Parameters
         ----------
@@ -227,7 +215,7 @@ class SparseVector:
     def continued(self, saved: SavedWatch) -> Iterator[None]:
         """Answer nothing for as long as others check what belongs to the watch, then take its folder and go on.
 
-        Costs nothing more: paid for when the watch was opened.
+        Paid for when the watch was opened.
 
         Raises
         ------
@@ -281,7 +269,7 @@ class SparseVector:
 class Continued(NamedTuple):
     """A saved watch that goes on, and what was saved with it.
 
-    Costs nothing more: paid for when the watch was opened.
+    Paid for when the watch was opened.
     """
 
     watch: SparseVector
@@ -293,7 +281,7 @@ class Continued(NamedTuple):
 def continued(path: str | PathLike[str], *, vault: Vault) -> Iterator[Continued]:
     """Read a saved watch over the same rows; it goes on when the caller has found nothing to complain of.
 
-    Costs nothing more: paid for when the watch was opened.
+    Paid for when the watch was opened.
 
     Raises
     ------
@@ -341,7 +329,7 @@ def _restored(watch: Any, receipt: Any, *, vault: Vault, table: PrivateTable) ->
 def rows_fingerprint(table: PrivateTable, columns: tuple[str, ...]) -> str:
     """Return a hash of the record keys and how often they occur: private, for comparison on the curator's side only.
 
-    Costs nothing as long as it stays there.
+    It stays on the curator's side.
     """
     digest = hashlib.blake2b(digest_size=16)
     for key, count in sorted(table.key_counts(columns).items()):

@@ -34,8 +34,6 @@ class Store:
     The file is made without a name (or, where the system cannot, deleted when it is closed) and readable by its owner
     alone, so that nothing is left behind however the process ends.
 
-    Costs nothing by itself: no row leaves.
-
     Parameters
     ----------
     memory
@@ -55,13 +53,11 @@ class Store:
 
     @property
     def spilled(self) -> int:
-        """Bytes on disk.  Costs nothing by itself."""
+        """Bytes on disk."""
         return self._end
 
     def add(self, arrays: Sequence[AnyArray]) -> None:
         """Append a block.
-
-        Costs nothing by itself: no row leaves.
 
         Raises
         ------
@@ -76,12 +72,12 @@ class Store:
             self._blocks.append(tuple(self._write(array) for array in arrays))
 
     def blocks(self) -> Iterator[tuple[AnyArray, ...]]:
-        """Yield the blocks in order; those on disk are read when they come.  Costs nothing by itself."""
+        """Yield the blocks in order; those on disk are read when they come."""
         for block in self._blocks:
             yield tuple(self._read(part) if isinstance(part, _Piece) else part for part in block)
 
     def close(self) -> None:
-        """Forget all blocks and free the disk.  Costs nothing."""
+        """Forget all blocks and free the disk."""
         self._blocks = []
         if self._file is not None:
             self._file.close()

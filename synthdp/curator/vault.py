@@ -28,8 +28,6 @@ if hasattr(os, "register_at_fork"):
 class Vault:
     """A private table that is reached through `turn` alone, and the record of what was asked of it.
 
-    Costs nothing by itself: `Curator` charges for everything that leaves.
-
     Parameters
     ----------
     table
@@ -62,12 +60,12 @@ class Vault:
 
     @property
     def schema(self) -> Schema:
-        """What is publicly known of the table.  Costs nothing: public."""
+        """What is publicly known of the table."""
         return self._table.schema
 
     @property
     def adjacency(self) -> Adjacency:
-        """Which tables are neighbours.  Costs nothing: public."""
+        """Which tables are neighbours."""
         return self._table.adjacency
 
     @contextmanager
@@ -75,8 +73,6 @@ class Vault:
         """Wait until no other thread asks, and lend the table for one question.
 
         Every budget lives in memory, so a forked process has a copy of it: nothing may be charged or read there.
-
-        Costs nothing by itself.
 
         Raises
         ------
@@ -89,7 +85,7 @@ class Vault:
             self._check_process()  # what was asked may have forked, and then there are two answers for one spend
 
     def close(self) -> None:
-        """Forget the rows; in a forked process nothing happens, for they belong to the first.  Costs nothing."""
+        """Forget the rows; in a forked process nothing happens, for they belong to the first."""
         if _this_process() == self._process:
             with self._lock:
                 self._table.close()

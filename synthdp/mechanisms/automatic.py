@@ -55,11 +55,11 @@ class Automatic:
 
     @property
     def loss(self) -> Spend:
-        """The whole cost, known before any data is seen.  Costs nothing: a statement."""
+        """The whole cost, known before any data is seen."""
         return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the schema as it is: all columns come out.  Costs nothing: public.  Errors as `AdaptiveMarginals` has."""
+        """Return the schema as it is: all columns come out. Errors as `AdaptiveMarginals` has."""
         return self._adaptive(self.spend).output_schema(schema)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
@@ -90,19 +90,13 @@ class Automatic:
 
 
 def may_be_smooth(schema: Schema) -> bool:
-    """Say whether a table holds two or more columns of numbers and nothing else, and no rules.
-
-    Costs nothing: reads the schema.
-    """
+    """Say whether a table holds two or more columns of numbers and nothing else, and no rules."""
     numbers = all(isinstance(column, (Continuous, Integer)) for column in schema.values())
     return numbers and len(schema) > 1 and not schema.constraints
 
 
 def one_way_noise(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency) -> float:
-    """Return the noise in a cell if the whole budget went to one histogram of each column.
-
-    Costs nothing: arithmetic.
-    """
+    """Return the noise in a cell if the whole budget went to one histogram of each column."""
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     budget = PureDP(budget.epsilon) if isinstance(budget, ApproxDP) else budget
     return BudgetAllocation(budget, adjacency).table_stddev(1 / len(schema))

@@ -13,10 +13,7 @@ from synthdp.queries.protocol import LinearQueries
 
 
 def design(queries: LinearQueries, codes: Codes) -> Any:
-    """Return the (k, m) real answers of (m, d) support points, sparse for marginals, which are 0 in nearly all cells.
-
-    Costs nothing: arithmetic on public cells.
-    """
+    """Return the (k, m) real answers of (m, d) support points, sparse for marginals, which are 0 in nearly all cells."""
     if not isinstance(queries, Marginals):
         return queries.features(codes).T / queries.unit
     cells = queries.cells(codes)

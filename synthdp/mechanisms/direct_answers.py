@@ -29,8 +29,6 @@ AIMS = ("mean", "max")
 class DirectAnswers:
     """Noisy sums of all queries of a workload.
 
-    Costs nothing to use: noisy answers.
-
     Parameters
     ----------
     queries
@@ -47,19 +45,16 @@ class DirectAnswers:
 
     @property
     def values(self) -> Answers:
-        """(k,) unbiased sums over rows.  Costs nothing: noisy answers."""
+        """(k,) unbiased sums over rows."""
         return np.concatenate([part.answers for part in self.measurements])
 
     @property
     def stddev(self) -> FloatArray:
-        """(k,) standard deviation of each sum.  Costs nothing: public."""
+        """(k,) standard deviation of each sum."""
         return np.concatenate([np.full(len(part.values), part.stddev) for part in self.measurements])
 
     def interval(self, confidence: float = 0.95) -> tuple[Answers, Answers]:
-        """Return both ends of an interval that holds each sum's truth with probability ``confidence``.
-
-        Costs nothing: arithmetic.
-        """
+        """Return both ends of an interval that holds each sum's truth with probability ``confidence``."""
         if not 0 < confidence < 1:
             raise ParameterError(f"confidence ({confidence}) must be between 0 and 1")
         laplace = self.measurements[0].noise.law is NoiseLaw.LAPLACE
@@ -69,8 +64,6 @@ class DirectAnswers:
 
     def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:
         """Return the noisy sums of the workload itself, of one of its marginals, or of the queries at some positions.
-
-        Costs nothing: noisy answers.
 
         Raises
         ------
@@ -134,7 +127,7 @@ class LaplaceAnswers:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(
@@ -170,7 +163,7 @@ class GaussianAnswers:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(
@@ -196,10 +189,7 @@ class GaussianAnswers:
 
 
 def parts_of(queries: LinearQueries) -> tuple[LinearQueries, ...]:
-    """Return the parts of a workload that may have noise of their own: tables, or parts of a stack.
-
-    Costs nothing: public.
-    """
+    """Return the parts of a workload that may have noise of their own: tables, or parts of a stack."""
     match queries:
         case Marginals():
             return tuple(Marginals(queries.domain, (clique,)) for clique in queries.cliques)
@@ -214,8 +204,6 @@ def best_shares(parts: tuple[LinearQueries, ...], adjacency: Adjacency, *, law: 
     Part i has k_i queries and sensitivity s_i.  With Laplace noise its variances sum to 2 k_i s_i^2 / eps_i^2, least
     for eps_i proportional to (k_i s_i^2)^(1/3); with Gaussian noise to k_i s_i^2 / mu_i^2, least for mu_i^2
     proportional to sqrt(k_i) s_i.
-
-    Costs nothing: arithmetic.
     """
     k = np.array([part.k for part in parts], np.float64)
     norms = [adjacency.sensitivity(part) for part in parts]

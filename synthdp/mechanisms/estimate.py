@@ -15,8 +15,6 @@ from synthdp.errors import ParameterError
 class Estimate:
     """One or more answers, each with what is known of its error.
 
-    Costs nothing: post-processing of noisy answers.
-
     Parameters
     ----------
     estimate
@@ -43,7 +41,7 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[float | FloatArray, float | FloatArray]:
         """Return the ends of an interval: the normal quantile of the noise, plus the truncation on both sides.
 
-        Costs nothing: post-processing.  The noise of an answer is a sum over many coordinates and close to normal.
+        The noise of an answer is a sum over many coordinates and close to normal.
 
         Raises
         ------

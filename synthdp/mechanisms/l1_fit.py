@@ -118,11 +118,11 @@ class L1Fit:
 
     @property
     def loss(self) -> Spend:
-        """The whole cost, known before any data is seen.  Costs nothing: a statement."""
+        """The whole cost, known before any data is seen."""
         return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the schema as it is: all columns come out.  Costs nothing: public.
+        """Return the schema as it is: all columns come out.
 
         Raises
         ------

@@ -40,8 +40,6 @@ SET_ELSEWHERE = ("spend", "on_progress")
 class Named:
     """What one name stands for.
 
-    Costs nothing: an entry of a table.
-
     Parameters
     ----------
     kind
@@ -96,8 +94,6 @@ def mechanism_named(
 ) -> TableMechanism:
     """Return the mechanism of a name with its settings.
 
-    Costs nothing: a constructor's call.
-
     Parameters
     ----------
     name
@@ -142,8 +138,6 @@ def mechanism_named(
 def mechanism_given(mechanism: object, *, options: object = None, **settings: Any) -> TableMechanism:
     """Return a mechanism object as it is, or refuse it.
 
-    Costs nothing: a check.
-
     Raises
     ------
     ParameterError
@@ -170,8 +164,6 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
 def parsed_options(name: str, solver: str, texts: Sequence[str]) -> dict[str, Any]:
     """Return the options that texts ``name=value`` give a mechanism.
 
-    Costs nothing: reads texts.
-
     Raises
     ------
     ParameterError
@@ -189,10 +181,7 @@ def parsed_options(name: str, solver: str, texts: Sequence[str]) -> dict[str, An
 
 
 def resolved(name: object, solver: object) -> str:
-    """Return the name of the mechanism that a name and a solver stand for.
-
-    Costs nothing: a look into a table.
-    """
+    """Return the name of the mechanism that a name and a solver stand for."""
     if not isinstance(name, str) or name not in NAMED:
         raise ParameterError(f"mechanism ({name!r}) must be one of {', '.join(NAMED)}")
     if not isinstance(solver, str) or solver not in SOLVERS:

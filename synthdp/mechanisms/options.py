@@ -20,8 +20,6 @@ _KINDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a t
 def check_options(name: str, kind: type[Any], options: object, *, without: Collection[str]) -> None:
     """Refuse options that a mechanism's constructor does not take.
 
-    Costs nothing: a check.
-
     Parameters
     ----------
     name
@@ -49,8 +47,6 @@ def check_options(name: str, kind: type[Any], options: object, *, without: Colle
 
 def option_of_text(name: str, kind: type[Any], option: str, text: str, *, without: Collection[str]) -> Any:
     """Return the value of an option that is given as text.
-
-    Costs nothing: reads a text.
 
     Raises
     ------

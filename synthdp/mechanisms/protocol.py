@@ -48,8 +48,6 @@ class TableMechanism(Mechanism[Any], Protocol):
         Whatever the mechanism cannot take is refused here, before anything is spent.  Bounds and levels may still be
         open; then they are discovered before ``release`` is called, which must not refuse what is found.
 
-        Costs nothing: reads the schema.
-
         Raises
         ------
         ParameterError, SchemaError
@@ -59,16 +57,13 @@ class TableMechanism(Mechanism[Any], Protocol):
 
 
 def part_of(schema: Schema, names: Iterable[str]) -> Schema:
-    """Return some columns of a schema, in its order, without its rules.  Costs nothing: reads the schema."""
+    """Return some columns of a schema, in its order, without its rules."""
     wanted = set(names)
     return Schema({name: column for name, column in schema.items() if name in wanted})
 
 
 def left_out(schema: Schema, output: Schema) -> tuple[str, ...]:
-    """Return lines for the receipt: which columns a mechanism leaves out, and that it does not keep the rules.
-
-    Costs nothing: reads the schemas.
-    """
+    """Return lines for the receipt: which columns a mechanism leaves out, and that it does not keep the rules."""
     missing = [name for name in schema if name not in output]
     notes = [f"columns left out of the synthetic table: {', '.join(missing)}"] if missing else []
     if schema.constraints and not output.constraints:
@@ -78,8 +73,6 @@ def left_out(schema: Schema, output: Schema) -> tuple[str, ...]:
 
 def check_declared(schema: Schema, *, why: str) -> None:
     """Refuse columns whose bounds or levels are open.
-
-    Costs nothing: reads the schema.
 
     Raises
     ------

@@ -32,8 +32,6 @@ Wish: TypeAlias = Marginal | Marginals | str | Iterable[Marginal | Sequence[str]
 class Workload:
     """Weights on sets of columns.
 
-    Costs nothing: a wish.
-
     Parameters
     ----------
     weights
@@ -46,10 +44,7 @@ class Workload:
     target: int | None = None
 
     def weight(self, clique: Clique) -> float:
-        """Return how much a table matters: the weights of all wished sets that contain it, together.
-
-        Costs nothing: arithmetic.
-        """
+        """Return how much a table matters: the weights of all wished sets that contain it, together."""
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))
         return weight * (TARGET_WEIGHT if self.target in inside else 1.0)
@@ -59,8 +54,6 @@ def workload_of(
     wish: Workload | Mapping[Any, float] | Wish | None, names: Sequence[str], *, target: str | None = None
 ) -> Workload:
     """Return the workload that a user describes by column names.
-
-    Costs nothing: reads no row.
 
     Parameters
     ----------
@@ -102,8 +95,6 @@ def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueri
     Named ones are marginals over the cells in which a released row may lie; numbers have at most `BINS` equal bins
     unless a marginal says how many.
 
-    Costs nothing: reads no row.
-
     Parameters
     ----------
     wish
@@ -129,7 +120,7 @@ def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueri
 def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Marginals:
     """Return the marginals of sets of columns, on a domain of theirs or on a given one.
 
-    Costs nothing: reads no row.  Errors as in `queries_of`.
+    Errors as in `queries_of`.
     """
     if isinstance(wish, Marginals):
         return wish
@@ -158,8 +149,6 @@ def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Ma
 
 def check_domain(queries: LinearQueries, schema: Schema) -> None:
     """Refuse queries about columns that are not the schema's.
-
-    Costs nothing: reads the schema.
 
     Raises
     ------

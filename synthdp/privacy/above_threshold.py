@@ -28,8 +28,6 @@ Part: TypeAlias = PureDP | ZCDP | GaussianDP
 class WatchPlan:
     """The noise of a watch, fixed before any row is read.
 
-    Costs nothing: a plan.
-
     Parameters
     ----------
     max_alarms
@@ -50,18 +48,13 @@ class WatchPlan:
 
     @property
     def answer_stddev(self) -> float:
-        """Standard deviation of a count that comes with an answer above the threshold, in rows.
-
-        Costs nothing: arithmetic.
-        """
+        """Standard deviation of a count that comes with an answer above the threshold, in rows."""
         return self.answer.noise.stddev / (self.answer.resolution * UNIT)
 
     def threshold_for(self, queries: int) -> float:
         """Return the threshold, in rows, which few perfect guesses pass.
 
         b ln(4k/c): of k queries with a perfect guess, c/4 are found above it on average.
-
-        Costs nothing: arithmetic.
         """
         return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / UNIT
 
@@ -70,8 +63,6 @@ class WatchPlan:
 
         Query noise is never negative, so silence means |q - guess| < threshold + the level's noise, which exceeds
         b ln(1/beta) with probability beta.
-
-        Costs nothing: arithmetic.
         """
         runs = self.max_alarms if self.redrawn else 1
         return threshold + (self.level_scale * math.log(runs / beta) + 1) / UNIT
@@ -80,8 +71,6 @@ class WatchPlan:
 @dataclass(frozen=True, slots=True)
 class AboveThresholdAnswer:
     """The noisy answer that comes when a guess was found to be too far off.
-
-    Costs nothing by itself: a noisy answer, paid for when the watch was opened.
 
     Parameters
     ----------
@@ -98,10 +87,7 @@ class AboveThresholdAnswer:
     law: NoiseLaw
 
     def bound(self, *, beta: float) -> float:
-        """Return how far the count is off at most, in rows, with probability 1 - beta.
-
-        Costs nothing: arithmetic.
-        """
+        """Return how far the count is off at most, in rows, with probability 1 - beta."""
         if self.law is NoiseLaw.LAPLACE:
             return self.stddev / math.sqrt(2) * math.log(1 / beta)
         return self.stddev * float(-ndtri(beta / 2))
@@ -114,8 +100,7 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
     after each and compose.  An (epsilon, delta) takes whichever is less noisy: in the first case the findings are pure
     and only the counts take the delta.
 
-    Costs nothing: arithmetic; what is noised by it costs at most ``loss``, for neighbours that move a query's total by
-    at most ``rows``.
+    What is noised by it costs at most ``loss``, for neighbours that move a query's total by at most ``rows``.
 
     Parameters
     ----------

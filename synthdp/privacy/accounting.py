@@ -33,8 +33,6 @@ _TOO_MUCH = 3000.0  # a ρ or μ that costs δ = 1 at every such ε
 def zcdp_to_delta(rho: float, epsilon: float) -> float:
     """Return δ such that ρ-zCDP implies (ε, δ)-DP.
 
-    Costs nothing: arithmetic.
-
     Notes
     -----
     Canonne, Kamath, Steinke 2020, Proposition 12: the minimum over α > 1 of
@@ -54,20 +52,14 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
-    """Return the least ε such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`; infinite above 700.
-
-    Costs nothing: arithmetic.
-    """
+    """Return the least ε such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`; infinite above 700."""
     _check_positive(rho, name="rho")
     _check_delta(delta)
     return _least_epsilon(lambda epsilon: zcdp_to_delta(rho, epsilon) <= delta)
 
 
 def zcdp_from_approx(epsilon: float, delta: float) -> float:
-    """Return the largest ρ such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`.
-
-    Costs nothing: arithmetic.
-    """
+    """Return the largest ρ such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`."""
     _check_positive(epsilon, name="epsilon")
     _check_delta(delta)
     return last_holding(lambda rho: zcdp_to_delta(rho, epsilon) <= delta, inside=1e-300, outside=_TOO_MUCH)
@@ -75,8 +67,6 @@ def zcdp_from_approx(epsilon: float, delta: float) -> float:
 
 def gdp_to_delta(mu: float, epsilon: float) -> float:
     """Return δ such that μ-Gaussian DP is (ε, δ)-DP, exact up to an upward rounding of about 1e-11.
-
-    Costs nothing: arithmetic.
 
     Notes
     -----
@@ -93,20 +83,14 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
 
 
 def gdp_to_epsilon(mu: float, delta: float) -> float:
-    """Return the least ε such that μ-Gaussian DP implies (ε, δ)-DP; infinite above 700.
-
-    Costs nothing: arithmetic.
-    """
+    """Return the least ε such that μ-Gaussian DP implies (ε, δ)-DP; infinite above 700."""
     _check_positive(mu, name="mu")
     _check_delta(delta)
     return _least_epsilon(lambda epsilon: gdp_to_delta(mu, epsilon) <= delta)
 
 
 def gdp_from_approx(epsilon: float, delta: float) -> float:
-    """Return the largest μ such that μ-Gaussian DP implies (ε, δ)-DP.
-
-    Costs nothing: arithmetic.
-    """
+    """Return the largest μ such that μ-Gaussian DP implies (ε, δ)-DP."""
     _check_epsilon(epsilon)
     _check_delta(delta)
     # At μ = δ it holds: there δ(ε) ≤ δ(0) = 2Φ(μ/2) − 1 < μ/2.
@@ -114,10 +98,7 @@ def gdp_from_approx(epsilon: float, delta: float) -> float:
 
 
 def gdp_from_pure(epsilon: float) -> float:
-    """Return μ such that every ε-DP mechanism is μ-Gaussian DP: 2Φ⁻¹(1/(1+e^−ε)), about 1.253ε.
-
-    Costs nothing: arithmetic.
-    """
+    """Return μ such that every ε-DP mechanism is μ-Gaussian DP: 2Φ⁻¹(1/(1+e^−ε)), about 1.253ε."""
     return gdp_from_bounded_range(2 * epsilon)
 
 
@@ -126,8 +107,6 @@ def gdp_from_bounded_range(loss_range: float) -> float:
 
     It is 2Φ⁻¹(1/(1+e^(−range/2))), about 0.627·range, rounded up.  The exponential mechanism at ``scale`` has
     range 2Δ∞/scale, or Δ∞/scale for monotonic scores.
-
-    Costs nothing: arithmetic.
     """
     _check_positive(loss_range, name="loss_range")
     _check_epsilon(loss_range / 2)
@@ -136,8 +115,6 @@ def gdp_from_bounded_range(loss_range: float) -> float:
 
 def gdp_from_discrete_gaussian(sensitivity: float, *, sigma: float) -> float:
     """Return μ such that integer vectors with noise N_Z(0, σ²) in each coordinate are μ-Gaussian DP, exactly.
-
-    Costs nothing: arithmetic.
 
     Parameters
     ----------
@@ -158,10 +135,7 @@ def gdp_from_discrete_gaussian(sensitivity: float, *, sigma: float) -> float:
 
 
 def discrete_gaussian_sigma(sensitivity: float, *, mu: float) -> float:
-    """Return a σ at which `gdp_from_discrete_gaussian` is at most μ, the least up to a relative 1e-11.
-
-    Costs nothing: arithmetic.
-    """
+    """Return a σ at which `gdp_from_discrete_gaussian` is at most μ, the least up to a relative 1e-11."""
     _check_positive(sensitivity, name="sensitivity")
     _check_positive(mu, name="mu")
     return max(4.0, math.hypot(sensitivity / mu * (1 + 2 * _SLACK), math.sqrt(_BLUR)))
@@ -169,8 +143,6 @@ def discrete_gaussian_sigma(sensitivity: float, *, mu: float) -> float:
 
 def rounded_gaussian_gap(sigma: float) -> float:
     """Bound the total variation between N_Z(0, σ²) and the rounded normal law of variance σ² − 1/12.
-
-    Costs nothing: arithmetic.
 
     Parameters
     ----------
@@ -192,8 +164,6 @@ def rounded_gaussian_gap(sigma: float) -> float:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseEvent:
     """One kind of noise in a plan that is fixed before data is read; the queries themselves may be adaptive.
-
-    Costs nothing: a statement, not a release.
 
     Parameters
     ----------
@@ -239,7 +209,7 @@ class NoiseEvent:
 def pld_epsilon(events: Sequence[NoiseEvent], delta: float) -> float:
     """Return ε such that all events together are (ε, δ)-DP, from their privacy loss distributions.
 
-    Costs nothing: arithmetic.  Infinite if no ε suffices.
+    Infinite if no ε suffices.
 
     Raises
     ------
@@ -279,8 +249,6 @@ def pld_gaussian_scale(
     unit_shifts: bool = False,
 ) -> float:
     """Return the least σ, to 1e-5 and rounded up, at which ``count`` Gaussian vectors cost at most (ε, δ).
-
-    Costs nothing: arithmetic.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from synthdp.privacy import accounting, composition
 def laplace_bound(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: float = 0.0) -> float:
     """Return α = Δ(k/ε)ln(k/β), or Δ√(8k ln(1/δ))/ε·ln(k/β) if δ > 0.
 
-    Costs nothing: arithmetic.  Roth, lecture 5, Theorem 3.
+    Roth, lecture 5, Theorem 3.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def laplace_bound(k: int, *, sensitivity: float, epsilon: float, beta: float, de
 def laplace(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: float = 0.0, rule: str = "pld") -> float:
     """Return the exact α of Laplace noise whose scale is the least that ``rule`` allows (basic if δ = 0).
 
-    Costs nothing: arithmetic.  P(max |zᵢ| ≤ α) = (1 − e^(−α/b))^k.
+    P(max |zᵢ| ≤ α) = (1 − e^(−α/b))^k.
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     each = epsilon / k if delta == 0 else composition.split(epsilon, k, delta=delta, rule=rule)
@@ -48,7 +48,7 @@ def laplace(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: f
 def gaussian_bound(k: int, *, sensitivity: float, epsilon: float, delta: float, beta: float) -> float:
     """Return α = σ√(2 ln(2k/β)) at the classical σ = Δ√k·√(2 ln(1.25/δ))/ε, proved for ε ≤ 1.
 
-    Costs nothing: arithmetic.  Dwork, Roth 2014, Theorem A.1, and a union bound.
+    Dwork, Roth 2014, Theorem A.1, and a union bound.
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     if epsilon > 1:
@@ -60,7 +60,7 @@ def gaussian_bound(k: int, *, sensitivity: float, epsilon: float, delta: float, 
 def gaussian(k: int, *, sensitivity: float, epsilon: float, delta: float, beta: float) -> float:
     """Return the exact α of Gaussian noise at the least σ: Δ√k/μ with μ = `accounting.gdp_from_approx`.
 
-    Costs nothing: arithmetic.  P(max |zᵢ| ≤ α) = (2Φ(α/σ) − 1)^k.
+    P(max |zᵢ| ≤ α) = (2Φ(α/σ) − 1)^k.
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     sigma = sensitivity * math.sqrt(k) / accounting.gdp_from_approx(epsilon, delta)
@@ -70,7 +70,7 @@ def gaussian(k: int, *, sensitivity: float, epsilon: float, delta: float, beta: 
 def linf_knorm_bound(k: int, *, sensitivity: float, epsilon: float, beta: float) -> float:
     """Return α = (Δ/ε)(k + √(2k ln(1/β)) + ln(1/β)), a tail bound of the gamma law.
 
-    Costs nothing: arithmetic.  Boucheron, Lugosi, Massart 2013, section 2.4.
+    Boucheron, Lugosi, Massart 2013, section 2.4.
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     tail = math.log(1 / beta)
@@ -80,7 +80,7 @@ def linf_knorm_bound(k: int, *, sensitivity: float, epsilon: float, beta: float)
 def linf_knorm(k: int, *, sensitivity: float, epsilon: float, beta: float) -> float:
     """Return the exact α of the ℓ∞ K-norm mechanism: max |zᵢ| has the gamma law of shape k and scale Δ/ε.
 
-    Costs nothing: arithmetic.  Hardt, Talwar 2010.
+    Hardt, Talwar 2010.
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     return sensitivity / epsilon * float(gammainccinv(k, beta))

@@ -16,8 +16,6 @@ ONE_ROW = "each row is a unit of its own: a person with several rows is protecte
 def assumptions(declared: Schema, complete: Schema, adjacency: Adjacency) -> tuple[str, ...]:
     """Return what a promise rests on.
 
-    Costs nothing: reads two schemas.
-
     Parameters
     ----------
     declared

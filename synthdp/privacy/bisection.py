@@ -8,8 +8,6 @@ from collections.abc import Callable
 def last_holding(holds: Callable[[float], bool], *, inside: float, outside: float, relative: float = 0.0) -> float:
     """Return the value nearest to ``outside`` where a monotone condition, true at ``inside``, still holds.
 
-    Costs nothing: arithmetic.
-
     Parameters
     ----------
     holds

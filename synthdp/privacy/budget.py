@@ -27,8 +27,6 @@ class Account:
     the zCDP filter (Feldman, Zrnic 2021) and the Gaussian filter (Smith, Thakurta 2022) for the others, since the total
     is fixed first.
 
-    Costs nothing: it counts what others spend.
-
     Parameters
     ----------
     budget
@@ -59,8 +57,6 @@ class Account:
 
     def resolve(self, spend: Spend) -> PrivacyLoss:
         """Return a spend in the budget's currency; `Remaining` becomes all that is left.
-
-        Costs nothing: arithmetic.
 
         Raises
         ------
@@ -102,15 +98,13 @@ class Account:
     def refund(self, spend: PrivacyLoss) -> None:
         """Give a spend back that was charged and then refused elsewhere, before any row was read.
 
-        Costs nothing: what it gives back was never used.
+        What it gives back was never used.
         """
         self.spent.remove(components(in_currency(spend, type(self.budget))))
 
 
 def check_loss(name: str, loss: object) -> PrivacyLoss:
     """Return a privacy loss or refuse what is none.
-
-    Costs nothing: a check of types.
 
     Raises
     ------

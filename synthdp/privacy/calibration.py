@@ -22,8 +22,6 @@ FINEST = 2**26
 class Calibration:
     """How a vector is noised.
 
-    Costs nothing: a plan.
-
     Parameters
     ----------
     noise
@@ -46,7 +44,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     take Gaussian noise on the L2 norm, an (epsilon, delta) through Gaussian DP.  Where Laplace noise is insisted on, an
     (epsilon, delta) also pays for it by k-fold composition of the coordinates (Kairouz, Oh, Viswanath 2015).
 
-    Costs nothing: arithmetic; the noise that is drawn by it costs at most ``loss``.
+    The noise that is drawn by it costs at most ``loss``.
 
     Parameters
     ----------
@@ -107,7 +105,7 @@ def gaussian_account(loss: ApproxDP) -> GaussianDP:
 
     Integer noise is Gaussian DP exactly, so nothing is set aside (docs/proofs/gaussian-filter.md, Theorem 3).
 
-    Costs nothing: arithmetic; spending the result costs at most ``loss``, adaptively or not.
+    Spending the result costs at most ``loss``, adaptively or not.
     """
     return GaussianDP(accounting.gdp_from_approx(loss.epsilon, loss.delta))
 

@@ -26,7 +26,7 @@ _SLACK = 1e-11
 def basic(epsilon: float, k: int, *, delta: float = 0.0) -> float:  # noqa: ARG001 - the rules' common signature
     """Return the ε of k mechanisms that are each ε-DP: kε, without any δ.
 
-    Costs nothing: arithmetic.  Dwork, McSherry, Nissim, Smith 2006.
+    Dwork, McSherry, Nissim, Smith 2006.
     """
     _check(epsilon, k)
     return k * epsilon
@@ -34,8 +34,6 @@ def basic(epsilon: float, k: int, *, delta: float = 0.0) -> float:  # noqa: ARG0
 
 def lecture(epsilon: float, k: int, *, delta: float) -> float:
     """Return ε√(8k ln(1/δ)), the short form of advanced composition, or infinity where it is not proved.
-
-    Costs nothing: arithmetic.
 
     Notes
     -----
@@ -50,7 +48,7 @@ def lecture(epsilon: float, k: int, *, delta: float) -> float:
 def drv(epsilon: float, k: int, *, delta: float) -> float:
     """Return ε√(2k ln(1/δ)) + kε(e^ε − 1), for k mechanisms that are each ε-DP.
 
-    Costs nothing: arithmetic.  Dwork, Rothblum, Vadhan 2010, Theorem III.3.
+    Dwork, Rothblum, Vadhan 2010, Theorem III.3.
     """
     _check(epsilon, k)
     return epsilon * math.sqrt(2 * k * _log_inverse(delta)) + k * epsilon * math.expm1(epsilon)
@@ -58,8 +56,6 @@ def drv(epsilon: float, k: int, *, delta: float) -> float:
 
 def optimal(epsilon: float, k: int, *, delta: float) -> float:
     """Return the least ε that holds for every choice of k mechanisms that are each ε-DP.
-
-    Costs nothing: arithmetic.
 
     Notes
     -----
@@ -84,7 +80,7 @@ def optimal(epsilon: float, k: int, *, delta: float) -> float:
 def zcdp(epsilon: float, k: int, *, delta: float) -> float:
     """Return the ε of k mechanisms that are each ε-DP, through ρ = kε²/2.
 
-    Costs nothing: arithmetic.  Bun, Steinke 2016, Proposition 1.4; conversion as in `accounting.zcdp_to_epsilon`.
+    Bun, Steinke 2016, Proposition 1.4; conversion as in `accounting.zcdp_to_epsilon`.
     """
     _check(epsilon, k)
     return accounting.zcdp_to_epsilon(k * epsilon**2 / 2, delta)
@@ -92,8 +88,6 @@ def zcdp(epsilon: float, k: int, *, delta: float) -> float:
 
 def rdp(epsilon: float, k: int, *, delta: float) -> float:
     """Return the ε of k queries with Laplace noise (the continuous law) that cost ε each, by Rényi orders.
-
-    Costs nothing: arithmetic.
 
     Notes
     -----
@@ -117,8 +111,7 @@ def rdp(epsilon: float, k: int, *, delta: float) -> float:
 def pld(epsilon: float, k: int, *, delta: float) -> float:
     """Return the ε of k queries with discrete Laplace noise that cost ε each, by their privacy loss distribution.
 
-    Costs nothing: arithmetic.  One unit of sensitivity is 1024 lattice steps; for other lattices use
-    `accounting.pld_epsilon`.
+    One unit of sensitivity is 1024 lattice steps; for other lattices use `accounting.pld_epsilon`.
     """
     _check(epsilon, k)
     event = accounting.NoiseEvent(kind="laplace", scale=LATTICE / epsilon, sensitivity=LATTICE, count=k)
@@ -133,8 +126,6 @@ RULES: MappingProxyType[str, Callable[..., float]] = MappingProxyType(
 
 def split(epsilon: float, k: int, *, delta: float, rule: str = "optimal") -> float:
     """Return the largest ε₀ such that k mechanisms of ε₀ each cost at most (ε, δ) together.
-
-    Costs nothing: arithmetic.
 
     Parameters
     ----------

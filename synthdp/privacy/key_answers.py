@@ -14,8 +14,6 @@ from synthdp.privacy.calibration import Calibration
 class KeyAnswers:
     """Noisy totals of a `KeyStatistic`, and how they were made.
 
-    Costs nothing to use: noisy answers.
-
     Parameters
     ----------
     values
@@ -35,10 +33,10 @@ class KeyAnswers:
 
     @property
     def answers(self) -> Answers:
-        """(k,) unbiased totals, in rows.  Costs nothing: arithmetic."""
+        """(k,) unbiased totals, in rows."""
         return np.asarray(self.values / float(self.plan.resolution * self.unit), np.float64)
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of each total, in rows.  Costs nothing: arithmetic."""
+        """Standard deviation of each total, in rows."""
         return self.plan.noise.stddev / (self.plan.resolution * self.unit)

@@ -15,8 +15,6 @@ from synthdp.privacy.neighbors import Adjacency
 class HistogramPlan:
     """The noise of a stability histogram, fixed before any row is read.
 
-    Costs nothing: a plan.
-
     Parameters
     ----------
     scale
@@ -33,15 +31,13 @@ class HistogramPlan:
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of a count, before the threshold.  Costs nothing: arithmetic."""
+        """Standard deviation of a count, before the threshold."""
         return Noise(law=NoiseLaw.LAPLACE, scale=self.scale, k=1).stddev
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyCounts:
     """Noisy counts of the keys that occur often.
-
-    Costs nothing to use: noisy answers.
 
     Parameters
     ----------
@@ -63,7 +59,7 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
 
     One row is one key's count, a replaced row two keys' counts; with r rows of a unit, r times as many.
 
-    Costs nothing: arithmetic; what is noised by it costs at most ``loss``.
+    What is noised by it costs at most ``loss``.
 
     Raises
     ------

@@ -27,7 +27,7 @@ _WORD = 64
 def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:
     """Draw one vector of the law.
 
-    Costs nothing: reads no private value.  Added to integers it costs ε = Δ∞/scale.
+    Added to integers it costs ε = Δ∞/scale.
 
     Parameters
     ----------
@@ -53,8 +53,6 @@ def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:
 
 def stddev(dimension: int, *, scale: float) -> float:
     """Return the standard deviation of one coordinate, scale·√((R+1)(R+2)/3), the continuous law's.
-
-    Costs nothing: reads no private value.
 
     Notes
     -----

@@ -27,8 +27,6 @@ def _positive(name: str, value: object) -> float:
 class PureDP:
     """epsilon-differential privacy (Dwork, McSherry, Nissim, Smith 2006).
 
-    Costs nothing: a statement, not a release.
-
     Parameters
     ----------
     epsilon
@@ -50,19 +48,17 @@ class PureDP:
         return f"ε = {self.epsilon:.6g}"
 
     def fraction(self, share: float) -> PureDP:
-        """Return a part of the loss, 0 < share <= 1.  Costs nothing: arithmetic."""
+        """Return a part of the loss, 0 < share <= 1."""
         return PureDP(self.epsilon * _share(share))
 
     def split(self, k: int) -> PureDP:
-        """Return the loss of each of k equal parts.  Costs nothing: arithmetic."""
+        """Return the loss of each of k equal parts."""
         return self.fraction(1 / k)
 
 
 @dataclass(frozen=True, slots=True)
 class ApproxDP:
     """(epsilon, delta)-differential privacy.
-
-    Costs nothing: a statement, not a release.
 
     Parameters
     ----------
@@ -92,19 +88,17 @@ class ApproxDP:
         return f"ε = {self.epsilon:.6g}, δ = {self.delta:.3g}"
 
     def fraction(self, share: float) -> ApproxDP:
-        """Return a part of the loss by basic composition, 0 < share <= 1.  Costs nothing: arithmetic."""
+        """Return a part of the loss by basic composition, 0 < share <= 1."""
         return ApproxDP(self.epsilon * _share(share), self.delta * _share(share))
 
     def split(self, k: int) -> ApproxDP:
-        """Return the loss of each of k equal parts by basic composition.  Costs nothing: arithmetic."""
+        """Return the loss of each of k equal parts by basic composition."""
         return self.fraction(1 / k)
 
 
 @dataclass(frozen=True, slots=True)
 class ZCDP:
     """rho-zero-concentrated differential privacy (Bun, Steinke 2016).
-
-    Costs nothing: a statement, not a release.
 
     Parameters
     ----------
@@ -127,19 +121,17 @@ class ZCDP:
         return f"ρ = {self.rho:.6g}"
 
     def fraction(self, share: float) -> ZCDP:
-        """Return a part of the loss, 0 < share <= 1.  Costs nothing: arithmetic."""
+        """Return a part of the loss, 0 < share <= 1."""
         return ZCDP(self.rho * _share(share))
 
     def split(self, k: int) -> ZCDP:
-        """Return the loss of each of k equal parts.  Costs nothing: arithmetic."""
+        """Return the loss of each of k equal parts."""
         return self.fraction(1 / k)
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianDP:
     """mu-Gaussian differential privacy (Dong, Roth, Su 2022): as hard as telling N(0, 1) from N(mu, 1).
-
-    Costs nothing: a statement, not a release.
 
     Parameters
     ----------
@@ -163,11 +155,11 @@ class GaussianDP:
         return f"μ = {self.mu:.6g}"
 
     def fraction(self, share: float) -> GaussianDP:
-        """Return a part of the loss (of mu^2), 0 < share <= 1.  Costs nothing: arithmetic."""
+        """Return a part of the loss (of mu^2), 0 < share <= 1."""
         return GaussianDP(self.mu * math.sqrt(_share(share)))
 
     def split(self, k: int) -> GaussianDP:
-        """Return the loss of each of k equal parts.  Costs nothing: arithmetic."""
+        """Return the loss of each of k equal parts."""
         return self.fraction(1 / k)
 
 
@@ -177,10 +169,7 @@ L = TypeVar("L", PureDP, ApproxDP, ZCDP, GaussianDP)
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """All that the curator has left: the default cost of a mechanism.
-
-    Costs nothing: a statement, not a release.
-    """
+    """All that the curator has left: the default cost of a mechanism."""
 
     def __str__(self) -> str:
         return "all that the curator has left"
@@ -190,19 +179,13 @@ Spend: TypeAlias = PrivacyLoss | Remaining
 
 
 def loss_of(epsilon: float, delta: float = 0.0) -> PureDP | ApproxDP:
-    """Return the loss of a user's epsilon and delta; delta = 0 is pure.
-
-    Costs nothing: arithmetic.
-    """
+    """Return the loss of a user's epsilon and delta; delta = 0 is pure."""
     approx = ApproxDP(epsilon, delta)
     return approx if approx.delta > 0 else PureDP(approx.epsilon)
 
 
 def components(loss: PrivacyLoss) -> tuple[float, float]:
-    """Return the numbers of a loss that add up under composition; the second is delta or 0.
-
-    Costs nothing: arithmetic.
-    """
+    """Return the numbers of a loss that add up under composition; the second is delta or 0."""
     match loss:
         case PureDP(epsilon):
             return epsilon, 0.0
@@ -215,8 +198,6 @@ def components(loss: PrivacyLoss) -> tuple[float, float]:
 
 def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
     """Return one or more losses of one currency added up.
-
-    Costs nothing: arithmetic.
 
     Raises
     ------
@@ -242,8 +223,6 @@ def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
 
     Pure to approximate (delta 0), pure to zCDP (epsilon^2 / 2; Bun, Steinke 2016, Proposition 1.4).
 
-    Costs nothing: arithmetic.
-
     Raises
     ------
     ParameterError
@@ -263,7 +242,7 @@ def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
 
 
 def to_document(loss: PrivacyLoss) -> dict[str, Any]:
-    """Return the loss as a JSON document.  Costs nothing: arithmetic."""
+    """Return the loss as a JSON document."""
     match loss:
         case PureDP(epsilon):
             return {"kind": "PureDP", "epsilon": epsilon}
@@ -275,7 +254,7 @@ def to_document(loss: PrivacyLoss) -> dict[str, Any]:
 
 
 def from_document(document: dict[str, Any]) -> PrivacyLoss:
-    """Read a loss from its JSON document.  Costs nothing: arithmetic."""
+    """Read a loss from its JSON document."""
     kinds: dict[str, type[PrivacyLoss]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GaussianDP)}
     fields = {key: value for key, value in document.items() if key != "kind"}
     try:

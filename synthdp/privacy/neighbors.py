@@ -11,10 +11,7 @@ from synthdp.queries.protocol import Bounded
 
 
 class Neighbors(StrEnum):
-    """How two neighbouring tables differ.
-
-    Costs nothing: these are names of relations.
-    """
+    """How two neighbouring tables differ."""
 
     ADD_REMOVE = "add_remove"
     REPLACE_ONE = "replace_one"
@@ -23,8 +20,6 @@ class Neighbors(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Adjacency:
     """Neighbouring tables differ in the rows of one unit.
-
-    Costs nothing: it is the relation that costs are stated for.
 
     Parameters
     ----------
@@ -63,7 +58,7 @@ class Adjacency:
     def adds_up_with(self, other: Adjacency) -> bool:
         """Return whether losses for both bound the same tables, so that their sum does.
 
-        The rows that are used do not matter: both losses are for all rows of a unit.  Costs nothing: compares names.
+        The rows that are used do not matter: both losses are for all rows of a unit.
         """
         return (self.neighbors, self.unit) == (other.neighbors, other.unit)
 
@@ -79,10 +74,7 @@ class Adjacency:
         return one.times(self.rows)
 
     def sensitivity(self, queries: Bounded) -> Norms:
-        """Return the most that a statistic moves between neighbours, in whole numbers, at least 1: noise needs a scale.
-
-        Costs nothing: reads the statistic's declared bounds, no row.
-        """
+        """Return the most that a statistic moves between neighbours, in whole numbers, at least 1: noise needs a scale."""
         bounds = queries.bounds
         one = bounds.one if self.neighbors is Neighbors.ADD_REMOVE else bounds.swap
         return one.times(self.rows).either(Norms(1, 1, 1))
@@ -90,8 +82,6 @@ class Adjacency:
 
 def neighbors_named(name: str) -> Neighbors:
     """Return the relation of a name.
-
-    Costs nothing: reads no row.
 
     Raises
     ------

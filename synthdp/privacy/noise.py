@@ -41,8 +41,6 @@ _Cost: TypeAlias = Callable[[float], float]
 def check_opendp() -> None:
     """Refuse a version of OpenDP whose noise does not follow its law.
 
-    Costs nothing: reads no private value.
-
     Raises
     ------
     PrivacyError
@@ -113,8 +111,6 @@ def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
 
 def geometric(*, scale: float) -> int:
     """Draw one number z ≥ 0 with P(z) ∝ exp(−z/scale): the one-sided noise of the sparse vector technique.
-
-    Costs nothing by itself: it is added to no value here.
 
     Parameters
     ----------
@@ -247,10 +243,7 @@ def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
 
 
 def laplace_epsilon(l1_sensitivity: int, *, scale: float) -> float:
-    """Return the ε of `discrete_laplace`, from OpenDP's own map.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the ε of `discrete_laplace`, from OpenDP's own map."""
     dp = _opendp()
     _check_scale(scale)
     _check_sensitivity(l1_sensitivity, name="l1_sensitivity")
@@ -258,10 +251,7 @@ def laplace_epsilon(l1_sensitivity: int, *, scale: float) -> float:
 
 
 def gaussian_rho(l2_squared: int, *, scale: float) -> float:
-    """Return the zCDP ρ of `discrete_gaussian` for a squared L2 sensitivity, from OpenDP's own map.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the zCDP ρ of `discrete_gaussian` for a squared L2 sensitivity, from OpenDP's own map."""
     dp = _opendp()
     _check_scale(scale)
     _check_sensitivity(l2_squared, name="l2_squared", below=_SQUARES)
@@ -273,27 +263,19 @@ def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -
     """Return the ε of `noisy_max`, from OpenDP's own map.
 
     ``monotonic``: one row more moves all scores the same way (counts under add-or-remove-one).
-
-    Costs nothing: reads no private value.
     """
     dp = _opendp()
     return _noisy_max_cost(dp.max_divergence, linf_sensitivity, scale=scale, monotonic=monotonic)
 
 
 def exponential_mechanism_rho(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
-    """Return the zCDP ρ of `exponential_mechanism`, from OpenDP's own map.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the zCDP ρ of `exponential_mechanism`, from OpenDP's own map."""
     dp = _opendp()
     return _noisy_max_cost(dp.zcdp, linf_sensitivity, scale=scale, monotonic=monotonic)
 
 
 def linf_knorm_epsilon(linf_sensitivity: int, *, scale: float) -> float:
-    """Return the ε of `linf_knorm`: Δ∞/scale, rounded up.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the ε of `linf_knorm`: Δ∞/scale, rounded up."""
     _check_scale(scale)
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity")
     exact = Fraction(int(linf_sensitivity)) / Fraction(float(scale))
@@ -313,8 +295,6 @@ def laplace_threshold_cost(l0: int, l1: int, linf: int, *, scale: float, thresho
     threshold
         linf < threshold ≤ 2⁵³.
 
-    Costs nothing: reads no private value.
-
     Notes
     -----
     OpenDP keeps a key whose noisy count *equals* the threshold but leaves that case out of its δ (opendp/opendp
@@ -331,10 +311,7 @@ def laplace_threshold_cost(l0: int, l1: int, linf: int, *, scale: float, thresho
 
 
 def laplace_scale(l1_sensitivity: int, *, epsilon: float) -> float:
-    """Return the smallest float scale at which `laplace_epsilon` is at most ``epsilon``.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the smallest float scale at which `laplace_epsilon` is at most ``epsilon``."""
     _check_target(epsilon, name="epsilon")
     _check_sensitivity(l1_sensitivity, name="l1_sensitivity", least=1)
     return _smallest_scale(
@@ -343,10 +320,7 @@ def laplace_scale(l1_sensitivity: int, *, epsilon: float) -> float:
 
 
 def gaussian_scale(l2_squared: int, *, rho: float) -> float:
-    """Return the smallest float scale at which `gaussian_rho` is at most ``rho``.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the smallest float scale at which `gaussian_rho` is at most ``rho``."""
     _check_target(rho, name="rho")
     _check_sensitivity(l2_squared, name="l2_squared", least=1, below=_SQUARES)
     return _smallest_scale(
@@ -355,10 +329,7 @@ def gaussian_scale(l2_squared: int, *, rho: float) -> float:
 
 
 def noisy_max_scale(linf_sensitivity: int, *, epsilon: float, monotonic: bool) -> float:
-    """Return the smallest float scale at which `noisy_max_epsilon` is at most ``epsilon``.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the smallest float scale at which `noisy_max_epsilon` is at most ``epsilon``."""
     _check_target(epsilon, name="epsilon")
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
     return _smallest_scale(
@@ -369,10 +340,7 @@ def noisy_max_scale(linf_sensitivity: int, *, epsilon: float, monotonic: bool) -
 
 
 def exponential_mechanism_scale(linf_sensitivity: int, *, rho: float, monotonic: bool) -> float:
-    """Return the smallest float scale at which `exponential_mechanism_rho` is at most ``rho``.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the smallest float scale at which `exponential_mechanism_rho` is at most ``rho``."""
     _check_target(rho, name="rho")
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
     return _smallest_scale(
@@ -383,10 +351,7 @@ def exponential_mechanism_scale(linf_sensitivity: int, *, rho: float, monotonic:
 
 
 def linf_knorm_scale(linf_sensitivity: int, *, epsilon: float) -> float:
-    """Return the smallest float scale at which `linf_knorm_epsilon` is at most ``epsilon``.
-
-    Costs nothing: reads no private value.
-    """
+    """Return the smallest float scale at which `linf_knorm_epsilon` is at most ``epsilon``."""
     _check_target(epsilon, name="epsilon")
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity", least=1)
     return _smallest_scale(
@@ -398,8 +363,6 @@ def linf_knorm_scale(linf_sensitivity: int, *, epsilon: float) -> float:
 
 def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta: float) -> tuple[float, int]:
     """Return the smallest scale, and then the smallest threshold, at which `laplace_threshold` costs (ε, δ).
-
-    Costs nothing: reads no private value.
 
     Raises
     ------

@@ -19,8 +19,6 @@ UNTRACKED = "no ledger was given: other releases of the same data are not counte
 class Item:
     """One step that read private rows.
 
-    Costs nothing: a record of a cost.
-
     Parameters
     ----------
     step
@@ -49,8 +47,6 @@ class Item:
 class Terms:
     """What was agreed before any row was read; the same for a curator and all its accounts.
 
-    Costs nothing: a record.
-
     Parameters
     ----------
     total
@@ -70,8 +66,6 @@ class Terms:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """The account of one release.
-
-    Costs nothing: a record of costs.
 
     Parameters
     ----------
@@ -118,7 +112,7 @@ class Receipt:
 
     @property
     def record(self) -> str:
-        """Where the spend is recorded, in words.  Costs nothing: a record."""
+        """Where the spend is recorded, in words."""
         if self.ledger is None:
             return UNTRACKED
         numbers = "entry " + ", ".join(map(str, self.entries)) if self.entries else "recorded"
@@ -129,10 +123,7 @@ class Receipt:
         return render("receipt.html", total=self.total, adjacency=self.adjacency, text=self)
 
     def groups(self) -> list[tuple[Item, ...]]:
-        """Return the items in order, those of one kind together: steps whose first words are the same.
-
-        Costs nothing: a record.
-        """
+        """Return the items in order, those of one kind together: steps whose first words are the same."""
         found: dict[tuple[str, str, type[PrivacyLoss]], list[Item]] = {}
         for item in self.items:
             kind = item.step.partition(":")[0]
@@ -140,30 +131,24 @@ class Receipt:
         return [tuple(items) for items in found.values()]
 
     def sums(self) -> tuple[PrivacyLoss, ...]:
-        """Return what the items add up to, in each currency that they were paid in; all of it lies within the promise.
-
-        Costs nothing: arithmetic.
-        """
+        """Return what the items add up to, in each currency that they were paid in; all of it lies within the promise."""
         kinds = dict.fromkeys(type(item.loss) for item in self.items)
         return tuple(combined([item.loss for item in self.items if type(item.loss) is kind]) for kind in kinds)
 
     def noted(self, *notes: str) -> Receipt:
-        """Return the same receipt with more notes at its end.  Costs nothing: a record."""
+        """Return the same receipt with more notes at its end."""
         return replace(self, notes=(*self.notes, *notes))
 
     @property
     def odds(self) -> float | None:
-        """Best chance that a 50:50 guess about one unit becomes right: e^epsilon / (1 + e^epsilon), plus delta.
-
-        Costs nothing: arithmetic.
-        """
+        """Best chance that a 50:50 guess about one unit becomes right: e^epsilon / (1 + e^epsilon), plus delta."""
         if not isinstance(self.total, (PureDP, ApproxDP)):
             return None
         delta = self.total.delta if isinstance(self.total, ApproxDP) else 0.0
         return min(1.0, 1 / (1 + math.exp(-self.total.epsilon)) + delta)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the receipt as a JSON document.  Costs nothing: a record."""
+        """Return the receipt as a JSON document."""
         return {
             "total": to_document(self.total),
             "neighbors": self.adjacency.neighbors.value,
@@ -190,7 +175,7 @@ class Receipt:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Receipt:
-        """Read a receipt from its JSON document.  Costs nothing: a record."""
+        """Read a receipt from its JSON document."""
         adjacency = Adjacency(
             neighbors=Neighbors(document["neighbors"]),
             unit=document["privacy_unit"],

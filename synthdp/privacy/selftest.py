@@ -23,8 +23,6 @@ FEWEST = 10
 class Check:
     """The outcome of one check.
 
-    Costs nothing: no data is involved.
-
     Parameters
     ----------
     name, passed, detail
@@ -41,8 +39,6 @@ def noise_selftest() -> list[Check]:
 
     A sampler may have the right mean and variance and be wrong value by value: OpenDP 0.14.0 drew a third of the
     residues modulo a whole scale 13 % too often.  Hence small whole scales, a fraction, and the whole histogram.
-
-    Costs nothing: no data is involved.
     """
     zeros = np.zeros(DRAWS, np.int64)
     drawn = [

@@ -6,18 +6,12 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def noise_versions() -> tuple[tuple[str, str], ...]:
-    """Return name and version of each package that a guarantee rests on.
-
-    Costs nothing: public.
-    """
+    """Return name and version of each package that a guarantee rests on."""
     return tuple((name, version_of(name)) for name in ("synthdp", "opendp", "dp-accounting", "numpy"))
 
 
 def version_of(name: str) -> str:
-    """Return the version of an installed package.
-
-    Costs nothing: public.
-    """
+    """Return the version of an installed package."""
     try:
         return version(name)
     except PackageNotFoundError:

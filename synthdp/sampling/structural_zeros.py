@@ -41,8 +41,6 @@ def check_rules(schema: Schema) -> None:
 def obeying(schema: Schema) -> tuple[Domain, Graphical]:
     """Return cells of the columns that rules name, and the distribution over them that knows nothing but the rules.
 
-    Costs nothing: reads the schema.
-
     Raises
     ------
     SchemaError

@@ -125,7 +125,7 @@ class AdaptiveMarginals:
         return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the schema as it is: all columns come out.  Costs nothing: public.
+        """Return the schema as it is: all columns come out.
 
         Raises
         ------

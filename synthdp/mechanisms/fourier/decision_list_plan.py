@@ -32,10 +32,7 @@ ROW_SHARE = 1 / 64
 
 
 class PatternTable(NamedTuple):
-    """Coefficients of all lists of r rules that ask for true.
-
-    Costs nothing: arithmetic.
-    """
+    """Coefficients of all lists of r rules that ask for true."""
 
     values: FloatArray
     """(2^(r+1), 2^r) by pattern of outputs and set of rules."""
@@ -48,8 +45,6 @@ def pattern_table(r: int, order: int) -> PatternTable:
     """Return the best polynomials of degree ``order`` for list(y) - 1/2, one per pattern of outputs.
 
     Minimises the largest error over the 2^r inputs by a linear program; a pattern's complement takes the negative.
-
-    Costs nothing: arithmetic.
     """
     targets = list_values(r) - 0.5
     masks, parities = subset_parities(r, min(order, r))
@@ -67,10 +62,7 @@ def pattern_table(r: int, order: int) -> PatternTable:
 
 
 class ListPlan(NamedTuple):
-    """What a release measures, the bound on its bias, and the standard deviation of an answer in rows.
-
-    Costs nothing: a plan.
-    """
+    """What a release measures, the bound on its bias, and the standard deviation of an answer in rows."""
 
     statistic: ListCoefficients
     error: float
@@ -83,8 +75,6 @@ def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjace
     Coefficients of high order are many but small, so they take a small share of the sensitivity: with the largest
     squares of each order as use, `least_worst_use` divides an L2 sensitivity best.  The others are for pure losses:
     cube roots for Laplace noise, equal largest coefficients for K-norm noise.
-
-    Costs nothing: arithmetic on public numbers.
 
     Parameters
     ----------

@@ -40,8 +40,6 @@ Input: TypeAlias = Mapping[str, object]
 class DecisionListSummary:
     """Noisy coefficients of the sum of all lists.
 
-    Costs nothing to use: it is made of noisy answers.
-
     Parameters
     ----------
     variables
@@ -64,7 +62,7 @@ class DecisionListSummary:
 
     @property
     def statistic(self) -> ListCoefficients:
-        """What was asked.  Costs nothing: public."""
+        """What was asked."""
         queries = self.measured.queries
         if not isinstance(queries, ListCoefficients):
             raise InternalError("a decision-list summary needs coefficients of lists")
@@ -72,20 +70,18 @@ class DecisionListSummary:
 
     @property
     def rows(self) -> float:
-        """Number of rows, public or estimated; at least 1.  Costs nothing: post-processing."""
+        """Number of rows, public or estimated; at least 1."""
         if self.public_rows is not None:
             return max(1.0, float(self.public_rows))
         return max(1.0, float(self.measured.answers[-1]) / self.statistic.row_scale)
 
     @property
     def scales(self) -> FloatArray:
-        """(k,) the scale of each coefficient.  Costs nothing: public."""
+        """(k,) the scale of each coefficient."""
         return np.repeat(np.array(self.statistic.scales, np.float64), self.statistic.sizes)
 
     def answer(self, inputs: Input | Sequence[Input]) -> Estimate:
         """Return the fraction of the lists that say yes on an input, or on each of several.
-
-        Costs nothing: post-processing.
 
         Parameters
         ----------
@@ -162,7 +158,7 @@ class DecisionListRelease:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[DecisionListSummary]:  # noqa: ARG002
@@ -192,8 +188,6 @@ class DecisionListRelease:
         self, variables: Sequence[str], adjacency: Adjacency, loss: PrivacyLoss, *, rows: int | None = None
     ) -> ListPlan:
         """Return what is measured: the degree and the scales with the least bias plus two stddevs of noise.
-
-        Costs nothing: arithmetic on public numbers.
 
         Raises
         ------

@@ -43,8 +43,6 @@ MAX_ENTRIES = 2**26
 class FourierTable:
     """A consistent table, and the noisy parities that it was fitted to.
 
-    Costs nothing to use: it is made of noisy answers.
-
     Parameters
     ----------
     table
@@ -61,26 +59,21 @@ class FourierTable:
 
     @property
     def model(self) -> SyntheticModel:
-        """What draws the rows.  Costs nothing: post-processing."""
+        """What draws the rows."""
         return self.table.model
 
     def sample(
         self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
     ) -> Any:
-        """Draw rows of the table.  Costs nothing: post-processing."""
+        """Draw rows of the table."""
         return self.table.sample(rows, random_state=random_state, given=given)
 
     def answer(self, queries: LinearQueries | Wish) -> Answers:
-        """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`.
-
-        Costs nothing: post-processing.
-        """
+        """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`."""
         return self.table.answer(queries)
 
     def unbiased(self, workload: Marginals | Wish) -> Answers:
         """Return the unbiased counts of tables, inconsistent and perhaps negative, straight from the noisy parities.
-
-        Costs nothing: post-processing.
 
         Raises
         ------
@@ -97,10 +90,7 @@ class FourierTable:
         return np.concatenate(tables)
 
     def stddev(self, workload: Marginals | Wish) -> FloatArray:
-        """Return the standard deviation of each count of `unbiased`: sd / sqrt(number of parities of the table).
-
-        Costs nothing: public.
-        """
+        """Return the standard deviation of each count of `unbiased`: sd / sqrt(number of parities of the table)."""
         workload = marginals_on(workload, self.model.schema, self.table.domain)
         exact = 0 if 0 in self._measured_masks() else 1
         spreads = []
@@ -158,11 +148,11 @@ class FourierMarginals:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the workload.  Costs nothing: public.
+        """Return the columns of the workload.
 
         Raises
         ------
@@ -232,8 +222,6 @@ def fourier_bound(workload: Marginals, *, epsilon: float, beta: float, public_ro
     noisy ones, hence its parities are within 2t of the truth, and so is a count, an average of them with signs.  (Barak
     et al., Theorem 7, sum it over the 2^|a| cells of a table and add |B| for rounding to whole counts.)
 
-    Costs nothing: arithmetic.
-
     Parameters
     ----------
     workload
@@ -256,7 +244,7 @@ def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public
     a count of a table with 2^b parities is off by at most 2^-b (S + S), and S is gamma distributed.  Where the number of
     rows is itself parity 0, with noise z_0, the true table is off by |z_0| more in each parity.
 
-    Costs nothing: arithmetic.  Parameters as in `fourier_bound`.
+    Parameters as in `fourier_bound`.
     """
     queries, scale = _paper_noise(workload, epsilon=epsilon, beta=beta, public_rows=public_rows)
     if public_rows:

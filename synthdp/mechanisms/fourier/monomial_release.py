@@ -35,8 +35,6 @@ MAX_MONOMIALS = 5_000_000
 class MonomialSummary:
     """Noisy counts of "all bits of S are 0" for every S of at most ``order`` bits.
 
-    Costs nothing to use: it is made of noisy answers.
-
     Parameters
     ----------
     measured
@@ -53,7 +51,7 @@ class MonomialSummary:
 
     @property
     def monomials(self) -> Monomials:
-        """What was asked.  Costs nothing: public."""
+        """What was asked."""
         queries = self.measured.queries
         if not isinstance(queries, Monomials):
             raise InternalError("a monomial summary needs monomials")
@@ -61,17 +59,17 @@ class MonomialSummary:
 
     @property
     def bits(self) -> Binarized:
-        """The bits and what they mean.  Costs nothing: public."""
+        """The bits and what they mean."""
         return self.monomials.bits
 
     @property
     def order(self) -> int:
-        """Most bits in a monomial.  Costs nothing: public."""
+        """Most bits in a monomial."""
         return self.monomials.order
 
     @property
     def rows(self) -> float:
-        """Number of rows, public or estimated; at least 1.  Costs nothing: post-processing."""
+        """Number of rows, public or estimated; at least 1."""
         return float(self.public_rows) if self.public_rows else max(1.0, float(self.measured.answers[0]))
 
     def answer(self, query: SymmetricQuery) -> Estimate:
@@ -79,8 +77,6 @@ class MonomialSummary:
 
         A false literal is z or 1 - z, where z says that its bit is 0; products of them are expanded into monomials in
         z.  So literals "bit = 0" cost noise that the paper, which has monotone conjunctions, does not speak of.
-
-        Costs nothing: post-processing.
         """
         bits, signs = self.bits.find(query)
         order = min(self.order, query.k)
@@ -117,8 +113,6 @@ def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
     """Return a polynomial of a degree near a symmetric query, by the number of true literals; (k + 1,).
 
     Chebyshev's for a conjunction or a disjunction; for any other query the one with the least largest error.
-
-    Costs nothing: arithmetic.
     """
     k = len(values) - 1
     if degree >= k:
@@ -177,7 +171,7 @@ class MonomialRelease:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[MonomialSummary]:  # noqa: ARG002

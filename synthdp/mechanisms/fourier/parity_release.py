@@ -44,10 +44,7 @@ The noise of the planned query grows by at most this share per such level; the s
 
 
 class LevelPlan(NamedTuple):
-    """The scale of each level (t + 1,), and a law of noise to insist on or ``None`` for the least.
-
-    Costs nothing: a plan.
-    """
+    """The scale of each level (t + 1,), and a law of noise to insist on or ``None`` for the least."""
 
     scales: tuple[int, ...]
     law: NoiseLaw | None
@@ -114,7 +111,7 @@ class ParityRelease:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ParitySummary]:  # noqa: ARG002
@@ -142,8 +139,6 @@ class ParityRelease:
 
     def plan(self, bits: Binarized, adjacency: Adjacency, loss: PrivacyLoss, *, rows: int | None = None) -> LevelPlan:
         """Return the scale of each level.
-
-        Costs nothing: arithmetic on public numbers.
 
         Parameters
         ----------

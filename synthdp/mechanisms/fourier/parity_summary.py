@@ -37,10 +37,7 @@ NOISE_WEIGHT = 2.0
 
 
 class Moments(NamedTuple):
-    """The parities of a query's literals, from level 0 on, as sums over rows.
-
-    Costs nothing: post-processing.
-    """
+    """The parities of a query's literals, from level 0 on, as sums over rows."""
 
     sets: tuple[tuple[int, ...], ...]
     """Positions of the literals of each."""
@@ -53,8 +50,6 @@ class Moments(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParitySummary:
     """Noisy sums of all parities of at most ``order`` bits.
-
-    Costs nothing to use: it is made of noisy answers.
 
     Parameters
     ----------
@@ -88,22 +83,22 @@ class ParitySummary:
 
     @property
     def bits(self) -> Binarized:
-        """The bits and what they mean.  Costs nothing: public."""
+        """The bits and what they mean."""
         return self.parities.bits
 
     @property
     def order(self) -> int:
-        """Most bits in a parity.  Costs nothing: public."""
+        """Most bits in a parity."""
         return self.parities.order
 
     @property
     def rows(self) -> float:
-        """Number of rows, public or estimated; at least 1.  Costs nothing: post-processing."""
+        """Number of rows, public or estimated; at least 1."""
         return max(1.0, float(self.levels[0][0]))
 
     @property
     def stddevs(self) -> FloatArray:
-        """(order + 1,) standard deviation of each level's sums, in rows.  Costs nothing: public.
+        """(order + 1,) standard deviation of each level's sums, in rows.
 
         Infinite where a level was left out, 0 for a public number of rows.
         """
@@ -117,8 +112,6 @@ class ParitySummary:
         self, query: SymmetricQuery, *, evaluator: str = "polynomial", confidence: float = 0.95
     ) -> Estimate | Interval:
         """Answer a query as a fraction of the rows.
-
-        Costs nothing: post-processing.
 
         Parameters
         ----------
@@ -142,8 +135,6 @@ class ParitySummary:
         """Answer by the polynomial with the least bias plus noise, with its standard error and the bound on its bias.
 
         Unbiased for at most ``order`` literals unless a lower degree has less error.
-
-        Costs nothing: post-processing.
         """
         order = min(self.order, query.k)
         sizes = np.array([math.comb(query.k, i) for i in range(order + 1)], np.float64)
@@ -171,8 +162,6 @@ class ParitySummary:
         query is wider than ``order``.  ``truncation`` is the farthest answer of any distribution with the same sums of
         parities per level.
 
-        Costs nothing: post-processing.
-
         Raises
         ------
         ParameterError
@@ -199,8 +188,6 @@ class ParitySummary:
         The least and the largest answer over all measures on the literals' truth assignments whose parities are all
         within the noise's simultaneous bound of the noisy ones: a certified bracket, whatever the data.
 
-        Costs nothing: post-processing.
-
         Raises
         ------
         ParameterError
@@ -218,10 +205,7 @@ class ParitySummary:
         return average_range(f, table.parities, lower=moments.values - half, upper=moments.values + half)
 
     def moments(self, query: SymmetricQuery, *, order: int) -> Moments:
-        """Return the noisy parities of a query's literals, each literal counted as -1 where it is true.
-
-        Costs nothing: post-processing.
-        """
+        """Return the noisy parities of a query's literals, each literal counted as -1 where it is true."""
         bits, signs = self.bits.find(query)
         sets: list[tuple[int, ...]] = []
         values: list[FloatArray] = []
@@ -236,10 +220,7 @@ class ParitySummary:
         return Moments(tuple(sets), np.concatenate(values), self.stddevs[size])
 
     def fit(self, *, candidates: int = 10_000, random_state: RandomState = None) -> CellModel:
-        """Fit a synthetic table to the noisy parities; see `parity_synthesis.fit_parities`.
-
-        Costs nothing: post-processing.
-        """
+        """Fit a synthetic table to the noisy parities; see `parity_synthesis.fit_parities`."""
         return fit_parities(
             self.schema,
             self.parities,
@@ -251,10 +232,7 @@ class ParitySummary:
         )
 
     def sample(self, rows: int | None = None, *, random_state: RandomState = None) -> object:
-        """Draw rows from a fit; keep the result of `fit` to sample it more than once.
-
-        Costs nothing: post-processing.
-        """
+        """Draw rows from a fit; keep the result of `fit` to sample it more than once."""
         return self.fit(random_state=random_state).sample(rows, random_state=random_state)
 
 
@@ -286,8 +264,6 @@ def tail_bound(noise: Noise, beta: float, *, count: int) -> float:
 
     Discrete Laplace: P(|Z| >= x) <= 2 exp(-x / b).  Discrete Gaussian: 2 exp(-x^2 / 2 sigma^2), since it is subgaussian
     (Canonne, Kamath, Steinke 2020).  K-norm: all lie in a cube whose half-width is within one of a Gamma(k + 1) law.
-
-    Costs nothing: arithmetic.
     """
     log_odds = math.log(2 * max(count, 1) / beta)
     match noise.law:

@@ -42,8 +42,6 @@ def fit_parities(
 ) -> CellModel:
     """Return weights on candidate rows that explain noisy parities.
 
-    Costs nothing: post-processing.
-
     Parameters
     ----------
     schema

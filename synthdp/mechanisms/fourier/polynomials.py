@@ -27,8 +27,6 @@ def chebyshev_conjunction(k: int, degree: int) -> FloatArray:
     q(s) = T_t(x(s)) / T_t(x(0)) where s literals are false and x maps [1, k] to [1, -1] (x(0) = (k + 1) / (k - 1)): it is
     1 at s = 0, and at most 1 / T_t(x(0)) elsewhere (Thaler, Ullman, Vadhan 2012, section 4; Nisan, Szegedy 1994).
 
-    Costs nothing: arithmetic.
-
     Raises
     ------
     ParameterError
@@ -44,10 +42,7 @@ def chebyshev_conjunction(k: int, degree: int) -> FloatArray:
 
 
 def chebyshev_degree(k: int, error: float) -> int:
-    """Return the least degree at which `chebyshev_conjunction` is within ``error`` of the conjunction.
-
-    Costs nothing: arithmetic.
-    """
+    """Return the least degree at which `chebyshev_conjunction` is within ``error`` of the conjunction."""
     for degree in range(1, k):
         if math.cosh(degree * math.acosh((k + 1) / (k - 1))) * error >= 1:
             return degree
@@ -58,8 +53,6 @@ def newton_coefficients(values: FloatArray) -> FloatArray:
     """Return a with f = sum_i a_i C(s, i), where s literals are false: the differences of f at s = 0; (k + 1,).
 
     On multilinear monomials, a_|S| is the coefficient of "all literals of S are false".
-
-    Costs nothing: arithmetic.
 
     Parameters
     ----------
@@ -79,8 +72,6 @@ def optimal_coefficients(values: tuple[float, ...], order: int, noise: tuple[flo
     Minimises its largest error plus sum_i noise_i |b_i|; at order >= k the exact polynomial is taken unless another one
     is better by more than the rounding of the linear program.  Where double precision does not suffice for a degree
     (about 100), a lower one is taken.  The error that is returned is the true one, of the rounded coefficients.
-
-    Costs nothing: arithmetic.
 
     Parameters
     ----------
@@ -132,8 +123,6 @@ def least_worst_use(costs: FloatArray, use: FloatArray) -> FloatArray:
     The levels' squared weights that give an answer the least variance at a given L2 sensitivity.  Solved on its dual, the
     maximum over the simplex of (sum_i sqrt(costs_i (use'lambda)_i))^2, by multiplicative updates that never decrease it
     (Silvey, Titterington, Torsney 1978); the result is feasible whatever their number.
-
-    Costs nothing: arithmetic.
 
     Parameters
     ----------

@@ -38,8 +38,6 @@ class TrigonometricSummary:
 
     A row with a missing or special value in a column counts there as spread over (-1, 1) by the arcsine law.
 
-    Costs nothing to use: post-processing of noisy answers.
-
     Parameters
     ----------
     names
@@ -72,12 +70,12 @@ class TrigonometricSummary:
 
     @property
     def d(self) -> int:
-        """Number of columns.  Costs nothing: public."""
+        """Number of columns."""
         return self.averages.ndim
 
     @property
     def degrees(self) -> int:
-        """Number t of degrees per column.  Costs nothing: public."""
+        """Number t of degrees per column."""
         return int(self.averages.shape[0])
 
     def answer(
@@ -89,8 +87,6 @@ class TrigonometricSummary:
         bound: float | None = None,
     ) -> Estimate:
         """Return the average of a smooth query over the rows, with its error bar.
-
-        Costs nothing: post-processing.
 
         Parameters
         ----------
@@ -205,14 +201,12 @@ class TrigonometricSummary:
 
 
 def chebyshev_nodes(nodes: int) -> FloatArray:
-    """Return the Gauss-Chebyshev nodes cos((k + 1/2) π / N), descending.  Costs nothing: arithmetic."""
+    """Return the Gauss-Chebyshev nodes cos((k + 1/2) π / N), descending."""
     return np.asarray(np.cos((np.arange(nodes) + 0.5) * np.pi / nodes))
 
 
 def on_nodes(query: Query, *, d: int, nodes: int) -> FloatArray:
     """Return the values of a query on the product of Gauss-Chebyshev nodes, (N, ..., N).
-
-    Costs nothing: evaluates a public function.
 
     Raises
     ------
@@ -235,8 +229,6 @@ def chebyshev_coefficients(values: FloatArray, t: int) -> FloatArray:
     """Return the coefficients of degree below t of a function given on Gauss-Chebyshev nodes, (t, ..., t).
 
     A type-II cosine transform divided by N^d, with the coefficients of degree 0 halved in every column.
-
-    Costs nothing: arithmetic.
     """
     transformed = np.asarray(dctn(values, type=2))
     kept = transformed[(slice(t),) * values.ndim] / values.size

@@ -13,7 +13,7 @@ CELLS = 2**15
 
 
 def ordered_columns(schema: Schema, columns: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the columns to use: those named, or all that have an order.  Costs nothing: public.
+    """Return the columns to use: those named, or all that have an order.
 
     Raises
     ------
@@ -31,5 +31,5 @@ def ordered_columns(schema: Schema, columns: tuple[str, ...] | None) -> tuple[st
 
 
 def smooth_domain(schema: Schema, columns: tuple[str, ...], *, cells: int = CELLS) -> Domain:
-    """Return axes of at most ``cells`` equal cells over some ordered columns.  Costs nothing: public."""
+    """Return axes of at most ``cells`` equal cells over some ordered columns."""
     return Domain(tuple(axis_of(name, schema[name], bins=cells) for name in columns))

@@ -100,7 +100,7 @@ def exact_synthesis(
 
 
 def most_degrees(d: int) -> int:
-    """Return the largest t with t^d at most `MAX_AVERAGES`.  Costs nothing: arithmetic."""
+    """Return the largest t with t^d at most `MAX_AVERAGES`."""
     t = 1
     while (t + 1) ** d <= MAX_AVERAGES:
         t += 1
@@ -109,8 +109,6 @@ def most_degrees(d: int) -> int:
 
 def check_columns(d: int) -> None:
     """Refuse more columns than Algorithm 1 can have, whose t is at least 2.
-
-    Costs nothing: arithmetic.
 
     Raises
     ------
@@ -125,17 +123,17 @@ def check_columns(d: int) -> None:
 
 
 def on_lattice(values: FloatArray, lattice: int) -> FloatArray:
-    """Round to multiples of 1 / L.  Costs nothing: post-processing."""
+    """Round to multiples of 1 / L."""
     return np.asarray(np.rint(values * lattice) / lattice)
 
 
 def all_points(shape: tuple[int, ...]) -> Codes:
-    """Return all points of a grid, (N^d, d).  Costs nothing: arithmetic."""
+    """Return all points of a grid, (N^d, d)."""
     return np.indices(shape).reshape(len(shape), -1).T
 
 
 def grid_basis(domain: Domain, t: int) -> ProductBasis:
-    """Return the Chebyshev tensor on the grid of a domain's points, in C order.  Costs nothing: public."""
+    """Return the Chebyshev tensor on the grid of a domain's points, in C order."""
     axes = [axis.points[~np.isnan(axis.points)] for axis in domain.axes]
     tables = [chebyshev_table(points, t).T for points in axes]
     degrees = np.indices((t,) * len(axes)).reshape(len(axes), -1).T[1:]

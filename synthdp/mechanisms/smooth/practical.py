@@ -73,10 +73,7 @@ def practical_synthesis(
 
 
 def random_terms(d: int, count: int, *, rng: Generator) -> tuple[Term, ...]:
-    """Return up to ``count`` different products of one or two cosines of degree 1 or 2, drawn uniformly.
-
-    Costs nothing: public randomness.
-    """
+    """Return up to ``count`` different products of one or two cosines of degree 1 or 2, drawn uniformly."""
     degrees = range(1, DEGREE + 1)
     singles = [(Cosine(j, m),) for j in range(d) for m in degrees]
     pairs = d * (d - 1) // 2 * DEGREE**2

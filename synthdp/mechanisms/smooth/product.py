@@ -63,10 +63,7 @@ _STEEPEST = 500.0
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Which moments are measured: all products of at most ``order`` cosines of total degree at most ``degree``.
-
-    Costs nothing: a plan.
-    """
+    """Which moments are measured: all products of at most ``order`` cosines of total degree at most ``degree``."""
 
     degree: int
     order: int
@@ -118,8 +115,6 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
     """Return the moments worth measuring, from public numbers; ``None`` for means and one average second moment.
 
     Pairs first, then high degrees, where the noise is below `FINE` (2 / degree)^2; else degree 2 of single columns.
-
-    Costs nothing: arithmetic.
     """
     extra = len(_indicators(domain))
 

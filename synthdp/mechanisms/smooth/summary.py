@@ -94,7 +94,7 @@ class SmoothSummary:
 
     @property
     def loss(self) -> Spend:
-        """The whole cost.  Costs nothing: a setting."""
+        """The whole cost."""
         return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[TrigonometricSummary]:

@@ -20,8 +20,6 @@ from synthdp.measurements import Measurements
 class Synthesised:
     """What a variant made.
 
-    Costs nothing: post-processing of noisy answers.
-
     Parameters
     ----------
     domain, distribution
@@ -46,8 +44,6 @@ def fit_support(
 ) -> tuple[Explicit, str]:
     """Return weights on support points whose averages meet the noisy ones, and a line that says how well.
 
-    Costs nothing: post-processing.
-
     Parameters
     ----------
     domain, codes
@@ -65,7 +61,7 @@ def fit_support(
 
 
 def fit_note(fit: FitResult, *, support: int) -> str:
-    """Return a line for the receipt.  Costs nothing: post-processing."""
+    """Return a line for the receipt."""
     return (
         f"fit by {fit.solver} on {support} support points: L1 objective {fit.objective:.4g}, "
         f"gap {fit.gap:.2g}. {fit.status.value}"
@@ -73,5 +69,5 @@ def fit_note(fit: FitResult, *, support: int) -> str:
 
 
 def pointed_cells(domain: Domain) -> tuple[int, ...]:
-    """Return the number of cells with a point of each axis; they come first.  Costs nothing: public."""
+    """Return the number of cells with a point of each axis; they come first."""
     return tuple(int((~np.isnan(axis.points)).sum()) for axis in domain.axes)

@@ -110,7 +110,7 @@ class SmoothSynthesis:
 
     @property
     def loss(self) -> Spend:
-        """The whole cost.  Costs nothing: a setting."""
+        """The whole cost."""
         return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
@@ -155,7 +155,7 @@ class SmoothSynthesis:
         )
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns that are synthesised: the ordered ones, or those named.  Costs nothing: public.
+        """Return the columns that are synthesised: the ordered ones, or those named.
 
         Raises
         ------

@@ -24,8 +24,6 @@ from synthdp.queries.smooth.chebyshev import MAX_TERMS, tensor_swap_l2_squared
 class ExactParameters:
     """The parameters of Algorithm 1 of the slides.
 
-    Costs nothing: arithmetic.
-
     Parameters
     ----------
     t
@@ -47,7 +45,7 @@ class ExactParameters:
 def exact_parameters(rows: float, *, d: int, smoothness: int) -> ExactParameters:
     """Return t = n^(1/(2d+K)), N = n^(K/(2d+K)), m = n^(1+(K+1)/(2d+K)), L = n^((d+K)/(2d+K)), all rounded up.
 
-    Costs nothing: arithmetic.  Wang's slides, Algorithm 1.
+    Wang's slides, Algorithm 1.
     """
     _check(rows, d=d, smoothness=smoothness)
     base = 2 * d + smoothness
@@ -62,7 +60,7 @@ def exact_parameters(rows: float, *, d: int, smoothness: int) -> ExactParameters
 def paper_degrees(rows: float, *, d: int, smoothness: int) -> int:
     """Return the paper's t = n^(1/(2d+K)), rounded up, at least 2.
 
-    Costs nothing: arithmetic.  NIPS 2013, Algorithm 1.
+    NIPS 2013, Algorithm 1.
     """
     return exact_parameters(rows, d=d, smoothness=smoothness).t
 
@@ -70,7 +68,7 @@ def paper_degrees(rows: float, *, d: int, smoothness: int) -> int:
 def improved_degrees(rows: float, *, d: int, smoothness: int, pure: bool) -> int:
     """Return t = n^(1/(d+K)) for pure privacy or n^(1/(d/2+K)) for Gaussian noise, rounded up, at least 2.
 
-    Costs nothing: arithmetic.  It balances truncation t^-K with noise t^d/n or t^(d/2)/n (docs/mechanisms).
+    It balances truncation t^-K with noise t^d/n or t^(d/2)/n (docs/mechanisms).
     """
     _check(rows, d=d, smoothness=smoothness)
     return max(2, _ceil(rows ** (1 / ((d if pure else d / 2) + smoothness))))
@@ -79,10 +77,7 @@ def improved_degrees(rows: float, *, d: int, smoothness: int, pure: bool) -> int
 def least_error_degrees(
     rows: float, *, d: int, smoothness: int, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
 ) -> int:
-    """Return the t that minimises `expected_error` for queries of smoothness (K, 1).
-
-    Costs nothing: arithmetic.
-    """
+    """Return the t that minimises `expected_error` for queries of smoothness (K, 1)."""
     _check(rows, d=d, smoothness=smoothness)
     best, least = 2, math.inf
     t = 2
@@ -109,7 +104,7 @@ def expected_error(
 ) -> float:
     """Return d·E_t(K, B) + 2^(d/2)·B·stddev: the truncation of the best polynomial, and the noise of a worst query.
 
-    Costs nothing: arithmetic.  A query below B has coefficients of norm at most 2^(d/2)·B (Parseval).
+    A query below B has coefficients of norm at most 2^(d/2)·B (Parseval).
     """
     truncation = best_approximation(t, smoothness=smoothness, bound=bound) * d
     noise = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
@@ -121,8 +116,7 @@ def coefficient_stddev(
 ) -> float:
     """Return the standard deviation of each released average of the t^d - 1 basis functions.
 
-    Costs nothing: arithmetic.  Pure: l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3); else Gaussian with the L2 bound
-    of `queries.chebyshev`.
+    Pure: l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3); else Gaussian with the L2 bound of `queries.chebyshev`.
     """
     swap = neighbors_named(neighbors) is Neighbors.REPLACE_ONE
     k = t**d - 1
@@ -144,17 +138,14 @@ def coefficient_stddev(
 def paper_accuracy(rows: float, *, d: int, smoothness: int, epsilon: float) -> float:
     """Return n^(-K/(2d+K))/ε, the rate of the papers' theorems with their unstated constant taken as 1.
 
-    Costs nothing: arithmetic.  NIPS 2013; the slides' theorem for the synthetic database has the same rate.
+    NIPS 2013; the slides' theorem for the synthetic database has the same rate.
     """
     _check(rows, d=d, smoothness=smoothness)
     return float(rows ** (-smoothness / (2 * d + smoothness)) / epsilon)
 
 
 def improved_accuracy(rows: float, *, d: int, smoothness: int, epsilon: float, pure: bool) -> float:
-    """Return n^(-K/(d+K))/ε (pure) or n^(-K/(d/2+K))/ε (Gaussian), the rates at `improved_degrees`.
-
-    Costs nothing: arithmetic.
-    """
+    """Return n^(-K/(d+K))/ε (pure) or n^(-K/(d/2+K))/ε (Gaussian), the rates at `improved_degrees`."""
     _check(rows, d=d, smoothness=smoothness)
     return float(rows ** (-smoothness / ((d if pure else d / 2) + smoothness)) / epsilon)
 
@@ -172,8 +163,8 @@ def accuracy(
 ) -> float:
     """Return a proven α: one (K, B)-smooth query's answer is off by at most α with probability 1 - β.
 
-    Costs nothing: arithmetic.  Truncation by `truncation_bound` at N = 2t; noise by a sub-Gaussian tail given the
-    K-norm's radius (pure), or by the Gaussian tail.
+    Truncation by `truncation_bound` at N = 2t; noise by a sub-Gaussian tail given the K-norm's radius (pure), or by the
+    Gaussian tail.
 
     Parameters
     ----------
@@ -205,7 +196,7 @@ def best_approximation(t: int, *, smoothness: int, bound: float = 1.0) -> float:
 
     min over k <= min(K, t - 1) of (π/2)^k B / (t (t-1) ... (t-k+1)).
 
-    Costs nothing: arithmetic.  Cheney, Introduction to Approximation Theory, chapter 4, Jackson's theorem V.
+    Cheney, Introduction to Approximation Theory, chapter 4, Jackson's theorem V.
     """
     best = product = 1.0
     for k in range(1, min(smoothness, t - 1) + 1):
@@ -219,8 +210,6 @@ def truncation_bound(t: int, *, d: int, smoothness: int, bound: float, nodes: in
 
     (1 + Λ)(1 + Λ + ... + Λ^(d-1)) E, one column at a time, with Λ the norm of P in one dimension and E the distance
     that `best_approximation` bounds.
-
-    Costs nothing: arithmetic.
 
     Raises
     ------
@@ -240,8 +229,6 @@ def projection_norm(t: int, nodes: int) -> float:
 
     max over θ of (1/N) Σ_k |1 + 2 Σ_{0<m<t} cos mθ cos mθ_k|, whose maximum on a grid of step h is at least cos(th/2)
     times the true one (Ehlich, Zeller 1964).
-
-    Costs nothing: arithmetic.
     """
     degrees = np.arange(1, t)
     at_nodes = np.cos(degrees[:, None] * ((np.arange(nodes) + 0.5) * np.pi / nodes))

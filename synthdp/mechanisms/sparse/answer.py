@@ -15,10 +15,7 @@ CONFIDENCE = 0.95
 
 
 class Origin(StrEnum):
-    """Where an answer comes from.
-
-    Costs nothing: a name.
-    """
+    """Where an answer comes from."""
 
     MEASURED = "measured with noise"
     WEIGHTS = "public weights, checked against the table"
@@ -29,8 +26,6 @@ class Origin(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseAnswer:
     """How many rows a sparse query counts.
-
-    Costs nothing by itself: made of noisy numbers.
 
     Parameters
     ----------
@@ -54,7 +49,7 @@ class SparseAnswer:
 
     @property
     def fraction(self) -> float:
-        """The answer over the number of rows: the paper's Q(D).  Costs nothing: arithmetic."""
+        """The answer over the number of rows: the paper's Q(D)."""
         return self.count / self.total
 
 

@@ -12,8 +12,6 @@ def update_bound(slots: int, *, alpha: float) -> float:
 
     The relative entropy of the data to the weights is at most ln(s) at first, and every update by exp(+-alpha/2)
     lowers it by alpha^2 / 4 or more (Blum, Roth 2011, section 3).
-
-    Costs nothing: arithmetic.
     """
     _check_alpha(alpha)
     return 4 * math.log(slots) / alpha**2
@@ -23,8 +21,6 @@ def projection_update_bound(slots: int, *, alpha: float) -> float:
     """Return ln(s) / (2 alpha^2): updates by I-projection to exact answers, when guesses are off by alpha or more.
 
     One projection from mean p to a lowers the entropy by KL(a || p) >= 2 (a - p)^2 (Pythagoras, Pinsker).
-
-    Costs nothing: arithmetic.
     """
     _check_alpha(alpha)
     return math.log(slots) / (2 * alpha**2)
@@ -33,7 +29,7 @@ def projection_update_bound(slots: int, *, alpha: float) -> float:
 def smallest_slots(sparsity: int, *, alpha: float) -> int:
     """Return the least s with s / (ln s + 1) >= 4 m / alpha^2: then slots outlast the updates.
 
-    Costs nothing: arithmetic.  Blum, Roth 2011, Algorithm 1.
+    Blum, Roth 2011, Algorithm 1.
     """
     _check_alpha(alpha)
     needed = 4 * sparsity / alpha**2
@@ -51,8 +47,6 @@ def paper_alpha(*, rows: int, sparsity: int, queries: int, epsilon: float, delta
 
     The fixed point of alpha = 3000 sqrt(B) ln(4/delta) ln(k/beta) / (epsilon n) with B = 4 ln(s) / alpha^2 (Gupta,
     Roth, Ullman 2012, Theorem on online query release, which the paper applies).  Above 1 until n is some millions.
-
-    Costs nothing: arithmetic.
     """
     noise = 3000 * math.log(4 / delta) * math.log(queries / beta) / (epsilon * rows)
 
@@ -76,8 +70,6 @@ def projection_error_bound(
     a Rademacher chaos of order 2 with variance at most 2 m |D|^2 / T, and hypercontractivity bounds its p-th moment
     (docs/proofs/sparse-projection.md).
 
-    Costs nothing: arithmetic.
-
     Parameters
     ----------
     dimension
@@ -96,18 +88,12 @@ def projection_error_bound(
 
 
 def needed_independence(queries: int, *, beta: float = 0.05) -> int:
-    """Return r = 2 p with p = 2 ceil(ln(k/beta) / 2): p-th moments of products of two signs need 2p-wise independence.
-
-    Costs nothing: arithmetic.
-    """
+    """Return r = 2 p with p = 2 ceil(ln(k/beta) / 2): p-th moments of products of two signs need 2p-wise independence."""
     return 2 * _moment(queries, beta)
 
 
 def theorem_dimension(*, rows: int, sparsity: int, queries: int, alpha: float, beta: float = 0.05) -> int:
-    """Return a T at which a dense projection of any n rows is off by at most alpha n, by `projection_error_bound`.
-
-    Costs nothing: arithmetic.
-    """
+    """Return a T at which a dense projection of any n rows is off by at most alpha n, by `projection_error_bound`."""
     _check_alpha(alpha)
     at_one = projection_error_bound(
         dimension=1, sparsity=sparsity, squared_counts=float(rows) ** 2, queries=queries, beta=beta
@@ -120,8 +106,6 @@ def lemma_dimension(*, rows: int, sparsity: int, queries: int, error: float = 1.
 
     The lemma keeps squared norms up to a factor 1 +- c, hence inner products up to (c/2)(|q|^2 + |D|^2); with
     |q|^2 <= m and |D|^2 <= n^2 an error of so many rows needs c = 2 error / (m + n^2).  Of the order of 1e21 for n = 2e4.
-
-    Costs nothing: arithmetic.
     """
     c = 2 * error / (sparsity + float(rows) ** 2)
     return math.ceil(4 * 64**2 * math.log(queries / beta) / c**2)

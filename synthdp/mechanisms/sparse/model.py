@@ -18,8 +18,6 @@ from synthdp.queries.sparse.supports import SparseQuery, Support
 class Measured:
     """A noisy answer that the weights were moved to.
 
-    Costs nothing by itself: a record of a noisy answer.
-
     Parameters
     ----------
     place
@@ -38,8 +36,6 @@ class Measured:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseModel:
     """Public weights on record keys.
-
-    Costs nothing to use: made of noisy answers.
 
     Parameters
     ----------
@@ -63,13 +59,11 @@ class SparseModel:
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """Normalised weight of every key that was asked about.  Costs nothing: public."""
+        """Normalised weight of every key that was asked about."""
         return dict(zip(self.table.place, self.table.touched_weights.tolist(), strict=True))
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
         """Answer a sparse query.
-
-        Costs nothing: post-processing.
 
         Raises
         ------
@@ -82,7 +76,7 @@ class SparseModel:
 
 
 def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
-    """Refuse a query about other columns than these.  Costs nothing: a check."""
+    """Refuse a query about other columns than these."""
     if query.columns != columns:
         raise ParameterError(
             f"the query is about {', '.join(query.columns)}, and must be about {', '.join(columns)}, in this order"
@@ -91,8 +85,6 @@ def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
 
 def replay(table: SparseTable, measured: list[Measured], *, sweeps: int, rows: float) -> None:
     """Project the weights on all noisy answers in turn, the latest first, so that earlier ones still hold.
-
-    Costs nothing: post-processing.
 
     Parameters
     ----------
@@ -113,8 +105,6 @@ def replay(table: SparseTable, measured: list[Measured], *, sweeps: int, rows: f
 
 def touched(table: SparseTable, support: Support, *, target: float) -> Measured:
     """Return a noisy answer with its query's keys placed in the table.
-
-    Costs nothing: post-processing.
 
     Raises
     ------

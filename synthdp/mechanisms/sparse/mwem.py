@@ -72,7 +72,7 @@ class SparseMWEM:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SparseModel]:  # noqa: ARG002

@@ -110,7 +110,7 @@ class SparseProjection:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ProjectedRecords]:
@@ -160,8 +160,6 @@ def _quietest(sketch: Sketch, loss: PrivacyLoss, account: Curator) -> PrivacyLos
 class ProjectedRecords:
     """A noisy projection of a table, and the public hash functions that made it.
 
-    Costs nothing to use: noisy answers.
-
     Parameters
     ----------
     sketch
@@ -190,7 +188,7 @@ class ProjectedRecords:
         """Estimate of the sum of squared counts of the projected records, which sets the projection's own error.
 
         sum u^2 / (norm of one record) has this mean plus that of the noise; and no count is below 1, so it is at least
-        the number of projected rows.  Costs nothing: post-processing.
+        the number of projected rows.
         """
         counted = 0 if self.frequent is None else sum(self.frequent.counts.values())
         norm = self.sketch.bounds.one.l2_squared
@@ -200,8 +198,8 @@ class ProjectedRecords:
     def answer(self, query: SparseQuery) -> SparseAnswer:
         """Answer a sparse query.
 
-        Costs nothing: post-processing.  ``stddev`` is the noise alone; ``error`` bounds noise and projection together,
-        by their variances, at confidence 0.95 of a normal law.
+        ``stddev`` is the noise alone; ``error`` bounds noise and projection together, by their variances, at confidence
+        0.95 of a normal law.
         """
         check_query(query, self.sketch.columns)
         support = query.support()

@@ -27,7 +27,7 @@ from synthdp.privacy.receipt import Receipt
 def write_session(session: SparseSession, path: str | PathLike[str]) -> None:
     """End a session and write it to a new folder that only its owner can read.
 
-    Costs nothing as long as the folder stays on the curator's side: **it is private**.
+    **The folder is private**: keep it on the curator's side.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def _arrays(session: SparseSession) -> bytes:
 def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession:
     """Continue a saved session on the table that it was opened on; it answers as if it had never been saved.
 
-    Costs nothing more: the session was paid for when it was opened.  A folder can be continued once; save again after.
+    The session was paid for when it was opened. A folder can be continued once; save again after.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class StabilityHistogram:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(
@@ -98,8 +98,6 @@ class StabilityHistogram:
 class FrequentRecords:
     """Noisy counts of frequent records.
 
-    Costs nothing to use: noisy answers.
-
     Parameters
     ----------
     histogram
@@ -116,14 +114,14 @@ class FrequentRecords:
 
     @property
     def records(self) -> Mapping[tuple[str | None, ...], int]:
-        """Count by the texts of a record's values.  Costs nothing: public."""
+        """Count by the texts of a record's values."""
         return {values_of(key): count for key, count in self.histogram.counts.items()}
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
         """Answer a sparse query by the released counts; records that were not released count as none.
 
-        Costs nothing: post-processing.  ``stddev`` is the noise of the counts that were released; ``error`` bounds the
-        whole, hidden records included, each of which has fewer rows than the threshold and its noise.
+        ``stddev`` is the noise of the counts that were released; ``error`` bounds the whole, hidden records included,
+        each of which has fewer rows than the threshold and its noise.
         """
         check_query(query, self.histogram.columns)
         support, plan = query.support(), self.histogram.plan

@@ -106,7 +106,7 @@ class SparseWeights:
 
     @property
     def loss(self) -> Spend:
-        """What a session costs.  Costs nothing: public."""
+        """What a session costs."""
         return self.spend
 
     def open(self, curator: Curator) -> SparseSession:
@@ -146,8 +146,8 @@ class SparseWeights:
 class SparseSession:
     """A stream of questions; made by `SparseWeights.open`.
 
-    Costs nothing more: its whole cost was charged when it was opened.  Several threads may ask it, in the process that
-    opened it: they are answered one after the other.
+    Its whole cost was charged when it was opened. Several threads may ask it, in the process that opened it: they are
+    answered one after the other.
 
     Parameters
     ----------
@@ -184,21 +184,18 @@ class SparseSession:
 
     @property
     def updates(self) -> int:
-        """How many guesses were found wrong.  Costs nothing: public."""
+        """How many guesses were found wrong."""
         return self.watch.alarms
 
     @property
     def error(self) -> float | None:
-        """Bound in rows on a checked guess, at confidence 0.95 for all of them; ``None`` when updates are used up.
-
-        Costs nothing: public.
-        """
+        """Bound in rows on a checked guess, at confidence 0.95 for all of them; ``None`` when updates are used up."""
         return None if self.watch.exhausted else self.watch.silence_bound(beta=1 - CONFIDENCE)
 
     def ask(self, query: SparseQuery) -> SparseAnswer:
         """Answer one query: by the public weights if their guess is good, else with noise, and learn from it.
 
-        Costs nothing more: paid for when the session was opened.
+        Paid for when the session was opened.
 
         Raises
         ------
@@ -237,7 +234,7 @@ class SparseSession:
     def close(self) -> Release[SparseModel]:
         """End the session and return the public weights.
 
-        Costs nothing: what was paid for and not used is not given back.
+        What was paid for and not used is not given back.
         """
         self.watch.close()  # waits for the answers to other threads
         error = self.error
@@ -249,8 +246,8 @@ class SparseSession:
 
         If it cannot be written, or is interrupted before it was, nothing is left behind and the session goes on.
 
-        Costs nothing as long as the folder stays on the curator's side: it holds the hidden noise of the sparse vector
-        and a fingerprint of the table.  **It is private**; publish `close`'s release instead.
+        **The folder is private**: it holds the hidden noise of the sparse vector and a fingerprint of the table. **It
+        is private**; publish `close`'s release instead.
         """
         from synthdp.mechanisms.sparse.session_files import write_session
 

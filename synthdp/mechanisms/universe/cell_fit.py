@@ -23,8 +23,6 @@ LEAST_WEIGHT = 1e-300
 class CellFit:
     """Weights that start uniform and are only ever multiplied.
 
-    Costs nothing: post-processing.
-
     Parameters
     ----------
     cells
@@ -44,7 +42,7 @@ class CellFit:
         self.weights: Weights = np.full(len(cells), 1 / len(cells))
 
     def expected(self, queries: LinearQueries) -> Answers:
-        """Return the (k,) sums over rows that the weights predict.  Costs nothing: post-processing."""
+        """Return the (k,) sums over rows that the weights predict."""
         if not isinstance(queries, Marginals):
             return self._rows * weighted_averages(queries, self._cells, self.weights)
         tables = queries.cells(self._cells)
@@ -55,7 +53,7 @@ class CellFit:
         return np.asarray(self._rows * np.concatenate(counts), np.float64)
 
     def add(self, queries: LinearQueries, answers: Answers, stddev: float) -> None:
-        """Refit to noisy sums of some queries, and to all before them.  Costs nothing: post-processing."""
+        """Refit to noisy sums of some queries, and to all before them."""
         self._features.append(sp.csr_array(design(queries, self._cells)))
         self._answers.append(answers)
         self._stddev.append(stddev)

@@ -28,8 +28,6 @@ _CHUNK = 4_000_000
 class CellModel:
     """Weights on the cells of a domain.
 
-    Costs nothing to use: it is made of noisy answers.
-
     Parameters
     ----------
     model
@@ -46,10 +44,7 @@ class CellModel:
 
     @classmethod
     def of(cls, schema: Schema, domain: Domain, codes: Codes, weights: Weights, *, total: float) -> CellModel:
-        """Return the model of weights on the (m, d) ``codes`` of a domain over some columns of a schema.
-
-        Costs nothing: post-processing.
-        """
+        """Return the model of weights on the (m, d) ``codes`` of a domain over some columns of a schema."""
         columns = Schema({name: schema[name] for name in domain.names})
         support = Explicit(shape=domain.shape, codes=codes, weights=weights)
         model = SyntheticModel(
@@ -67,23 +62,21 @@ class CellModel:
 
     @property
     def domain(self) -> Domain:
-        """The axes.  Costs nothing: public."""
+        """The axes."""
         return self.model.domain
 
     def sample(
         self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
     ) -> Any:
-        """Draw rows; see `SyntheticModel.sample`.  Costs nothing: post-processing."""
+        """Draw rows; see `SyntheticModel.sample`."""
         return self.model.sample(rows, random_state=random_state, given=given)
 
     def sample_to(self, path: str | PathLike[str], **options: Any) -> None:
-        """Draw rows into a file; see `SyntheticModel.sample_to`.  Costs nothing: post-processing."""
+        """Draw rows into a file; see `SyntheticModel.sample_to`."""
         self.model.sample_to(path, **options)
 
     def averages(self, queries: LinearQueries | Wish) -> Answers:
         """Return the (k,) averages of queries, or of marginals by the names of their columns, under the weights.
-
-        Costs nothing: post-processing.
 
         Raises
         ------
@@ -97,18 +90,12 @@ class CellModel:
         return weighted_averages(queries, self.support.codes, self.support.weights)
 
     def answer(self, queries: LinearQueries | Wish) -> Answers:
-        """Return the (k,) estimated sums over rows: the total times the averages; parameters as in `averages`.
-
-        Costs nothing: post-processing.
-        """
+        """Return the (k,) estimated sums over rows: the total times the averages; parameters as in `averages`."""
         return self.total * self.averages(queries)
 
 
 def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray) -> Answers:
-    """Return the (k,) averages of real-valued features over weighted cells, in bounded memory.
-
-    Costs nothing: the cells are public.
-    """
+    """Return the (k,) averages of real-valued features over weighted cells, in bounded memory."""
     rows = max(1, _CHUNK // queries.k)
     total = np.zeros(queries.k)
     for start in range(0, len(codes), rows):

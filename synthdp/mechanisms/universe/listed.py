@@ -12,8 +12,6 @@ from synthdp.schema.schema import Schema
 def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CELLS) -> Schema:
     """Return the columns that queries are about, or refuse queries whose cells cannot be listed.
 
-    Costs nothing: reads the schema.
-
     Raises
     ------
     ParameterError

@@ -68,7 +68,7 @@ class MedianMechanism:
 
     @property
     def loss(self) -> Spend:
-        """What a session costs.  Costs nothing: public."""
+        """What a session costs."""
         return self.spend
 
     def open(self, curator: Curator) -> OnlineSession:
@@ -128,10 +128,7 @@ class _Consistent:
 
 
 def halvings(cells: int, size: int) -> int:
-    """Return how often the multisets can be halved until one is left: the ceiling of log2 of their number.
-
-    Costs nothing: arithmetic.
-    """
+    """Return how often the multisets can be halved until one is left: the ceiling of log2 of their number."""
     return max(1, (multiset_count(cells, size) - 1).bit_length())
 
 
@@ -141,8 +138,6 @@ def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: flo
     For a pure epsilon, replaced rows and k queries with values in [0, 1].  Some multiset is within
     a = n sqrt(ln(2k) / (2m)) of the truth on all of them; an alarm at a guess that is off by more than a, with an answer
     on the right side, never rules it out and halves the others, so there are at most `halvings` alarms.
-
-    Costs nothing: arithmetic.
     """
     distance = rows * math.sqrt(math.log(2 * queries) / (2 * size))
     count = halvings(cells, size)

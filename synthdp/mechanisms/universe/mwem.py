@@ -90,11 +90,11 @@ class MWEM:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the workload.  Costs nothing: public.
+        """Return the columns of the workload.
 
         Raises
         ------
@@ -154,8 +154,6 @@ def mwem_bound(k: int, *, cells: int, rows: int, rounds: int, epsilon: float) ->
 
     For k counting queries, a pure epsilon and n rows.  It holds with probability at least 1 - 2T/k, for the average of
     all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
-
-    Costs nothing: arithmetic.
     """
     if min(k, cells, rows, rounds) < 1 or not epsilon > 0:
         raise ParameterError("k, cells, rows and rounds must be at least 1, and epsilon above 0")

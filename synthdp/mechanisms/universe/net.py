@@ -72,11 +72,11 @@ class NetMechanism:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the queries.  Costs nothing: public.
+        """Return the columns of the queries.
 
         Raises
         ------
@@ -121,8 +121,6 @@ class NetMechanism:
 def check_candidates(cells: int, size: int) -> int:
     """Return the number of multisets of ``size`` among ``cells``, or refuse to list them.
 
-    Costs nothing: arithmetic.
-
     Raises
     ------
     ParameterError
@@ -143,8 +141,6 @@ def required_size(k: int, *, alpha: float) -> int:
 
     The queries have values in [0, 1].  m >= ln(2k) / (2 alpha^2) is enough: m rows drawn at random miss one query by
     more with probability at most 2 exp(-2 m alpha^2) (Hoeffding), so some draw misses none.
-
-    Costs nothing: arithmetic.
     """
     _check(k=k)
     if not 0 < alpha <= 1:
@@ -156,8 +152,6 @@ def alpha_net_size(cells: int, k: int, *, alpha: float) -> int:
     """Return the number of candidates of an alpha-net: multisets of `required_size` rows among ``cells``.
 
     The lecture counts the |X|^m sequences; order does not matter, so C(|X| + m - 1, m) suffice.
-
-    Costs nothing: arithmetic.
     """
     _check(cells=cells)
     return multiset_count(cells, required_size(k, alpha=alpha))
@@ -168,8 +162,6 @@ def net_bound(k: int, *, cells: int, size: int, rows: int, epsilon: float, beta:
 
     sqrt(ln(2k) / (2m)) + (2 / (n epsilon)) ln(C(|X| + m - 1, m) / beta): the distance to the net, and the utility
     theorem of the exponential mechanism, which permute-and-flip inherits; for replaced rows.
-
-    Costs nothing: arithmetic.
     """
     _check(k=k, cells=cells, size=size, rows=rows)
     if not (epsilon > 0 and 0 < beta < 1):

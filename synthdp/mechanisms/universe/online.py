@@ -26,26 +26,24 @@ from synthdp.release import Release
 
 
 class Knowledge(Protocol):
-    """What is publicly known of a table, and how it learns from noisy answers.  Costs nothing: public."""
+    """What is publicly known of a table, and how it learns from noisy answers."""
 
     def guess(self, query: LinearQueries) -> float:
-        """Return the expected sum of one query.  Costs nothing: public."""
+        """Return the expected sum of one query."""
         ...
 
     def learn(self, query: LinearQueries, answer: float, stddev: float) -> None:
-        """Take a noisy sum into account.  Costs nothing: post-processing."""
+        """Take a noisy sum into account."""
         ...
 
     def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return cells, (m, d), and their weights.  Costs nothing: public."""
+        """Return cells, (m, d), and their weights."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineAnswer:
     """The answer to one query of a session.
-
-    Costs nothing: paid for when the session was opened.
 
     Parameters
     ----------
@@ -104,13 +102,13 @@ class OnlineSession:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all alarms were raised: answers are then guesses.  Costs nothing: public."""
+        """Whether all alarms were raised: answers are then guesses."""
         return self.watch.exhausted
 
     def ask(self, queries: LinearQueries) -> list[OnlineAnswer]:
         """Answer the queries of a family one after the other.
 
-        Costs nothing more: paid for when the session was opened.
+        Paid for when the session was opened.
 
         Raises
         ------
@@ -125,7 +123,7 @@ class OnlineSession:
             return [self._ask(Subset(queries, np.array([i]))) for i in range(queries.k)]
 
     def close(self) -> Release[CellModel]:
-        """Return a release of what is known now.  Costs nothing more: paid for when the session was opened."""
+        """Return a release of what is known now. Paid for when the session was opened."""
         with self.watch.turn():
             cells, weights = self.knowledge.weights()
         model = CellModel.of(self.curator.schema, self.domain, cells, weights, total=float(self.total))
@@ -144,7 +142,7 @@ class OnlineSession:
 
 
 def check_guesses(threshold: float | None, queries: int) -> None:
-    """Refuse a threshold or a number of queries that is none.  Costs nothing: a check."""
+    """Refuse a threshold or a number of queries that is none."""
     if threshold is not None and not math.isfinite(threshold):
         raise ParameterError(f"threshold ({threshold}) must be a number of rows")
     if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
@@ -156,17 +154,12 @@ def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float)
 
     An alarm needs |q - guess| + noise >= threshold + the level's noise, which is never negative; with probability
     1 - beta none of the queries' noises exceeds b ln(queries / beta), and then |q - guess| >= ``gap``.
-
-    Costs nothing: arithmetic.
     """
     return gap + plan.query_scale * math.log(queries / beta) / UNIT
 
 
 class OnlineBound(NamedTuple):
-    """An error that a session keeps, and the settings that it holds for.
-
-    Costs nothing: arithmetic.
-    """
+    """An error that a session keeps, and the settings that it holds for."""
 
     error: float
     """In rows; all answers are within it with probability 1 - beta."""
@@ -184,8 +177,6 @@ def online_bound(
     many alarms is never exhausted: silent answers are then off by at most the threshold plus the level's noise, and
     noisy ones by their own.  The error is minimised over g on a grid of 200 values, those where the noisy answers lie
     within g / 2, as the count of alarms may suppose.
-
-    Costs nothing: arithmetic.
     """
     if not (epsilon > 0 and 0 < beta < 1 and queries >= 1 and rows >= 1):
         raise ParameterError("epsilon must be above 0, beta between 0 and 1, queries and rows at least 1")

@@ -37,8 +37,6 @@ RESOLUTION = 2**10
 class BoostedTables:
     """The tables of all rounds; a query's answer is the median of theirs.
 
-    Costs nothing to use: made of noisy answers.
-
     Parameters
     ----------
     tables
@@ -51,10 +49,7 @@ class BoostedTables:
         return f"BoostedTables({len(self.tables)} rounds)"
 
     def answer(self, queries: LinearQueries | Wish) -> Answers:
-        """Return the (k,) medians of the tables' sums; parameters as in `CellModel.averages`.
-
-        Costs nothing: post-processing.
-        """
+        """Return the (k,) medians of the tables' sums; parameters as in `CellModel.averages`."""
         return np.asarray(np.median([table.answer(queries) for table in self.tables], axis=0), np.float64)
 
 
@@ -110,7 +105,7 @@ class PrivateBoosting:
 
     @property
     def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
+        """What a release costs."""
         return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[BoostedTables]:
@@ -167,8 +162,6 @@ def boosting_rounds(k: int, *, margin: float) -> int:
     ``margin``, where a is 1 for a good answer and -1 for a bad one, then after T > 2 ln(k) / margin^2 rounds every query
     has a good answer in more than half of them: the weights sum to at most k exp(-T margin^2 / 2) < 1, and a query whose
     a sum to 0 or less would weigh 1 (Dwork, Rothblum, Vadhan 2010, Theorem 4.1's argument).
-
-    Costs nothing: arithmetic.
     """
     if k < 1 or not 0 < margin <= 1:
         raise ParameterError("k must be at least 1 and margin above 0 and at most 1")
@@ -180,7 +173,5 @@ def boosting_bound(*, accuracy: float) -> float:
 
     That a round goes well, its table good on most of the weight, depends on noise far below ``accuracy`` and on enough
     drawn queries; the paper proves it for n in the order of sqrt(ln|X|) ln(k)^(3/2) / (accuracy^2 epsilon).
-
-    Costs nothing: arithmetic.
     """
     return 2 * accuracy

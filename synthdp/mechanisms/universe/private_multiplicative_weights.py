@@ -82,7 +82,7 @@ class PrivateMultiplicativeWeights:
 
     @property
     def loss(self) -> Spend:
-        """What a session costs.  Costs nothing: public."""
+        """What a session costs."""
         return self.spend
 
     def open(self, curator: Curator) -> OnlineSession:
@@ -130,7 +130,7 @@ class _Weights:
 
 
 def check_updates(max_updates: int) -> None:
-    """Refuse a number of updates that is none.  Costs nothing: a check."""
+    """Refuse a number of updates that is none."""
     if isinstance(max_updates, bool) or not isinstance(max_updates, int) or max_updates < 1:
         raise ParameterError(f"max_updates ({max_updates!r}) must be a whole number of at least 1")
 
@@ -141,8 +141,6 @@ def update_limit(cells: int, *, alpha: float) -> int:
     Let the average be off by d >= alpha and the step be (d + z) / 2 with |z| <= d / 2 for the answer's noise.  By
     Hoeffding's lemma the relative entropy of the truth falls by at least (d + z) d / 2 - (d + z)^2 / 32 >= 31 d^2 / 128.
     It is at most ln|X| at the start, so c <= (128 / 31) ln|X| / alpha^2 (the argument of Hardt, Rothblum 2010).
-
-    Costs nothing: arithmetic.
     """
     if cells < 1 or not 0 < alpha <= 1:
         raise ParameterError("cells must be at least 1 and alpha above 0 and at most 1")
@@ -154,8 +152,6 @@ def pmw_bound(queries: int, *, cells: int, rows: int, epsilon: float, beta: floa
 
     For a pure epsilon, replaced rows and the paper's update (``replay`` = 0): `online_bound` with `update_limit`.  It
     grows as n (ln|X| ln(k) / (n epsilon))^(1/3), with the constants of the watch that is used here.
-
-    Costs nothing: arithmetic.
     """
     return online_bound(
         lambda gap: update_limit(cells, alpha=min(1.0, gap / rows)),
