@@ -40,6 +40,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+MEANT = {"&": "and", "|": "or", "!": "not", "~": "not"}
+"""What stands for the signs that pandas and C have."""
+
 _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "none", "true", "false"})
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -374,7 +377,8 @@ def _tokens(text: str) -> list[_Token]:
         found = _TOKEN.match(text, at)
         if found is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            raise ParameterError(f"expression, character {at + 1}: {text[at]!r} cannot be read")
+            hint = f": use {MEANT[text[at]]!r}" if text[at] in MEANT else ""
+            raise ParameterError(f"expression, character {at + 1}: {text[at]!r} cannot be read{hint}")
         kind = str(found.lastgroup)
         tokens.append(_token(kind, found[kind], found.start(kind) + 1))
         at = found.end()

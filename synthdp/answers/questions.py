@@ -64,13 +64,13 @@ class Smooth:
 Question: TypeAlias = Marginal | Count | Mean | Quantile | Smooth
 
 
-def marginal(*columns: str, bins: Mapping[str, Any] | int | None = None) -> Marginal:
+def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None = None) -> Marginal:
     """Ask for the table of counts of one or more columns.
 
     Parameters
     ----------
     columns
-        Different names, at most six.
+        Different names, at most six; one list of names will do.
     bins
         For columns of numbers: a number of equal cells, or a mapping from names to a number or to increasing ends of
         cells ``[a, b)``, the last of them closed.  Default: the cells of the release, few and well filled.
@@ -80,15 +80,17 @@ def marginal(*columns: str, bins: Mapping[str, Any] | int | None = None) -> Marg
     >>> marginal("age", "income", bins={"age": [17, 30, 50, 91]}).columns
     ('age', 'income')
     """
-    if not 1 <= len(columns) <= MOST_COLUMNS or len(set(columns)) < len(columns):
-        raise ParameterError(f"a marginal needs 1 to {MOST_COLUMNS} different columns, not {len(columns)}")
-    if not all(isinstance(name, str) for name in columns):
+    listed = columns[0] if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else columns
+    names = tuple(name for name in listed if isinstance(name, str))
+    if len(names) < len(listed):
         raise ParameterError("the columns of a marginal must be given by name")
-    wished = dict.fromkeys(columns, bins) if isinstance(bins, int) else dict(bins or {})
+    if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
+        raise ParameterError(f"a marginal needs 1 to {MOST_COLUMNS} different columns, not {len(names)}")
+    wished = dict.fromkeys(names, bins) if isinstance(bins, int) else dict(bins or {})
     for name in wished:
-        if name not in columns:
+        if name not in names:
             raise ParameterError(f"bins names column {name!r}, which is not asked for")
-    return Marginal(tuple(columns), tuple((name, _bins(value)) for name, value in wished.items()))
+    return Marginal(names, tuple((name, _bins(value)) for name, value in wished.items()))
 
 
 def count(where: str | None = None) -> Count:

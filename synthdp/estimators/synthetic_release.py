@@ -290,7 +290,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = number_of_labels(X, y)
         return self._fit(X, schema=self.schema, neighbors="replace_one", notes=(PAIRED,)).sample(rows)
 
-    def fit_resample(self, X: Any, y: Any, *, label: Column | None = None, nullable: bool = True) -> tuple[Any, Any]:
+    def fit_resample(
+        self, X: Any, y: Any, *, target: str | None = None, label: Column | None = None, nullable: bool = True
+    ) -> tuple[Any, Any]:
         """Release rows and their labels together, and return synthetic rows and labels.
 
         For pipelines of imbalanced-learn, in which the later steps are trained on what this returns.
@@ -300,7 +302,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X
             A dataframe or an array.
         y
-            A label for every row.  Its name, or ``"target"``, may be a column of the schema.
+            A label for every row.
+        target
+            The name of the label's column, which may be one of the schema; default: the name of ``y``, else ``"target"``.
         label
             What a label may be, if the schema does not say; default: classes, discovered under ``domain_budget``.
         nullable
@@ -310,7 +314,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Synthetic rows like ``X``, and labels like ``y``.
         """
-        joined, name = join_label(X, y, typed=self.schema is not None)
+        joined, name = join_label(X, y, name=target, typed=self.schema is not None)
         schema = self.schema
         if schema is None:
             schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace(

@@ -21,6 +21,7 @@ from synthdp.tables.estimator_input import (
     checked_array,
     checked_label,
     is_table,
+    join_label,
     numbers_of_cells,
     without_columns,
     without_numbered_columns,
@@ -45,7 +46,9 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator
         A classifier or regressor.
     release
-        How the synthetic table is made; its schema may hold the label's column (the name of ``y``, or ``"target"``).
+        How the synthetic table is made; its schema may hold the label's column.
+    target
+        The name of the label's column; default: the name of ``y``, else ``"target"``.
     n_rows
         Synthetic rows to train on; default: the release's.
 
@@ -53,6 +56,7 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator_ : the fitted model.
     release_ : the fitted `SyntheticRelease`.
+    synthetic_ : the synthetic rows that it was trained on, with their labels, as one table.
     classes_ : of a classifier, the labels in the synthetic table.
 
     Examples
@@ -70,10 +74,16 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, estimator: Any = None, release: SyntheticRelease | None = None, *, n_rows: int | None = None
+        self,
+        estimator: Any = None,
+        release: SyntheticRelease | None = None,
+        *,
+        target: str | None = None,
+        n_rows: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.release = release
+        self.target = target
         self.n_rows = n_rows
 
     def fit(self, X: Any, y: Any) -> TrainOnSynthetic:
@@ -95,8 +105,9 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_rows is not None:
             release.set_params(n_rows=self.n_rows)
         kind = Categorical() if is_classifier(self) else Continuous()
-        rows, labels = release.fit_resample(X, y, label=kind, nullable=accepts.allow_nan)
+        rows, labels = release.fit_resample(X, y, target=self.target, label=kind, nullable=accepts.allow_nan)
         self.release_ = release
+        self.synthetic_, _ = join_label(rows, labels, name=self.target, typed=True)
         self.estimator_ = clone(self._inner()).fit(rows, _classes(labels) if is_classifier(self) else labels)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):

@@ -76,6 +76,11 @@ class NonprivateEvaluation:
         lines += [f"    {MEANING.get(name, name):<74}{value:>8.4f}" for name, value in self.no_privacy_evidence.items()]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """Return the measures as a table for a notebook, stamped."""
+        scores = [(MEANING.get(name, name), value) for name, value in self.scores.items()]
+        return render("evaluation.html", warning=self.warning, scores=scores)
+
     def to_document(self) -> dict[str, Any]:
         """Return the evaluation as a JSON document, stamped."""
         return {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from synthdp.markup import render
+
 WORDS = {1: "single columns", 2: "pairs", 3: "triples"}
 
 HARDEST = 5
@@ -59,6 +61,10 @@ class Plan:
         """Return the plan as a JSON document."""
         by_order = {name: {str(k): v for k, v in getattr(self, name).items()} for name in ("errors", "independent")}
         return asdict(self) | by_order | {"advice": list(self.advice)}
+
+    def _repr_html_(self) -> str:
+        """Return the plan as a table for a notebook."""
+        return render("plan.html", plan=self, words=WORDS)
 
     def __str__(self) -> str:
         lines = [

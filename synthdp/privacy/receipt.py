@@ -8,11 +8,23 @@ from itertools import chain, repeat
 from typing import Any
 
 from synthdp.markup import render
-from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, combined, from_document, to_document
+from synthdp.privacy.accounting import gdp_to_epsilon, zcdp_to_epsilon
+from synthdp.privacy.loss import (
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    PrivacyLoss,
+    PureDP,
+    combined,
+    from_document,
+    to_document,
+)
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.schema.schema import Schema
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
+
+EXPLAINED = "μ: to tell whether a unit was there is at least as hard as to tell one draw of N(0, 1) from one of N(μ, 1)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +117,8 @@ class Receipt:
         rows = [_line(group) for group in self.groups()]
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
         lines += [f"    {step:<{widths[0]}}  {loss:<{widths[1]}}  {rest}" for step, loss, rest in rows]
-        lines += [f"  together    {' and '.join(map(str, self.sums()))}"] * bool(self.items)
+        lines += [f"  together    {self.together}"] * bool(self.items)
+        lines += [f"              {EXPLAINED}"] * any(isinstance(item.loss, GaussianDP) for item in self.items)
         for title, texts in (("assumed", self.assumptions), ("notes", self.notes)):
             lines += [f"  {head:<10}  {text}" for head, text in zip(chain([title], repeat("")), texts, strict=False)]
         return "\n".join([*lines, f"  ledger      {self.record}"])
@@ -134,6 +147,22 @@ class Receipt:
         """Return what the items add up to, in each currency that they were paid in; all of it lies within the promise."""
         kinds = dict.fromkeys(type(item.loss) for item in self.items)
         return tuple(combined([item.loss for item in self.items if type(item.loss) is kind]) for kind in kinds)
+
+    @property
+    def together(self) -> str:
+        """What the items add up to, in words, and how that makes the promise."""
+        sums = self.sums()
+        said = " and ".join(map(str, sums))
+        if len(sums) > 1 or not isinstance(self.total, ApproxDP):
+            return said
+        match sums[0]:
+            case GaussianDP(mu):
+                epsilon, how = gdp_to_epsilon(mu, self.total.delta), " (squares add up)"
+            case ZCDP(rho):
+                epsilon, how = zcdp_to_epsilon(rho, self.total.delta), ""
+            case _:
+                return said
+        return f"{said}{how}, which is ε = {epsilon:.4g} at δ = {self.total.delta:.3g}"
 
     def noted(self, *notes: str) -> Receipt:
         """Return the same receipt with more notes at its end."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 
 from synthdp.errors import FormatError, SchemaError
+from synthdp.markup import render
 from synthdp.schema.columns import Column, check_column, is_complete
 from synthdp.schema.constraints import Constraint, check_constraint
 from synthdp.schema.schema_json import from_document, to_document
@@ -77,6 +79,11 @@ class Schema(Mapping[str, Column]):
         inside = ",\n    ".join(f"{name!r}: {column!r}" for name, column in self.items())
         rules = f", constraints={list(self.constraints)!r}" if self.constraints else ""
         return f"Schema({{\n    {inside},\n}}{rules})"
+
+    def _repr_html_(self) -> str:
+        """Return the schema as a table for a notebook."""
+        columns = [(name, type(column).__name__, _settings(column)) for name, column in self.items()]
+        return render("schema.html", columns=columns, rules=list(map(repr, self.constraints)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,3 +155,10 @@ class Schema(Mapping[str, Column]):
         except OSError as error:
             raise FormatError(f"schema file '{path}' cannot be read: {error.strerror}") from None
         return cls.from_json(text, source=f"schema file '{path}'")
+
+
+def _settings(column: Column) -> str:
+    """Return what a column was declared with, other than the defaults, as its constructor takes it."""
+    chosen = [(field.name, getattr(column, field.name)) for field in fields(column) if field.repr]
+    defaults = {field.name: field.default for field in fields(column)}
+    return ", ".join(f"{name}={value!r}" for name, value in chosen if value != defaults[name])

@@ -207,8 +207,10 @@ def _length(values: Any) -> int | None:
     return int(shape[0]) if isinstance(shape, tuple) and shape else None
 
 
-def join_label(X: Any, y: Any, *, typed: bool = False) -> tuple[Any, str]:
+def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) -> tuple[Any, str]:
     """Return one table of rows and labels, and the name of the label's column; ``typed`` as in `checked_array`.
+
+    The name is that given, else that of ``y``, else "target".
 
     Raises
     ------
@@ -219,7 +221,7 @@ def join_label(X: Any, y: Any, *, typed: bool = False) -> tuple[Any, str]:
         raise DataError("y must hold a label for every row")
     if not is_table(X):
         X = _named(checked_array(X, typed=typed))
-    label = str(getattr(y, "name", None) or DEFAULT_LABEL)
+    label = str(name or getattr(y, "name", None) or DEFAULT_LABEL)
     frame = nw.from_native(X, eager_only=True)
     if label in frame.columns:
         raise DataError(f"the label's name {label!r} is a column of X already: name y otherwise")

@@ -173,6 +173,38 @@ def test_a_release_shows_itself_in_a_notebook_and_nothing_of_a_name_is_run() -> 
     assert "adaptive marginals" in release.release_._repr_html_()
 
 
+@pytest.mark.parametrize("name", ["age", "<script>alert(1)</script>"])
+def test_schema_plan_and_evaluation_show_themselves_in_a_notebook(name: str) -> None:
+    schema = sd.Schema({name: sd.Integer(0, 99), "city": PLAIN["city"]})
+    table = people().rename(columns={"age": name})[[name, "city"]]
+    plan = SyntheticRelease(schema=schema).plan(rows=400)
+    evaluation = sd.nonprivate_evaluate(table, table, schema)
+    for shown in (schema._repr_html_(), plan._repr_html_(), evaluation._repr_html_()):
+        assert "<table>" in shown
+        assert "<script>" not in shown
+    assert "lower=0, upper=99" in schema._repr_html_()
+    assert "NON-PRIVATE" in evaluation._repr_html_()
+
+
+@pytest.mark.parametrize("target", [None, "older"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
+def test_the_rows_that_a_model_was_trained_on_can_be_looked_at(kind: str, target: str | None) -> None:
+    rows = people()[["age", "x"]]
+    X = {"pandas": rows, "polars": pl.from_pandas(rows), "array": rows.to_numpy()}[kind]
+    y = rows["age"].to_numpy() > 40
+    model = TrainOnSynthetic(LogisticRegression(), SyntheticRelease(epsilon=5), target=target, n_rows=150).fit(X, y)
+    assert isinstance(model.synthetic_, pl.DataFrame if kind == "polars" else pd.DataFrame)
+    assert list(model.synthetic_.columns) == [*(["x0", "x1"] if kind == "array" else ["age", "x"]), target or "target"]
+    assert len(model.synthetic_) == 150
+
+
+def test_a_label_without_a_name_finds_its_declared_column_by_target() -> None:
+    schema = sd.Schema({"age": PLAIN["age"], "old": sd.Boolean()})
+    rows = people()[["age"]]
+    _, labels = SyntheticRelease(schema=schema).fit_resample(rows, rows["age"].to_numpy() > 40, target="old")
+    assert labels.dtype == np.bool_
+
+
 def fitted(seed: int, ledger: Path) -> SyntheticRelease:
     return SyntheticRelease(schema=PLAIN, ledger=ledger, dataset="p", random_state=seed).fit(people(400))
 

@@ -233,3 +233,14 @@ def test_drawn_groups_follow_their_shares() -> None:
     assert (drawn[100_000:] == 2).all()
     found = np.bincount(drawn[:100_000], minlength=4) / 100_000
     assert found == pytest.approx([0.2, 0.3, 0.0, 0.5], abs=0.01)
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ("a", "b")])
+def test_the_columns_of_a_marginal_may_come_in_a_list(columns):
+    assert sd.marginal(columns) == sd.marginal("a", "b")
+
+
+@pytest.mark.parametrize("columns", [[[]], [["a", "a"]], [["a", 1]], [["a"], "b"], [{"a"}]])
+def test_a_list_is_refused_as_its_names_would_be(columns):
+    with pytest.raises(ParameterError, match="marginal"):
+        sd.marginal(*columns)

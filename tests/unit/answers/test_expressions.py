@@ -157,3 +157,9 @@ def test_no_text_does_anything_but_parse_or_be_refused(text: str) -> None:
 def test_a_huge_number_is_a_number() -> None:
     assert where("age < 1" + "0" * 400) == values("age")
     assert np.isinf(next(comparisons_of(parse("age < 1e999"))).values[0])
+
+
+@pytest.mark.parametrize(("text", "word"), [("a > 1 & b > 2", "and"), ("a > 1 | b > 2", "or"), ("~a", "not")])
+def test_signs_of_other_languages_are_answered_with_the_word_that_is_meant(text, word):
+    with pytest.raises(ParameterError, match=f"use '{word}'"):
+        parse(text)

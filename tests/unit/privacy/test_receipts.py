@@ -7,6 +7,7 @@ import math
 import pytest
 
 from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
+from synthdp.privacy.accounting import gdp_from_approx, zcdp_from_approx
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.privacy.receipt import UNTRACKED, Item, Receipt
 
@@ -137,3 +138,20 @@ def test_every_field_of_a_receipt_reads_back():
 )
 def test_neighbours_are_said_in_words(adjacency, text):
     assert str(adjacency) == text
+
+
+@pytest.mark.parametrize(
+    ("whole", "parts"),
+    [
+        (ApproxDP(1.0, 1e-9), [GaussianDP(gdp_from_approx(1.0, 1e-9) * share) for share in (0.6, 0.8)]),
+        (ApproxDP(2.0, 1e-6), [ZCDP(zcdp_from_approx(2.0, 1e-6) * share) for share in (0.3, 0.7)]),
+    ],
+)
+def test_the_parts_of_a_receipt_add_up_to_its_promise_before_the_reader_s_eyes(whole, parts):
+    said = str(receipt(whole, *(item(f"step {i}", loss=part) for i, part in enumerate(parts))))
+    assert f"which is ε = {whole.epsilon:g} at δ = {whole.delta:.3g}" in said
+
+
+def test_a_receipt_in_mu_says_what_mu_is():
+    assert "N(μ, 1)" in str(receipt(ApproxDP(1.0, 1e-9), item("a", loss=GaussianDP(0.1))))
+    assert "N(μ, 1)" not in str(receipt(PureDP(1.0), item("a")))
