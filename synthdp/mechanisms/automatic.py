@@ -10,6 +10,7 @@ from synthdp.curator.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows
 from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
 from synthdp.mechanisms.workload import Wish, Workload
@@ -34,7 +35,7 @@ Measured on three tables of numbers (docs/decisions/2026-11-21-automatic-choice.
 
 
 @dataclass(frozen=True, slots=True)
-class Automatic:
+class Automatic(Spender):
     """Adaptive marginals, or smooth synthesis for tables of numbers that are small for their budget.
 
     Costs ``spend``, fixed before any row is read, for the curator's neighbours.
@@ -52,11 +53,6 @@ class Automatic:
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)
     on_progress: ProgressCallback = silent
-
-    @property
-    def loss(self) -> Spend:
-        """The whole cost, known before any data is seen."""
-        return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema as it is: all columns come out. Errors as `AdaptiveMarginals` has."""

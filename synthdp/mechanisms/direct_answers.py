@@ -13,6 +13,7 @@ from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, check_domain, queries_of
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -87,7 +88,7 @@ class DirectAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceAnswers:
+class LaplaceAnswers(Spender):
     """Answer every query with Laplace noise (Dwork, McSherry, Nissim, Smith 2006).
 
     Costs ``spend``, for the curator's neighbours.  A pure epsilon pays for noise on the L1 norm of the workload; an
@@ -125,11 +126,6 @@ class LaplaceAnswers:
     def __post_init__(self) -> None:
         _check_aim(self.aim)
 
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
-
     def release(
         self,
         curator: Curator,
@@ -147,7 +143,7 @@ class LaplaceAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianAnswers:
+class GaussianAnswers(Spender):
     """Answer every query with Gaussian noise of the least sigma, found from the exact privacy curve of the Gaussian.
 
     Costs ``spend``, an (epsilon, delta), zCDP or Gaussian DP, for the curator's neighbours.  Parameters as in
@@ -160,11 +156,6 @@ class GaussianAnswers:
 
     def __post_init__(self) -> None:
         _check_aim(self.aim)
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def release(
         self,

@@ -33,6 +33,7 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.design import design
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows_from
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
@@ -60,7 +61,7 @@ LEAST_MARGIN = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class L1Fit:
+class L1Fit(Spender):
     """Synthetic rows by fitting noisy answers in L1 over a support.
 
     Costs ``spend``, fixed before any row is read, for the curator's neighbours.
@@ -115,11 +116,6 @@ class L1Fit:
         if self.degree < 1 or self.support < 1:
             raise ParameterError(f"degree ({self.degree}) and support ({self.support}) must be at least 1")
         solver_named(self.solver)
-
-    @property
-    def loss(self) -> Spend:
-        """The whole cost, known before any data is seen."""
-        return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema as it is: all columns come out.

@@ -152,7 +152,7 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
             f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, "
             f"or take one of {', '.join(NAMED)}"
         )
-    if not isinstance(mechanism.loss, Remaining):
+    if not isinstance(mechanism.spend, Remaining):
         raise ParameterError(f"the spend of {kind.__name__} is set by epsilon and delta: leave it out")
     given = [setting for setting, value in settings.items() if _is_set(setting, value)]
     given += ["mechanism_options"] if options else []

@@ -15,22 +15,38 @@ from synthdp.schema.schema import Schema
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
+class Spender:
+    """The settings of a program that spends: their ``spend`` has the public name ``loss`` too.
+
+    Mechanisms, and what opens a session, inherit it; a mechanism from elsewhere need not.
+    """
+
+    __slots__ = ()
+
+    spend: Spend
+
+    @property
+    def loss(self) -> Spend:
+        """The whole cost, known before any data is seen; `Remaining` stands for all that the curator has left."""
+        return self.spend
+
+
 @runtime_checkable
 class Mechanism(Protocol[OutputT_co]):
     """A program that asks the curator and never sees a row.
 
-    Costs ``loss`` when it is released, for the curator's neighbours.
+    Costs ``spend`` when it is released, for the curator's neighbours.
     """
 
     @property
-    def loss(self) -> Spend:
+    def spend(self) -> Spend:
         """The whole cost, known before any data is seen; `Remaining` stands for all that the curator has left."""
         ...
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[OutputT_co]:
         """Ask the curator and make a release.
 
-        Costs ``loss``, for the curator's neighbours.
+        Costs ``spend``, for the curator's neighbours.
         """
         ...
 
@@ -39,7 +55,7 @@ class Mechanism(Protocol[OutputT_co]):
 class TableMechanism(Mechanism[Any], Protocol):
     """A mechanism whose release draws rows (`Release.model`): `SyntheticRelease` takes these and refuses all others.
 
-    Costs ``loss`` when it is released, for the curator's neighbours.
+    Costs ``spend`` when it is released, for the curator's neighbours.
     """
 
     def output_schema(self, schema: Schema) -> Schema:

@@ -48,11 +48,6 @@ class BetaShares:
         if not (self.yes > 0 and self.no > 0):
             raise ParameterError(f"yes and no ({self.yes}, {self.no}) must be positive")
 
-    @property
-    def loss(self) -> Spend:
-        """What a release costs.  Costs nothing: public."""
-        return self.spend
-
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema of the synthetic table: all columns come out.  Costs nothing: public.
 

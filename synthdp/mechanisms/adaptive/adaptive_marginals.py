@@ -32,6 +32,7 @@ from synthdp.mechanisms.adaptive.shares import (
     screening_part,
 )
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, check_share, count_rows_from
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
@@ -54,7 +55,7 @@ STAGES = ("one-ways", "pairs", "second stage", "fit")
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptiveMarginals:
+class AdaptiveMarginals(Spender):
     """Synthetic rows from adaptively chosen marginals (docs/mechanisms/adaptive-marginals.md).
 
     Costs ``spend``, fixed before any row is read, for the curator's neighbours.
@@ -118,11 +119,6 @@ class AdaptiveMarginals:
             check_share("screen", self.screen)
         if self.second_stage is not None and not 0 <= self.second_stage < 1:
             raise ParameterError(f"second_stage ({self.second_stage}) must be at least 0 and below 1")
-
-    @property
-    def loss(self) -> Spend:
-        """The whole cost, known before any data is seen."""
-        return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema as it is: all columns come out.

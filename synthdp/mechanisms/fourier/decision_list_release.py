@@ -19,6 +19,7 @@ from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.fourier.decision_list_plan import ListPlan, plan_at
+from synthdp.mechanisms.protocol import Spender
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.fourier.decision_lists import variables_of
@@ -120,7 +121,7 @@ class DecisionListSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionListRelease:
+class DecisionListRelease(Spender):
     """Release a table of decision lists as noisy coefficients; ask how many say yes on any input.
 
     Costs ``spend``, for the curator's neighbours.  The curator's schema is that of `decision_list_schema`.
@@ -155,11 +156,6 @@ class DecisionListRelease:
             raise ParameterError(f"order ({self.order!r}) must be a whole number from 1 to length ({self.length})")
         if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
             raise ParameterError(f"rows ({self.rows!r}) must be a whole number of at least 1")
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[DecisionListSummary]:  # noqa: ARG002
         """Measure the coefficients.

@@ -22,7 +22,7 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.protocol import left_out
+from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.listed import check_listed
 from synthdp.mechanisms.workload import Wish, marginals_on, queries_of
@@ -111,7 +111,7 @@ class FourierTable:
 
 
 @dataclass(frozen=True, slots=True)
-class FourierMarginals:
+class FourierMarginals(Spender):
     """Release all tables of a workload through their parities, as one consistent table.
 
     Costs ``spend``, for the curator's neighbours.
@@ -145,11 +145,6 @@ class FourierMarginals:
         if isinstance(self.workload, Marginals):
             _check_size(self.workload)
         solver_named(self.solver)
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the columns of the workload.

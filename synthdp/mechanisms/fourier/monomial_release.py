@@ -19,6 +19,7 @@ from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.fourier.polynomials import chebyshev_conjunction, newton_coefficients, optimal_coefficients
+from synthdp.mechanisms.protocol import Spender
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.fourier.binarized import Binarized, binarize
 from synthdp.queries.fourier.conjunctions import SymmetricQuery
@@ -141,7 +142,7 @@ def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class MonomialRelease:
+class MonomialRelease(Spender):
     """Release noisy counts of all conjunctions of at most ``order`` zero bits (Thaler, Ullman, Vadhan 2012, theorem 1.2).
 
     Costs ``spend``, for the curator's neighbours.  The paper's scale 2 T / (epsilon n) per coefficient leaves out the
@@ -168,11 +169,6 @@ class MonomialRelease:
     def __post_init__(self) -> None:
         if not isinstance(self.order, int) or isinstance(self.order, bool) or self.order < 1:
             raise ParameterError(f"order ({self.order!r}) must be a whole number of at least 1")
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[MonomialSummary]:  # noqa: ARG002
         """Measure the counts.

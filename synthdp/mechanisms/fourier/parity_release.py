@@ -19,6 +19,7 @@ from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.fourier.parity_summary import ParitySummary
 from synthdp.mechanisms.fourier.polynomials import least_worst_use, optimal_coefficients
+from synthdp.mechanisms.protocol import Spender
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -51,7 +52,7 @@ class LevelPlan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ParityRelease:
+class ParityRelease(Spender):
     """Release all parities of at most ``order`` bits; answer any symmetric query on their columns.
 
     Costs ``spend``, for the curator's neighbours.  The number of rows is measured along with the parities where it is
@@ -108,11 +109,6 @@ class ParityRelease:
                 raise ParameterError(f"{name} ({value!r}) must be a whole number of at least 1")
         if self.weights not in ("optimal", "uniform"):
             raise ParameterError(f"weights ({self.weights!r}) must be 'optimal' or 'uniform'")
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ParitySummary]:  # noqa: ARG002
         """Measure the parities.

@@ -14,6 +14,7 @@ import numpy as np
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, check_share, count_rows
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary
 from synthdp.mechanisms.smooth.domain import CELLS, ordered_columns, smooth_domain
@@ -28,7 +29,7 @@ RULES = ("least_error", "improved", "paper")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothSummary:
+class SmoothSummary(Spender):
     """Noisy averages of Chebyshev products, from which any smooth query is answered.
 
     Wang, Fan, Zhang, Wang, NIPS 2013, Algorithms 1 and 2; docs/mechanisms/smooth-queries.md.
@@ -91,11 +92,6 @@ class SmoothSummary:
         if self.cells < 2:
             raise ParameterError(f"cells ({self.cells}) must be at least 2")
         check_share("total_share", self.total_share)
-
-    @property
-    def loss(self) -> Spend:
-        """The whole cost."""
-        return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[TrigonometricSummary]:
         """Measure the summary.

@@ -14,7 +14,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import SOLVERS
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.protocol import left_out
+from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.row_count import RowCount, check_share, count_rows
 from synthdp.mechanisms.smooth.domain import ordered_columns, smooth_domain
 from synthdp.mechanisms.smooth.exact import check_columns, exact_synthesis
@@ -35,7 +35,7 @@ HOPELESS = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothSynthesis:
+class SmoothSynthesis(Spender):
     """Synthetic rows of numeric columns that answer smooth queries like the private ones.
 
     Wang's slides ("Differentially private data release through efficient ... smooth queries"), Algorithm 1 and its
@@ -107,11 +107,6 @@ class SmoothSynthesis:
         if self.candidates is not None and self.candidates < 1:
             raise ParameterError(f"candidates ({self.candidates}) must be at least 1")
         check_share("total_share", self.total_share)
-
-    @property
-    def loss(self) -> Spend:
-        """The whole cost."""
-        return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Measure smooth averages and fit a distribution to them.

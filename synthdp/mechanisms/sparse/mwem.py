@@ -14,6 +14,7 @@ import numpy as np
 from synthdp.curator.curator import Curator
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.sparse.answer import rows_of
 from synthdp.mechanisms.sparse.model import Measured, SparseModel, replay, touched
 from synthdp.privacy.loss import ZCDP, ApproxDP, Remaining, Spend
@@ -24,7 +25,7 @@ from synthdp.release import Release
 
 
 @dataclass(frozen=True, slots=True)
-class SparseMWEM:
+class SparseMWEM(Spender):
     """Release weights that answer a list of sparse queries.
 
     Costs ``spend``, for the curator's neighbours.
@@ -69,11 +70,6 @@ class SparseMWEM:
             raise ParameterError(f"select_share ({self.select_share}) must be above 0 and below 1")
         if not self.queries:
             raise ParameterError("queries must hold at least one sparse query")
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SparseModel]:  # noqa: ARG002
         """Learn the weights.

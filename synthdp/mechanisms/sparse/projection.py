@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from synthdp.arrays import FloatArray
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
 from synthdp.mechanisms.sparse.bounds import needed_independence, theorem_dimension
 from synthdp.mechanisms.sparse.model import check_query
@@ -31,7 +32,7 @@ KINDS: dict[str, type[CountSketch | SignProjection]] = {"count_sketch": CountSke
 
 
 @dataclass(frozen=True, slots=True)
-class SparseProjection:
+class SparseProjection(Spender):
     """Release T noisy numbers from which any sparse query can be answered.
 
     Costs ``spend``, pure or not, for the curator's neighbours.
@@ -107,11 +108,6 @@ class SparseProjection:
         dimension = theorem_dimension(rows=rows, sparsity=sparsity, queries=queries, alpha=alpha, beta=beta)
         independence = needed_independence(queries, beta=beta)
         return cls(dimension, projection="signs", independence=independence, peel=0.0, spend=spend)
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ProjectedRecords]:
         """Project the table.

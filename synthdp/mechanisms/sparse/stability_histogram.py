@@ -13,6 +13,7 @@ import numpy as np
 
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
 from synthdp.mechanisms.sparse.model import check_query
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
@@ -25,7 +26,7 @@ from synthdp.release import Release
 
 
 @dataclass(frozen=True, slots=True)
-class StabilityHistogram:
+class StabilityHistogram(Spender):
     """Release every record whose noisy count reaches a threshold, with that count.
 
     Laplace noise of scale 1/epsilon and a threshold of about 1 + ln(1/2 delta)/epsilon for an added or removed row; of
@@ -63,11 +64,6 @@ class StabilityHistogram:
     def __post_init__(self) -> None:
         if not 0 < self.total_share < 1:
             raise ParameterError(f"total_share ({self.total_share}) must be above 0 and below 1")
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def release(
         self,

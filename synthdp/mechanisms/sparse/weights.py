@@ -12,6 +12,7 @@ from typing import Literal
 from synthdp.curator.curator import Curator, SparseVector
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
 from synthdp.mechanisms.sparse.bounds import smallest_slots
 from synthdp.mechanisms.sparse.model import Measured, SparseModel, check_query, replay, touched
@@ -26,7 +27,7 @@ Update = Literal["projection", "paper"]
 
 
 @dataclass(frozen=True, slots=True)
-class SparseWeights:
+class SparseWeights(Spender):
     """Answer a stream of sparse queries, each as good as the last, for one cost fixed beforehand.
 
     Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
@@ -103,11 +104,6 @@ class SparseWeights:
         for name in ("alarm_share", "total_share"):
             if not 0 < getattr(self, name) < 1:
                 raise ParameterError(f"{name} ({getattr(self, name)}) must be above 0 and below 1")
-
-    @property
-    def loss(self) -> Spend:
-        """What a session costs."""
-        return self.spend
 
     def open(self, curator: Curator) -> SparseSession:
         """Open a session.

@@ -15,6 +15,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.net import check_candidates
 from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
@@ -26,7 +27,7 @@ from synthdp.queries.total import Total
 
 
 @dataclass(frozen=True, slots=True)
-class MedianMechanism:
+class MedianMechanism(Spender):
     """Answer each query with the median over all small tables that are still consistent; halve them at a wrong guess.
 
     Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
@@ -65,11 +66,6 @@ class MedianMechanism:
         if self.max_updates is not None:
             check_updates(self.max_updates)
         check_candidates(len(universe(self.domain)), self.size)
-
-    @property
-    def loss(self) -> Spend:
-        """What a session costs."""
-        return self.spend
 
     def open(self, curator: Curator) -> OnlineSession:
         """Open a session.

@@ -15,7 +15,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.protocol import left_out
+from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
@@ -36,7 +36,7 @@ RESOLUTION = 2**10
 
 
 @dataclass(frozen=True, slots=True)
-class MWEM:
+class MWEM(Spender):
     """Fit a table in rounds: select the worst part of a workload, measure it, and refit by multiplicative weights.
 
     The parts of a `Marginals` are its whole tables, scored by L1 distance: one record moves one count of a table, so a
@@ -87,11 +87,6 @@ class MWEM:
         if self.replay < 0:
             raise ParameterError(f"replay ({self.replay}) must be at least 0")
         check_share("total_share", self.total_share)
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the columns of the workload.

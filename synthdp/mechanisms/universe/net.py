@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe, universe_size
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.protocol import left_out
+from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.listed import check_listed
@@ -31,7 +31,7 @@ MAX_COUNTS = 2**27
 
 
 @dataclass(frozen=True, slots=True)
-class NetMechanism:
+class NetMechanism(Spender):
     """Release a table of ``size`` rows chosen with probability that falls exponentially with its largest error.
 
     Every multiset y of ``size`` cells has the score -max over queries of the error of its averages; permute-and-flip
@@ -69,11 +69,6 @@ class NetMechanism:
         check_share("total_share", self.total_share)
         if isinstance(self.queries, LinearQueries):
             check_candidates(universe_size(self.queries.domain), self.size)
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the columns of the queries.

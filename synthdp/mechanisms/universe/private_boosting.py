@@ -16,7 +16,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.protocol import left_out
+from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
@@ -54,7 +54,7 @@ class BoostedTables:
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateBoosting:
+class PrivateBoosting(Spender):
     """Fit a table to a few drawn queries in each round, and answer with the median of all tables.
 
     The first round draws uniformly, the others through `Curator.select` with the score `BoostingScores`: the exponential
@@ -102,11 +102,6 @@ class PrivateBoosting:
         for name, share in (("accuracy", self.accuracy), ("draw_share", self.draw_share)):
             check_share(name, share)
         check_share("total_share", self.total_share)
-
-    @property
-    def loss(self) -> Spend:
-        """What a release costs."""
-        return self.spend
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[BoostedTables]:
         """Fit the tables.

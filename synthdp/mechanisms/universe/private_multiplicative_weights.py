@@ -11,6 +11,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import check_share, row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
@@ -20,7 +21,7 @@ from synthdp.queries.total import Total
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateMultiplicativeWeights:
+class PrivateMultiplicativeWeights(Spender):
     """Answer linear queries as they come, from weights on all cells that learn from every wrong guess.
 
     Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
@@ -79,11 +80,6 @@ class PrivateMultiplicativeWeights:
         if self.replay < 0:
             raise ParameterError(f"replay ({self.replay}) must be at least 0")
         universe(self.domain)
-
-    @property
-    def loss(self) -> Spend:
-        """What a session costs."""
-        return self.spend
 
     def open(self, curator: Curator) -> OnlineSession:
         """Open a session.
