@@ -291,7 +291,7 @@ def _queries(queries: Statistic, store: _Store) -> dict[str, Any]:
             }
         case MarginalDistances():
             expected = {"expected": store.put(queries.expected), "unit": queries.unit}
-            return {**_queries(queries.marginals, store), **expected, "kind": "distances"}
+            return {**_queries(queries.queries, store), **expected, "kind": "distances"}
         case ClippedProducts():
             scores = [store.put(score) for score in queries.scores]
             numbers = {"scores": scores, "resolution": queries.resolution, "norm": queries.norm}

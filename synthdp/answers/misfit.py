@@ -122,13 +122,12 @@ def _relations(direct: Direct) -> dict[Clique, float]:
     pairs = list(itertools.combinations(range(len(direct.model.domain)), 2))
     rows = max(direct.total[0], 1.0)
     for measured in direct.measurements:
-        queries = measured.queries
-        if isinstance(queries, MarginalDistances) and queries.domain is direct.model.domain:
-            expected = np.add.reduceat(
-                np.sqrt(2 / math.pi * queries.expected / queries.unit), queries.marginals.offsets[:-1]
-            )
+        asked = measured.queries
+        if isinstance(asked, MarginalDistances) and asked.domain is direct.model.domain:
+            offsets = asked.queries.offsets[:-1]
+            expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.unit), offsets)
             distances = np.sqrt(np.maximum(_shrunk(measured.answers, measured.stddev) ** 2 - expected**2, 0.0))
-            return dict(zip(queries.marginals.cliques, (distances / rows).tolist(), strict=True))
+            return dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True))
     known = {pair: _dependence(direct.model, pair) for pair in pairs}
     typical = float(np.mean(list(known.values()) or [0.0]))
     return {pair: known[pair] if direct.has(pair) else typical for pair in pairs}

@@ -10,6 +10,7 @@ import numpy as np
 from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, column_norms, whole
 from synthdp.queries.protocol import check_overflow
 
@@ -18,7 +19,7 @@ EXACT_PAIRS = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CellQueries:
+class CellQueries(LinearFamily):
     """Sums over rows of a table of values, one row per query and one column per cell.
 
     Parameters
@@ -65,10 +66,6 @@ class CellQueries:
     def sums(self, codes: Codes) -> Totals:
         """Return the exact sums, (k,), from the histogram of the cells."""
         return np.asarray(self.values @ np.bincount(self._flat(codes), minlength=self.domain.cells), np.int64)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
-        return sums
 
     def _flat(self, codes: Codes) -> IntArray:
         return self.domain.ravel(codes, range(len(self.domain)))

@@ -13,11 +13,12 @@ from synthdp.arrays import AnyArray, Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.counting import Clique, count_tables
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marginals:
+class Marginals(LinearFamily):
     """The contingency tables of several cliques of columns, one after the other, each flat in C order.
 
     One record lies in one cell of each table, so adding it changes c tables by one count: l1 = l2^2 = c.
@@ -54,11 +55,6 @@ class Marginals:
         return sum(self.sizes)
 
     @property
-    def unit(self) -> int:
-        """Counts are whole: 1."""
-        return 1
-
-    @property
     def bounds(self) -> RecordBounds:
         """One cell of each table changes by 1; a replaced record leaves one cell and enters another, if there is one."""
         c = len(self.cliques)
@@ -83,10 +79,6 @@ class Marginals:
     def sums(self, codes: Codes) -> Totals:
         """Return the counts, (k,)."""
         return count_tables(codes, self.domain.shape, self.cliques)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the counts as they are."""
-        return sums
 
     def split(self, answers: AnyArray) -> list[AnyArray]:
         """Cut a vector of all answers into one flat table per clique."""

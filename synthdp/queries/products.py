@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, FloatArray, IntArray, Totals
+from synthdp.arrays import Codes, Features, FloatArray, IntArray
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError, SensitivityError
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds, largest, whole, whole_numbers
-from synthdp.queries.protocol import check_overflow, sum_features
+from synthdp.queries.protocol import check_overflow
 
 LARGEST_NUMBER = 2**30
 """Most that a resolution or a norm may be, so that their squares are exact."""
@@ -21,7 +22,7 @@ _BELOW = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClippedProducts:
+class ClippedProducts(LinearFamily):
     """For every two columns the sum over rows of the product of their scores.
 
     A row whose products have a Euclidean norm above ``norm`` is scaled down to it, so that a record changes all answers
@@ -82,14 +83,6 @@ class ClippedProducts:
     def bounds(self) -> RecordBounds:
         """A record adds a vector of at most the clipping norm."""
         return RecordBounds.of(Norms.within(self.k, self.norm, l2_squared=self.norm**2))
-
-    def sums(self, codes: Codes) -> Totals:
-        """Return the sums of the clipped products."""
-        return sum_features(self, codes)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums."""
-        return sums
 
     def features(self, codes: Codes) -> Features:
         """Return each row's clipped products as whole numbers, rounded towards 0; (n, k)."""

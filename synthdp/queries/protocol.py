@@ -87,15 +87,6 @@ class LinearQueries(Statistic, Protocol):
         ...
 
 
-def sum_features(queries: LinearQueries, codes: Codes) -> Totals:
-    """Return the exact integer sum of features over rows, in chunks of bounded memory."""
-    rows = max(1, CHUNK_CELLS // max(1, queries.k))
-    total = np.zeros(queries.k, np.int64)
-    for start in range(0, len(codes), rows):
-        total += queries.features(codes[start : start + rows]).sum(axis=0, dtype=np.int64)
-    return total
-
-
 def real_answers(queries: Bounded, values: Totals | IntArray) -> np.ndarray:
     """Return whole-number answers as real ones: divided by the unit."""
     return np.asarray(values / float(queries.unit), np.float64)

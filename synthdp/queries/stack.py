@@ -10,12 +10,13 @@ import numpy as np
 from synthdp.arrays import Codes, Features, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import RecordBounds
 from synthdp.queries.protocol import LinearQueries, check_overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stack:
+class Stack(LinearFamily):
     """The answers of several families, one after the other.
 
     Parameters
@@ -62,7 +63,3 @@ class Stack:
     def sums(self, codes: Codes) -> Totals:
         """Return the parts' sums one after the other."""
         return np.concatenate([part.finish(part.sums(codes)) * (self.unit // part.unit) for part in self.parts])
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
-        return sums

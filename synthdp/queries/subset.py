@@ -9,12 +9,13 @@ import numpy as np
 from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import LinearQueries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Subset:
+class Subset(LinearFamily):
     """The queries of a family at some positions.
 
     Parameters
@@ -62,10 +63,6 @@ class Subset:
     def sums(self, codes: Codes) -> Totals:
         """Return the chosen sums, (k,)."""
         return self.family.finish(self.family.sums(codes))[self.positions]
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
-        return sums
 
     def _at_most(self, norms: Norms) -> Norms:
         repeats = int(np.unique(self.positions, return_counts=True)[1].max())

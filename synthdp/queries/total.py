@@ -8,11 +8,12 @@ import numpy as np
 
 from synthdp.arrays import Codes, Features, Totals
 from synthdp.domain.domain import Domain
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Total:
+class Total(LinearFamily):
     """The number of rows.
 
     Parameters
@@ -29,11 +30,6 @@ class Total:
         return 1
 
     @property
-    def unit(self) -> int:
-        """Rows are whole: 1."""
-        return 1
-
-    @property
     def bounds(self) -> RecordBounds:
         """One row more or less; none when a row is replaced (stated as 1, since noise needs a positive scale)."""
         return RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
@@ -45,7 +41,3 @@ class Total:
     def sums(self, codes: Codes) -> Totals:
         """Return the number of rows."""
         return np.array([len(codes)], np.int64)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the count as it is."""
-        return sums

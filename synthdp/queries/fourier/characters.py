@@ -16,15 +16,15 @@ from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.counting import Clique
 from synthdp.queries.fourier.subset_counts import walsh_hadamard
+from synthdp.queries.linear import LinearFamily, sum_features
 from synthdp.queries.norms import Norms, RecordBounds, whole_numbers
-from synthdp.queries.protocol import sum_features
 
 MAX_TABLE_BITS = 20
 """Up to so many bits all parities are computed from a histogram by one transform, and the swap bound is exact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CellParities:
+class CellParities(LinearFamily):
     """Sums over rows of (-1)^(number of 1s of the row's bits within a mask).
 
     Parameters
@@ -57,11 +57,6 @@ class CellParities:
         return len(self.masks)
 
     @property
-    def unit(self) -> int:
-        """Parities are whole: 1."""
-        return 1
-
-    @property
     def bounds(self) -> RecordBounds:
         """Every parity of one record is +1 or -1; a replaced record changes those odd on the bits that differ, by 2.
 
@@ -86,10 +81,6 @@ class CellParities:
             return sum_features(self, codes)
         counts = np.bincount(self.words(codes), minlength=1 << self.bits)
         return np.asarray(walsh_hadamard(counts)[self.masks], np.int64)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
-        return sums
 
     def words(self, codes: Codes) -> IntArray:
         """Return the bits of each row as one whole number, (n,)."""

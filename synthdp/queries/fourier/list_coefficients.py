@@ -16,6 +16,7 @@ from synthdp.arrays import BoolArray, Codes, Features, FloatArray, IntArray, Tot
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.fourier.krawtchouk import level_sizes, ranks
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import LARGEST_CHANGE, Norms, RecordBounds, column_norms, whole
 from synthdp.queries.protocol import CHUNK_CELLS, check_overflow
 
@@ -41,7 +42,7 @@ class CanonicalLists:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ListCoefficients:
+class ListCoefficients(LinearFamily):
     """Sums over rows of the coefficients of c(y) = (list(y) - 1/2), and the number of rows.
 
     Parameters
@@ -97,11 +98,6 @@ class ListCoefficients:
         return level_sizes(self.m, self.order)
 
     @property
-    def unit(self) -> int:
-        """Each order has a scale of its own; as a whole: 1."""
-        return 1
-
-    @property
     def k(self) -> int:
         """Number of coefficients, and 1 for the number of rows if it is measured."""
         return sum(self.sizes) + (self.row_scale > 0)
@@ -124,10 +120,6 @@ class ListCoefficients:
         for start in range(0, len(codes), rows):
             self._add(canonical(codes[start : start + rows], self.m), total)
         return np.append(total, len(codes) * self.row_scale) if self.row_scale else total
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
-        return sums
 
     def _add(self, lists: CanonicalLists, total: Totals) -> None:
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])

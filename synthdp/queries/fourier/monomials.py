@@ -16,11 +16,12 @@ from synthdp.errors import ParameterError
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.krawtchouk import level_sizes, subsets_of
 from synthdp.queries.fourier.subset_counts import all_ones_counts
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Monomials:
+class Monomials(LinearFamily):
     """For every set S of at most t bits, the number of rows where all of them are 0.
 
     A row with z zeros adds 1 to sum_i C(z, i) counts, at most all M of them.  Replacing a row x by y changes
@@ -59,11 +60,6 @@ class Monomials:
         return sum(self.sizes)
 
     @property
-    def unit(self) -> int:
-        """Counts are whole: 1."""
-        return 1
-
-    @property
     def bounds(self) -> RecordBounds:
         """Exact where every combination of bits can occur, else upper bounds."""
         m = self.k
@@ -78,10 +74,6 @@ class Monomials:
     def sums(self, codes: Codes) -> Totals:
         """Return the counts by popcounts of bit-packed columns, (k,)."""
         return np.concatenate(all_ones_counts([~column for column in self.bits.columns(codes)], order=self.order))
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the counts as they are."""
-        return sums
 
     def split(self, values: AnyArray) -> list[AnyArray]:
         """Cut a vector of all counts into one per size."""

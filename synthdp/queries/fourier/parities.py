@@ -16,12 +16,13 @@ from synthdp.errors import ParameterError
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.krawtchouk import level_sizes, odd_overlaps, subsets_of
 from synthdp.queries.fourier.subset_counts import odd_counts
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds, whole
 from synthdp.queries.protocol import check_overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parities:
+class Parities(LinearFamily):
     """For every set S of at most t bits, ``scales[|S|]`` times the sum over rows of chi_S = (-1)^{sum of bits in S}.
 
     Adding a row changes every sum by its scale exactly: l1 = sum_i s_i C(d, i).  Replacing one whose f bits differ
@@ -69,11 +70,6 @@ class Parities:
         return sum(self.sizes)
 
     @property
-    def unit(self) -> int:
-        """Each level has a scale of its own; as a whole: 1."""
-        return 1
-
-    @property
     def bounds(self) -> RecordBounds:
         """Exact for both neighbours."""
         return RecordBounds(self._one(), self._swap())
@@ -105,10 +101,6 @@ class Parities:
         odd = odd_counts(self.bits.columns(codes), order=self.order)
         levels = [scale * (len(codes) - 2 * count) for scale, count in zip(self.scales, odd, strict=True) if scale]
         return np.concatenate(levels).astype(np.int64)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
-        return sums
 
     def split(self, values: AnyArray | IntArray) -> list[AnyArray]:
         """Cut a vector of all parities into one per level, empty where a level is left out."""

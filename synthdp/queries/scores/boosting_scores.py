@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, IntArray, Totals
-from synthdp.domain.domain import Domain
+from synthdp.arrays import IntArray, Totals
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import (
     LARGEST_EXPECTATION,
@@ -18,10 +17,11 @@ from synthdp.queries.norms import (
     whole,
 )
 from synthdp.queries.protocol import LinearQueries, check_overflow
+from synthdp.queries.scores.score import Score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoostingScores:
+class BoostingScores(Score):
     """The score -sum over rounds of clip(centre - |q(D) - e|, -h, h) of every query.
 
     A round counts +h where its table is accurate (error at most centre - h), -h where it is not (at least centre + h),
@@ -58,16 +58,6 @@ class BoostingScores:
         check_overflow(self)
 
     @property
-    def domain(self) -> Domain:
-        """The queries' axes."""
-        return self.queries.domain
-
-    @property
-    def k(self) -> int:
-        """Number of queries."""
-        return self.queries.k
-
-    @property
     def unit(self) -> int:
         """The whole number that stands for 1 in a query's sum."""
         return self.queries.unit * self.resolution
@@ -78,10 +68,6 @@ class BoostingScores:
         bounds, factor = self.queries.bounds, self.resolution * len(self.expected)
         one, swap = (Norms.within(self.k, norms.linf * factor) for norms in (bounds.one, bounds.swap))
         return RecordBounds(one, swap)
-
-    def sums(self, codes: Codes) -> Totals:
-        """Return the sums of the queries."""
-        return self.queries.sums(codes)
 
     def finish(self, sums: Totals) -> Totals:
         """Return the scores, (k,)."""

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, IntArray, Totals
-from synthdp.domain.domain import Domain
+from synthdp.arrays import IntArray, Totals
 from synthdp.errors import ParameterError
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import LARGEST_EXPECTATION, LARGEST_UNIT, Norms, RecordBounds, expectations, whole
 from synthdp.queries.protocol import check_overflow
+from synthdp.queries.scores.score import Score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarginalDistances:
+class MarginalDistances(Score):
     """For each clique the L1 distance, in rows, between its table and an expected one.
 
     By the triangle inequality a record changes each distance by at most 1 when added and 2 when replaced.  Not linear:
@@ -23,45 +23,36 @@ class MarginalDistances:
 
     Parameters
     ----------
-    marginals
+    queries
         The tables.
     expected
-        (marginals.k,) expected counts as whole multiples of 1 / ``unit``.
+        (queries.k,) expected counts as whole multiples of 1 / ``unit``.
     unit
         The whole number that stands for one row.
     """
 
-    marginals: Marginals
+    queries: Marginals
     expected: IntArray
     unit: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
-        most = LARGEST_EXPECTATION // max(self.marginals.sizes)  # what a table's cells are off by adds up
+        most = LARGEST_EXPECTATION // max(self.queries.sizes)  # what a table's cells are off by adds up
         object.__setattr__(self, "expected", expectations("expected", self.expected, most=most))
-        if self.expected.shape != (self.marginals.k,):
+        if self.expected.shape != (self.queries.k,):
             raise ParameterError("expected must have one whole number per cell")
         check_overflow(self)
 
     @property
-    def domain(self) -> Domain:
-        """The axes of the tables."""
-        return self.marginals.domain
-
-    @property
     def k(self) -> int:
         """Number of distances."""
-        return len(self.marginals.cliques)
+        return len(self.queries.cliques)
 
     @property
     def bounds(self) -> RecordBounds:
         """Every distance moves by at most one row, or two when a record is replaced."""
         return RecordBounds.of(Norms.within(self.k, self.unit))
 
-    def sums(self, codes: Codes) -> Totals:
-        """Return the counts of all tables."""
-        return self.marginals.sums(codes)
-
     def finish(self, sums: Totals) -> Totals:
         """Return the distances, (k,), in multiples of 1 / ``unit``."""
-        return np.add.reduceat(np.abs(sums * self.unit - self.expected), self.marginals.offsets[:-1])
+        return np.add.reduceat(np.abs(sums * self.unit - self.expected), self.queries.offsets[:-1])

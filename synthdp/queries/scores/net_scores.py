@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Codes, IntArray, Totals, frozen
-from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds, largest, whole
 from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
+from synthdp.queries.scores.score import Score
 
 _EXACT = 2**53
 
@@ -40,7 +40,7 @@ def multisets(cells: int, size: int) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NetScores:
+class NetScores(Score):
     """The score -max_q |m q(D) - N q(y)| of every multiset y of m cells, for a public number N of rows.
 
     Divided by m N it is minus the largest error of y's averages.  One record moves q(D) by at most the largest change
@@ -75,11 +75,6 @@ class NetScores:
         check_overflow(self)
 
     @property
-    def domain(self) -> Domain:
-        """The queries' axes."""
-        return self.queries.domain
-
-    @property
     def size(self) -> int:
         """The size m of every candidate."""
         return int(self.candidates[0].sum())
@@ -100,10 +95,6 @@ class NetScores:
         bounds = self.queries.bounds
         one, swap = (Norms.within(self.k, norms.linf * self.size) for norms in (bounds.one, bounds.swap))
         return RecordBounds(one, swap)
-
-    def sums(self, codes: Codes) -> Totals:
-        """Return the sums of the queries."""
-        return self.queries.sums(codes)
 
     def finish(self, sums: Totals) -> Totals:
         """Return the score of every candidate, (k,), in blocks of bounded memory."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, IntArray, Totals
-from synthdp.domain.domain import Domain
+from synthdp.arrays import IntArray, Totals
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import LARGEST_UNIT, RecordBounds, expectations, whole
 from synthdp.queries.protocol import LinearQueries, check_overflow
+from synthdp.queries.scores.score import Score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class QueryDistances:
+class QueryDistances(Score):
     """The distances |q(D) - e| of k linear queries from k expected sums.
 
     By the triangle inequality each moves by no more than its query.
@@ -41,16 +41,6 @@ class QueryDistances:
         check_overflow(self)
 
     @property
-    def domain(self) -> Domain:
-        """The queries' axes."""
-        return self.queries.domain
-
-    @property
-    def k(self) -> int:
-        """Number of distances."""
-        return self.queries.k
-
-    @property
     def unit(self) -> int:
         """The whole number that stands for 1."""
         return self.queries.unit * self.resolution
@@ -59,10 +49,6 @@ class QueryDistances:
     def bounds(self) -> RecordBounds:
         """Those of the queries, in the finer unit."""
         return self.queries.bounds.times(self.resolution)
-
-    def sums(self, codes: Codes) -> Totals:
-        """Return the sums of the queries."""
-        return self.queries.sums(codes)
 
     def finish(self, sums: Totals) -> Totals:
         """Return the distances, (k,)."""

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, FloatArray, Totals, frozen
+from synthdp.arrays import Codes, Features, FloatArray, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, whole
-from synthdp.queries.protocol import check_overflow, sum_features
+from synthdp.queries.protocol import check_overflow
 
 UNIT = 2**24
 """The whole number that stands for 1: rounding moves an average by at most 2^-25."""
@@ -31,7 +32,7 @@ _PAIR_L2_SQUARED = (71 + 8 * math.sqrt(2)) / 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChebyshevTensor:
+class ChebyshevTensor(LinearFamily):
     """Sums over rows of T_{m1}(x_1) ... T_{md}(x_d) for all degrees m below t, without the constant: t^d - 1 sums.
 
     A cell without a point (missing, special, other) has T_0 = 1 and T_m = 0 beyond, as if the value were spread over
@@ -89,17 +90,9 @@ class ChebyshevTensor:
         """Return the terms rounded to whole multiples of 1 / ``unit``, (n, k)."""
         return np.rint(self.real_features(codes) * self.unit).astype(np.int64)
 
-    def sums(self, codes: Codes) -> Totals:
-        """Return the exact integer sums, (k,)."""
-        return sum_features(self, codes)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
-        return sums
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AverageMoment:
+class AverageMoment(LinearFamily):
     """The sum over rows of the mean over columns of T_degree(x_j): one number for all columns together.
 
     Parameters
@@ -139,14 +132,6 @@ class AverageMoment:
         for j, axis in enumerate(self.domain.axes):
             mean += chebyshev_table(axis.points[codes[:, j]], self.degree + 1)[:, self.degree]
         return np.rint(mean * (self.unit / len(self.domain))).astype(np.int64)[:, None]
-
-    def sums(self, codes: Codes) -> Totals:
-        """Return the exact integer sum, (1,)."""
-        return sum_features(self, codes)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sum as it is."""
-        return sums
 
 
 def chebyshev_table(x: FloatArray, t: int) -> FloatArray:

@@ -13,11 +13,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, FloatArray, Totals, frozen
+from synthdp.arrays import Codes, Features, FloatArray, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, whole
-from synthdp.queries.protocol import check_overflow, sum_features
+from synthdp.queries.protocol import check_overflow
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,7 +42,7 @@ Term: TypeAlias = tuple[Factor, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorBasis:
+class TensorBasis(LinearFamily):
     """Sums over rows of products of cosine and indicator factors.
 
     Every term lies in [-1, 1], so one record adds at most ``unit`` to each of the k sums: l1 = k unit,
@@ -102,14 +103,6 @@ class TensorBasis:
     def features(self, codes: Codes) -> Features:
         """Return the terms rounded to whole multiples of 1 / ``unit``, (n, k)."""
         return np.rint(self.real_features(codes) * self.unit).astype(np.int64)
-
-    def sums(self, codes: Codes) -> Totals:
-        """Return the exact integer sums, (k,)."""
-        return sum_features(self, codes)
-
-    def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
-        return sums
 
 
 def factor_values(domain: Domain, factor: Factor) -> FloatArray:

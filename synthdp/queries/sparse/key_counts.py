@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from synthdp.arrays import IntArray, Totals
 from synthdp.errors import ParameterError
+from synthdp.queries.linear import Counting
 from synthdp.queries.norms import Norms, RecordBounds, expectations
 from synthdp.queries.sparse.supports import UNIT, SparseQuery
 
@@ -117,7 +118,7 @@ class Deviations:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyTotal:
+class KeyTotal(Counting):
     """The number of rows, whatever their keys.
 
     Parameters
@@ -131,11 +132,6 @@ class KeyTotal:
     @property
     def k(self) -> int:
         """One answer."""
-        return 1
-
-    @property
-    def unit(self) -> int:
-        """Rows are whole: 1."""
         return 1
 
     @property

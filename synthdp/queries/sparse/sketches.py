@@ -13,6 +13,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray, Totals, frozen
 from synthdp.errors import ParameterError
+from synthdp.queries.linear import Counting
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import KeyStatistic
 from synthdp.queries.sparse.hashing import MERSENNE, PolynomialHash, fingerprints
@@ -46,7 +47,7 @@ class Sketch(KeyStatistic, Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CountSketch:
+class CountSketch(Counting):
     """One random sign in one random coordinate for every record (Charikar, Chen, Farach-Colton 2002).
 
     Unbiased; the error of a query q has variance at most |q|^2 |D|^2 / T, as for dense signs, from 4-wise independence.
@@ -86,11 +87,6 @@ class CountSketch:
         return self.dimension
 
     @property
-    def unit(self) -> int:
-        """Signs are whole: 1."""
-        return 1
-
-    @property
     def bounds(self) -> RecordBounds:
         """One record moves one coordinate by 1.
 
@@ -121,7 +117,7 @@ class CountSketch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SignProjection:
+class SignProjection(Counting):
     """Random signs in every coordinate for every record: the projection of Blum and Roth, times sqrt(T).
 
     Each hash value gives the signs of `BITS` coordinates.  The sketch is whole-numbered; `estimate` divides by T.
@@ -159,11 +155,6 @@ class SignProjection:
     def k(self) -> int:
         """T."""
         return self.dimension
-
-    @property
-    def unit(self) -> int:
-        """Signs are whole: 1."""
-        return 1
 
     @property
     def bounds(self) -> RecordBounds:

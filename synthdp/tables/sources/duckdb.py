@@ -106,7 +106,7 @@ class DuckDBSource:
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
         """Count marginals by GROUPING SETS; None for other statistics, with a unit, or for types without exact SQL."""
-        marginals = statistic.marginals if isinstance(statistic, MarginalDistances) else statistic
+        marginals = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
         if not (self._push_down and isinstance(marginals, Marginals)) or unit is not None or bound is not None:
             return None
         used = sorted({j for clique in marginals.cliques for j in clique})
