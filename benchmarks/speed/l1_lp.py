@@ -19,7 +19,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.problem import FitProblem
 
 

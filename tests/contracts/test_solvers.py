@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from contracts.fit_problems import KNOWN_PROBLEMS, KnownProblem
 
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.pricing import Enumeration
 from synthdp.fit.explicit.problem import FitProblem, ProblemSize

@@ -17,7 +17,7 @@ from guide.beta_prior import BetaShares
 import synthdp as sd
 from synthdp.errors import DataError, ParameterError, SchemaError, SolverFailedError, SynthDPError
 from synthdp.fit.explicit.column_generation import ColumnGeneration
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 
 MIXED, NUMBERS, LABELS = WORLDS["mixed"], WORLDS["numbers"], WORLDS["labels"]
 LEFT_OUT = "ignore:.* leaves out"

@@ -17,14 +17,12 @@ import numpy as np
 
 from synthdp.arrays import Answers, Codes, FloatArray, IntArray, Weights, frozen
 from synthdp.errors import ParameterError, SolverFailedError
+from synthdp.fit.explicit.l1_dual import FEASIBILITY, L1Dual, weights_from
 from synthdp.fit.explicit.pricing import CoordinateAscent, Priced, Pricer, uniform_codes
 from synthdp.fit.explicit.problem import checked_answers, expected_noise, row_weights
 from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 from synthdp.randomness import Generator, generator
-
-_FEASIBILITY = 1e-9
-"""Feasibility tolerance of the simplex, in units of the largest feature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -151,7 +149,7 @@ class ColumnGeneration:
             if rounds >= self.max_rounds:
                 status = FitStatus.ITERATION_LIMIT
                 break
-            threshold = master.z + _FEASIBILITY * scale
+            threshold = master.z + FEASIBILITY * scale
             priced = self.pricer.price(
                 problem.basis,
                 master.y,
@@ -191,13 +189,13 @@ class ColumnGeneration:
 
 
 class _Master:
-    """The dual over the points so far, min z − b'y subject to A_g'y <= z and |y| <= r, in the variables u = y / r."""
+    """The dual over the points so far: HiGHS goes on from its last basis, which CVXPY would not keep."""
 
     def __init__(self, problem: GridProblem, *, seconds: float) -> None:
         self._problem = problem
-        self._r = row_weights(problem.stddev)
         self.scale = _largest_feature(problem.basis)
-        self._solver = self._empty_program(seconds)
+        self._dual = L1Dual(b=problem.b, r=row_weights(problem.stddev), scale=self.scale)
+        self._solver = _empty_program(self._dual, seconds)
         self.support: IntArray = np.empty((0, problem.basis.d), dtype=np.int64)
         self._features: FloatArray = np.empty((problem.basis.k, 0))
         self.points: set[tuple[int, ...]] = set()
@@ -208,27 +206,10 @@ class _Master:
         self.finished = False
         self.iterations = 0
 
-    def _empty_program(self, seconds: float) -> highspy.Highs:
-        k = self._problem.basis.k
-        solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("solver", "simplex")
-        solver.setOptionValue("simplex_strategy", 1)
-        solver.setOptionValue("presolve", "off")
-        solver.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
-        solver.setOptionValue("dual_feasibility_tolerance", _FEASIBILITY)
-        if math.isfinite(seconds):
-            solver.setOptionValue("time_limit", seconds)
-        costs = np.append(-self._r * self._problem.b / self.scale, 1.0)
-        ones = np.ones(k)
-        solver.addVars(k + 1, np.append(-ones, -np.inf), np.append(ones, np.inf))
-        solver.changeColsCost(k + 1, np.arange(k + 1, dtype=np.int32), costs)
-        return solver
-
     def add(self, codes: IntArray) -> None:
         """Take in grid points that are not there yet."""
         features = self._problem.basis.features(codes)
-        rows = np.column_stack([(features * (self._r / self.scale)[:, None]).T, -np.ones(codes.shape[0])])
+        rows = np.asarray(self._dual.rows(features))
         count, width = rows.shape
         self._solver.addRows(
             count,
@@ -248,22 +229,29 @@ class _Master:
         self._solver.run()
         status = self._solver.getModelStatus()
         solution = self._solver.getSolution()
-        duals = np.maximum(-np.array(solution.row_dual), 0.0)
-        usable = duals.size == self.support.shape[0] and 0.5 < duals.sum() < np.inf
-        if not usable and self.weights.size:  # stopped early: the weights of the last round stay
+        weights = weights_from(-np.array(solution.row_dual), points=self.support.shape[0])
+        if weights is None and self.weights.size:  # stopped early: the weights of the last round stay
             self.weights = np.append(self.weights, np.zeros(self.support.shape[0] - self.weights.size))
             self.finished = False
             return
-        if not usable:
+        if weights is None:
             sentence = f"HiGHS ended with status {self._solver.modelStatusToString(status)}."
             raise SolverFailedError(f"column generation ended without usable weights: {sentence}", status=sentence)
-        values = np.array(solution.col_value)
         self.finished = status == highspy.HighsModelStatus.kOptimal
         self.iterations += max(int(self._solver.getInfo().simplex_iteration_count), 0)
-        self.y = self._r * np.clip(values[:-1], -1.0, 1.0)
-        self.z = float(values[-1]) * self.scale
-        self.weights = duals / duals.sum()
-        self.objective = float(self._r @ np.abs(self._features @ self.weights - self._problem.b))
+        self.y, self.z = self._dual.point(np.array(solution.col_value))
+        self.weights = weights
+        self.objective = float(self._dual.r @ np.abs(self._features @ self.weights - self._problem.b))
+
+
+def _empty_program(dual: L1Dual, seconds: float) -> highspy.Highs:
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    for name, value in dual.options(seconds).items():
+        solver.setOptionValue(name, value)
+    solver.addVars(dual.costs.size, -dual.upper, dual.upper)
+    solver.changeColsCost(dual.costs.size, np.arange(dual.costs.size, dtype=np.int32), dual.costs)
+    return solver
 
 
 def _largest_feature(basis: ProductBasis) -> float:

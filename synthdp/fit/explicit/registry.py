@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from synthdp.errors import ParameterError, SolverFailedError, SolverUnavailableError
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem, ProblemSize
 from synthdp.fit.explicit.solver import Cost, FitResult, Solver

@@ -8,7 +8,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, frozen
 from synthdp.errors import SolverFailedError
-from synthdp.fit.moments.small_lp import minimise
+from synthdp.fit.explicit.linear_program import optimum
 
 _NEGLIGIBLE = 1e-9
 """Prices below it are taken as 0: they are beyond a solver's tolerance, and only upset it."""
@@ -49,7 +49,7 @@ def best_coefficients(K: FloatArray, f: FloatArray, *, noise: FloatArray | None 
     scaled = K / size
     # Variables: size * b, its absolute value, gamma.
     one, zero, eye, column = np.ones((m, 1)), np.zeros((m, p)), np.eye(p), np.zeros((p, 1))
-    found = minimise(
+    found = optimum(
         np.concatenate([np.zeros(p), price, [1.0]]),
         rows=np.block([[scaled, zero, -one], [-scaled, zero, -one], [eye, -eye, column], [-eye, -eye, column]]),
         limits=np.concatenate([f, -f, np.zeros(2 * p)]),

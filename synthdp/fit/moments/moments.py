@@ -11,8 +11,8 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, Weights
 from synthdp.errors import InternalError
+from synthdp.fit.explicit.linear_program import optimum
 from synthdp.fit.moments.damped_newton import closest_to_moments, dual_hessians
-from synthdp.fit.moments.small_lp import minimise
 
 _MAX_STEPS = 60
 _GRADIENT = 1e-13
@@ -59,7 +59,7 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
 
 def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:
     m = A.shape[1]
-    found = minimise(
+    found = optimum(
         cost,
         rows=np.vstack([np.column_stack([A, -(middle + half)]), np.column_stack([-A, middle - half])]),
         limits=np.zeros(2 * len(A)),
@@ -72,7 +72,7 @@ def _least_widening(A: FloatArray, middle: FloatArray, half: FloatArray) -> floa
     """Return how much wider the ranges must be, plus a rounding, for some measure to meet them."""
     p, m = A.shape
     free = np.ones((p, 1))
-    found = minimise(
+    found = optimum(
         np.append(np.zeros(m), 1.0),
         rows=np.vstack([np.hstack([A, -free]), np.hstack([-A, -free])]),
         limits=np.concatenate([middle + half, half - middle]),

@@ -11,7 +11,7 @@ import pytest
 
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, MixedInteger
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.product_basis import ProductBasis

@@ -8,7 +8,7 @@ import pytest
 from contracts.fit_problems import constructed
 
 from synthdp.errors import ParameterError, SolverFailedError, SolverUnavailableError
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import ProblemSize
 from synthdp.fit.explicit.registry import Auto, solver_named

@@ -10,8 +10,8 @@ from contracts.fit_problems import constructed
 from hypothesis import given, settings, strategies as st
 
 from synthdp.errors import ParameterError, SolverFailedError
-from synthdp.fit.explicit import linear_program as l1_highs
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit import l1_highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitStatus
 
@@ -75,8 +75,8 @@ def test_no_time_at_all_is_a_failure_with_a_status():
 
 def test_an_interrupted_solve_returns_its_weights_with_a_valid_gap(monkeypatch):
     known = constructed(20, 3000, seed=9)
-    whole = l1_highs._solve_master
-    monkeypatch.setattr(l1_highs, "_solve_master", lambda *args, **kw: whole(*args, **kw)._replace(finished=False))
+    whole = l1_highs.minimise
+    monkeypatch.setattr(l1_highs, "minimise", lambda *args, **kw: whole(*args, **kw)._replace(finished=False))
     result = L1Highs(seconds=60).solve(known.problem)
     assert result.status is FitStatus.TIME_LIMIT
     assert result.objective == pytest.approx(known.problem.objective(result.weights))
@@ -85,12 +85,12 @@ def test_an_interrupted_solve_returns_its_weights_with_a_valid_gap(monkeypatch):
 
 
 def test_unusable_duals_are_a_failure_with_a_status(monkeypatch):
-    whole = l1_highs._solve_master
+    whole = l1_highs.minimise
     monkeypatch.setattr(
         l1_highs,
-        "_solve_master",
-        lambda problem, active, **kw: whole(problem, active, **kw)._replace(
-            weights=np.zeros(active.size), finished=False
+        "minimise",
+        lambda *args, limits, **kw: whole(*args, limits=limits, **kw)._replace(
+            duals=np.zeros(limits.size), finished=False
         ),
     )
     with pytest.raises(SolverFailedError, match="ended without usable weights"):

@@ -8,7 +8,7 @@ from contracts.fit_problems import constructed
 from hypothesis import given, settings, strategies as st
 
 from synthdp.errors import ParameterError
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights, _multiply
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitStatus

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from synthdp.fit.explicit.linear_program import optimum
 from synthdp.fit.moments.coefficients import best_coefficients
 from synthdp.fit.moments.moments import average_range, max_entropy, max_entropy_sensitivity
-from synthdp.fit.moments.small_lp import minimise
 from synthdp.queries.fourier.krawtchouk import fourier_coefficients, krawtchouk
 
 CUBE = (np.arange(8)[:, None] >> np.arange(3)) & 1
@@ -48,7 +48,7 @@ def test_dear_coefficients_are_small():
 
 
 def test_a_program_without_a_solution_says_so():
-    assert minimise(np.ones(1), rows=np.ones((1, 1)), limits=-np.ones(1)) is None
+    assert optimum(np.ones(1), rows=np.ones((1, 1)), limits=-np.ones(1)) is None
 
 
 @settings(max_examples=60, deadline=None)

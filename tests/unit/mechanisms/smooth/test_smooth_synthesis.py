@@ -13,7 +13,7 @@ from synthdp.curator.curator import Curator
 from synthdp.curator.ledger import Ledger
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
-from synthdp.fit.explicit.linear_program import L1Highs
+from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.pricing import Enumeration, MixedInteger
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitStatus

@@ -1,0 +1,91 @@
+"""The dual of the L1-fitting linear program over some support points, in the variables that HiGHS gets.
+
+`L1Highs` and `ColumnGeneration` both solve it, one with a listed support and one with a support that it generates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from synthdp.arrays import Answers, FloatArray, Weights
+from synthdp.fit.explicit.problem import FeatureMatrix
+
+FEASIBILITY = 1e-9
+"""How far a row may be violated, in units of the largest feature; HiGHS is asked for the same."""
+
+
+class DualPoint(NamedTuple):
+    """Values of the dual's variables: y (k,) with |y| <= r, and z."""
+
+    y: FloatArray
+    z: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class L1Dual:
+    """Minimise z − b'y subject to A_g'y <= z at the support points g, and |y| <= r.
+
+    HiGHS gets the variables x = (u, z / scale) with u = y / r, so that the features are at most 1.
+
+    Parameters
+    ----------
+    b
+        (k,) noisy answers.
+    r
+        (k,) weights of the queries in the objective.
+    scale
+        The largest |feature|, > 0.
+    """
+
+    b: Answers
+    r: FloatArray
+    scale: float
+
+    @property
+    def costs(self) -> FloatArray:
+        """The (k + 1,) prices of x."""
+        return np.append(-self.r * self.b / self.scale, 1.0)
+
+    @property
+    def upper(self) -> FloatArray:
+        """The (k + 1,) upper bounds of x; the lower ones are their negatives."""
+        return np.append(np.ones(self.b.size), np.inf)
+
+    def rows(self, features: FeatureMatrix) -> FeatureMatrix:
+        """Return the (c, k + 1) rows, each at most 0, of c points from their (k, c) features; sparse if those are."""
+        row_scale = self.r / self.scale
+        if isinstance(features, np.ndarray):
+            return np.column_stack([(features * row_scale[:, None]).T, -np.ones(features.shape[1])])
+        scaled = sp.csc_array(features.T @ sp.diags_array(row_scale))
+        bound = sp.csc_array(-np.ones((scaled.shape[0], 1)))
+        return sp.csc_array(sp.hstack([scaled, bound]))
+
+    def point(self, x: FloatArray) -> DualPoint:
+        """Return y and z of a solution."""
+        return DualPoint(y=self.r * np.clip(x[:-1], -1.0, 1.0), z=float(x[-1]) * self.scale)
+
+    def options(self, seconds: float) -> dict[str, object]:
+        """Return HiGHS's options: the dual simplex without presolve, within a time limit."""
+        limit = {"time_limit": seconds} if math.isfinite(seconds) else {}
+        return {
+            "solver": "simplex",
+            "simplex_strategy": 1,
+            "presolve": "off",
+            "primal_feasibility_tolerance": FEASIBILITY,
+            "dual_feasibility_tolerance": FEASIBILITY,
+            **limit,
+        }
+
+
+def weights_from(multipliers: FloatArray, *, points: int) -> Weights | None:
+    """Return the row multipliers of ``points`` support points as weights; None if HiGHS stopped before it had any."""
+    positive = np.maximum(multipliers, 0.0)
+    total = positive.sum()
+    if positive.size != points or not 0.5 <= total < np.inf:
+        return None
+    return np.asarray(positive / total, np.float64)

@@ -1,0 +1,154 @@
+"""The L1-fitting linear program on a listed support, posed in the form that is fast.
+
+The program is solved on its dual, where a support point is a row, over a small working set of rows that grows by the
+rows it violates.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.errors import InternalError, ParameterError, SolverFailedError
+from synthdp.fit.explicit.l1_dual import FEASIBILITY, L1Dual, weights_from
+from synthdp.fit.explicit.linear_program import Minimum, minimise
+from synthdp.fit.explicit.problem import FitProblem, ProblemSize
+from synthdp.fit.explicit.solver import Cost, FitResult, FitStatus
+
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L1Highs:
+    """Minimise the sum of r · |A w − b| over the simplex, exactly.
+
+    The dual max b'y − z subject to A'y <= z, |y| <= r has k + 1 columns and one row per support point; the weights are
+    its row duals.  At most k + 1 rows are tight at a vertex, so the solver starts from k + 1 rows spread over the
+    support, adds the most violated ones and drops slack ones while the objective falls (sifting: Bixby et al. 1992,
+    "Very large-scale linear programming", Operations Research 40).  Each round is one small CVXPY problem, solved by
+    HiGHS's dual simplex without presolve.  Every round's weights are feasible, and every round's ``y`` gives a lower
+    bound over all support points, so an interrupted solve still returns weights with a valid gap.
+
+    The prior of the problem is not used: an optimal vertex has at most k + 1 points.
+
+    Parameters
+    ----------
+    seconds
+        Time limit of the whole solve.
+    tolerance
+        Gap, relative to max(objective, k · max |A|), up to which the answer counts as optimal.
+    """
+
+    name: ClassVar[str] = "lp"
+
+    seconds: float = math.inf
+    tolerance: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ParameterError(f"seconds ({self.seconds}) must be positive")
+        if not 0 < self.tolerance < 1:
+            raise ParameterError(f"tolerance ({self.tolerance}) must lie strictly between 0 and 1")
+
+    def solve(self, problem: FitProblem) -> FitResult:
+        """Return optimal weights; see `Solver.solve`."""
+        begin = time.perf_counter()
+        dual = L1Dual(b=problem.b, r=problem.row_weights, scale=problem.magnitude)
+        active = _first_rows(problem)
+        weights, objective, bound = None, math.inf, 0.0  # y = 0 proves 0
+        iterations, status = 0, FitStatus.INACCURATE
+        while True:
+            left = self.seconds - (time.perf_counter() - begin)
+            if left <= 0:
+                status = FitStatus.TIME_LIMIT
+                break
+            found = _over(problem, active, dual, seconds=left)
+            y, z = dual.point(found.x)
+            iterations += found.iterations
+            before = objective
+            carried = weights_from(found.duals, points=active.size)
+            if carried is not None:
+                candidate = np.zeros(problem.m)
+                candidate[active] = carried
+                reached = problem.objective(candidate)
+                if reached < objective:
+                    weights, objective = candidate, reached
+            scores = problem.A.T @ y
+            bound = max(bound, float(y @ problem.b - scores.max()))
+            allowed = self.tolerance * max(objective, problem.k * dual.scale)
+            if objective - bound <= allowed:
+                status = FitStatus.OPTIMAL
+                break
+            if not found.finished:
+                status = FitStatus.TIME_LIMIT
+                break
+            violated = scores - z > FEASIBILITY * dual.scale
+            violated[active] = False
+            if not violated.any():
+                break
+            if before - objective > allowed:  # dropping rows only while the objective falls cannot cycle
+                active = active[_nearly_tight(scores[active], found.duals)]
+            active = np.concatenate([active, _most_violated(scores, violated, problem.k + 1)])
+        if weights is None:
+            message = f"the linear program ended without usable weights: {status.value}"
+            raise SolverFailedError(message, status=status.value)
+        return FitResult(
+            weights=weights,
+            status=status,
+            objective=objective,
+            gap=max(objective - bound, 0.0),
+            iterations=iterations,
+            seconds=time.perf_counter() - begin,
+            solver=self.name,
+        )
+
+    def estimate(self, size: ProblemSize) -> Cost:
+        """Return the predicted cost; an upper envelope of the times in ``benchmarks/speed/l1_lp.py``."""
+        density = size.nonzeros / (size.k * size.m)
+        rounds = 8
+        pivots = 2e-8 * size.k**2.6 * max(density, 0.15)
+        seconds = 0.5 + rounds * (pivots + 4e-9 * size.nonzeros)
+        working_set = 3.0 * (size.k + 1) ** 2 * max(density, 0.15)
+        return Cost(seconds=seconds, bytes=120.0 * working_set + 40.0 * size.m)
+
+
+def _first_rows(problem: FitProblem) -> IntArray:
+    """Return k + 1 rows spread evenly over the support, in an order that no grid resonates with."""
+    count = problem.k + 1
+    if problem.m <= 2 * count:
+        return np.arange(problem.m)
+    spread = np.floor(np.mod(np.arange(1, count + 1) * _GOLDEN, 1.0) * problem.m).astype(np.int64)
+    return np.unique(spread)
+
+
+def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, seconds: float) -> Minimum:
+    """Solve the dual over the ``active`` rows."""
+    rows = dual.rows(problem.A[:, active])
+    found = minimise(
+        dual.costs,
+        rows=rows,
+        limits=np.zeros(active.size),
+        lower=-dual.upper,
+        upper=dual.upper,
+        options=dual.options(seconds),
+    )
+    if found is None:
+        raise InternalError("a program that always has a solution had none")
+    return found
+
+
+def _nearly_tight(scores: FloatArray, multipliers: FloatArray) -> BoolArray:
+    """Return the rows worth keeping: those that carry weight and the tighter half."""
+    return (multipliers > 0) | (scores >= np.median(scores))
+
+
+def _most_violated(scores: FloatArray, violated: BoolArray, count: int) -> IntArray:
+    rows = np.flatnonzero(violated)
+    if rows.size <= count:
+        return rows
+    return rows[np.argpartition(-scores[rows], count - 1)[:count]]
