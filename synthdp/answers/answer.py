@@ -28,7 +28,7 @@ from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.columns import Boolean, Column, Continuous, Identifier, Integer, Ordinal
+from synthdp.schema.column import Column
 
 MOST_CELLS = 1_000_000
 POINTS = 50_000
@@ -174,7 +174,7 @@ class Asker:
 
     def _mean(self, question: Mean) -> Answers:
         j, column = self._column(question.column)
-        if has_labels(column) and not isinstance(column, Boolean):
+        if column.quantity == "label":
             raise ParameterError(f"column {question.column!r} has levels, which have no mean")
         values, there = numbers_of(column)
         own = self._own_condition(question.where, question.column)
@@ -193,7 +193,7 @@ class Asker:
 
     def _quantile(self, question: Quantile) -> Answers:
         j, column = self._column(question.column)
-        if has_labels(column) and not isinstance(column, Ordinal):
+        if has_labels(column) and not column.ordered:
             raise ParameterError(f"column {question.column!r} has levels without order, which have no quantiles")
         shares = np.array(question.q)
         labels = {"q": list(question.q)}
@@ -222,7 +222,7 @@ class Asker:
         return with_intervals(labels, estimate, stddev, [MODEL] * len(shares), column=column)
 
     def _smooth(self, question: Smooth) -> Answers:
-        numeric = [name for name, column in self.model.schema.items() if isinstance(column, (Continuous, Integer))]
+        numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
         names = list(question.columns or numeric)
         if not names:
             raise ParameterError("a smooth question needs columns of numbers, and the release has none")
@@ -368,7 +368,7 @@ class Asker:
         if name not in self.model.schema:
             raise ParameterError(f"there is no column {name!r}; the release has: {', '.join(self.model.schema)}")
         column = self.model.schema[name]
-        if isinstance(column, Identifier):
+        if column.names_rows:
             raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
         return self.model.domain.index(name)[0], column
 

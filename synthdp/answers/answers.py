@@ -12,7 +12,7 @@ from scipy.special import ndtri, stdtrit
 from synthdp.answers.grouping import LONGEST, show_number
 from synthdp.arrays import FloatArray
 from synthdp.domain.grid import labels_of
-from synthdp.schema.columns import Column, Datetime, Duration, Ordinal
+from synthdp.schema.column import Column
 from synthdp.tables.results import dataframe
 
 MEASURED, MODEL = "measured", "model"
@@ -83,7 +83,7 @@ def with_intervals(
     quantile = np.where(from_noise, NORMAL, STUDENT)
     ends = [np.maximum(estimate + sign * quantile * stddev, lowest) for sign in (-1, 1)]
     shown = np.maximum(estimate, lowest)
-    if isinstance(column, (Datetime, Duration)):
+    if column is not None and column.temporal:
         return Answers(
             labels=labels, estimate=show_values(column, shown), stddev=show_errors(column, stddev),
             lower=show_values(column, ends[0]), upper=show_values(column, ends[1]), basis=basis,
@@ -93,17 +93,17 @@ def with_intervals(
 
 def show_values(column: Column, values: FloatArray) -> Any:
     """Return numbers in the terms of a column as levels, moments or numbers."""
-    if isinstance(column, Ordinal):
+    if column.labelled and column.ordered:
         levels = labels_of(column)
         return [None if np.isnan(value) else levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
-    if isinstance(column, (Datetime, Duration)):
+    if column.temporal:
         return np.array([show_number(column, value) for value in values])
     return values
 
 
 def show_errors(column: Column, values: FloatArray) -> Any:
     """Return errors in the terms of a column as lengths of time or numbers."""
-    if not isinstance(column, (Datetime, Duration)):
+    if not column.temporal:
         return values
     return np.array(
         [round(value) if abs(value) < LONGEST else np.timedelta64("NaT", "us") for value in values], "timedelta64[us]"

@@ -6,7 +6,6 @@ it holds.  Reads no row.
 
 from __future__ import annotations
 
-import datetime as dt
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ from synthdp.arrays import AnyArray, BoolArray
 from synthdp.domain.encoder import Numbers, decode
 from synthdp.domain.grid import grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError
-from synthdp.schema.columns import RESOLUTIONS, Boolean, Column, Datetime, Duration, Identifier, Ordinal
+from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
 MOST_CHARACTERS = 10_000
@@ -163,7 +162,7 @@ def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
     if name not in schema:
         raise _wrong(comparison, f"there is no column {name!r}; the schema has: {', '.join(schema)}")
     column = schema[name]
-    if isinstance(column, Identifier):
+    if column.names_rows:
         raise _wrong(comparison, f"column {name!r} is an identifier: its labels carry no information")
     grid = grid_of(column)
     if comparison.sign == "is null":
@@ -197,33 +196,20 @@ def _literal(comparison: Comparison, column: Column, value: Literal) -> int | fl
     if value is None:
         raise _wrong(comparison, f"a missing value is asked for by `{name} is null`")
     if has_labels(column):
-        if sign not in ("==", "!=", "in") and not isinstance(column, Ordinal):
+        if sign not in ("==", "!=", "in") and not column.ordered:
             raise _wrong(comparison, f"the levels of column {name!r} have no order: use ==, != or in")
         levels = labels_of(column)
         for i, level in enumerate(levels):
             if level == value and isinstance(level, bool) == isinstance(value, bool):
                 return i
-        shown = "true and false" if isinstance(column, Boolean) else ", ".join(map(repr, levels[:12]))
+        shown = "true and false" if column.quantity == "truth" else ", ".join(map(repr, levels[:12]))
         more = f" and {len(levels) - 12} more" if len(levels) > 12 else ""
         raise _wrong(comparison, f"column {name!r} has no level {value!r}; it has: {shown}{more}")
-    if isinstance(column, Datetime):
-        return _moment(comparison, value)
-    if isinstance(value, (bool, str)):
-        raise _wrong(comparison, f"column {name!r} holds numbers, not {value!r}")
-    return value * RESOLUTIONS[column.resolution] if isinstance(column, Duration) else value
-
-
-def _moment(comparison: Comparison, value: Literal) -> int:
     try:
-        moment = dt.datetime.fromisoformat(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        column = comparison.column
-        raise _wrong(
-            comparison, f"column {column!r} holds moments: write one in quotes, as '2026-01-31T12:00'"
-        ) from None
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
-    return int(np.datetime64(moment, "us").astype(np.int64))
+        return column.number_of(value)
+    except (TypeError, ValueError, OverflowError):
+        refusal = _wrong(comparison, f"column {name!r} holds {column.holds}, not {value!r}")
+    raise refusal
 
 
 def _wrong(comparison: Comparison, what: str) -> ParameterError:

@@ -13,9 +13,9 @@ from synthdp.answers.expressions import unit_values
 from synthdp.answers.questions import Bins
 from synthdp.arrays import AnyArray, FloatArray, IntArray, frozen
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import grid_of, has_labels, labels_of
+from synthdp.domain.grid import edges_of, grid_of, has_labels, labels_of
 from synthdp.domain.refinement import Refinement
-from synthdp.schema.columns import Boolean, Column, Continuous, Datetime, Duration, Integer
+from synthdp.schema.column import Column, Interval
 
 MISSING = None
 """The label of the missing value."""
@@ -122,15 +122,10 @@ LONGEST = 2.0**62
 
 def show_number(column: Column, value: float) -> object:
     """Return a number in the terms of `unit_values` as a user writes it; NaN, where no error is known, as no time."""
-    match column:
-        case Datetime():
-            return np.datetime64(round(value) if abs(value) < LONGEST else "NaT", "us")
-        case Duration():
-            return np.timedelta64(round(value) if abs(value) < LONGEST else "NaT", "us")
-        case Boolean():
-            return float(value)
-        case _:
-            return float(value)
+    if not column.temporal:
+        return float(value)
+    count = round(value) if abs(value) < LONGEST else "NaT"
+    return np.datetime64(count, "us") if column.quantity == "moment" else np.timedelta64(count, "us")
 
 
 def _numbered(column: Column, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
@@ -154,31 +149,18 @@ def _range(column: Column, first: int, last: int) -> object:
     grid = grid_of(column)
     if missing[first]:
         return MISSING
-    if first >= grid.regular or (first == last and not isinstance(column, Continuous)):
+    support = column.support()
+    if first >= grid.regular or (first == last and not isinstance(support, Interval)):
         return show_value(column, values[first])
-    if isinstance(column, Continuous):
-        lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
-        ends = [lower + (upper - lower) * unit / grid.regular for unit in (first, last + 1)]
+    if isinstance(support, Interval):
+        ends = edges_of(support, np.array([first, last + 1]))
         return f"{ends[0]:.6g} to {ends[1]:.6g}"
     return f"{show_value(column, values[first])} to {show_value(column, values[last])}"
 
 
 def show_value(column: Column, value: AnyArray) -> object:
     """Return one value of a column in the form in which users know it."""
-    match column:
-        case Datetime():
-            text = str(np.datetime64(int(value), "us").astype(f"datetime64[{_unit(column.resolution)}]"))
-            return text.replace("T", " ")
-        case Duration():
-            return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_unit(column.resolution)}]"))
-        case Integer():
-            return int(value)
-        case _:
-            return float(value)
-
-
-def _unit(resolution: str) -> str:
-    return {"min": "m"}.get(resolution, resolution)
+    return column.shown(value)
 
 
 def _per_unit(axis: Axis, sums: FloatArray) -> FloatArray:

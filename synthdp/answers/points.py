@@ -9,11 +9,11 @@ import numpy as np
 from synthdp.answers.expressions import unit_values
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import grid_of
+from synthdp.domain.grid import bounds_of
 from synthdp.errors import ParameterError
 from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 from synthdp.randomness import Generator
-from synthdp.schema.columns import Column, Datetime, Duration
+from synthdp.schema.column import Column
 
 
 def points_in(axis: Axis, leaves: IntArray, rng: Generator) -> FloatArray:
@@ -25,10 +25,7 @@ def points_in(axis: Axis, leaves: IntArray, rng: Generator) -> FloatArray:
 def unit_points(column: Column) -> FloatArray:
     """Return the point of each released unit: the declared bounds are -1 and 1, a missing value is 0."""
     values, missing = unit_values(column)
-    regular = values[: grid_of(column).regular].astype(np.float64)
-    lower, upper = (float(getattr(column, end, None) or regular[i]) for end, i in (("lower", 0), ("upper", -1)))
-    if isinstance(column, (Datetime, Duration)):
-        lower, upper = float(regular[0]), float(regular[-1])
+    lower, upper = bounds_of(column)
     return np.where(missing, 0.0, (2 * values.astype(np.float64) - lower - upper) / (upper - lower))
 
 

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,13 +24,8 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item
 from synthdp.schema.columns import (
     DISCOVERED,
-    RESOLUTIONS,
     Categorical,
     Column,
-    Continuous,
-    Datetime,
-    Duration,
-    Integer,
     Level,
 )
 from synthdp.schema.schema import Schema
@@ -47,11 +42,7 @@ NOTHING: tuple[Level, ...] = (0,)
 MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other"."""
 
-CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-"""The years 1 to 9999, in microseconds since 1970: where a Datetime may lie."""
-
 T = TypeVar("T")
-Bounded: TypeAlias = Integer | Continuous | Datetime | Duration
 Spend = Callable[[Item, Callable[[PrivateTable], T]], T]
 
 
@@ -109,7 +100,7 @@ def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: 
             share = ApproxDP(epsilon, loss.delta / len(labelled) if isinstance(loss, ApproxDP) else 0.0)
             found[name] = _with_levels(adjacency, name, column, share, spend)
         else:
-            found[name] = _with_bounds(adjacency, name, cast("Bounded", column), PureDP(epsilon), spend)
+            found[name] = _with_bounds(adjacency, name, column, PureDP(epsilon), spend)
     return Discovered(
         schema.replace({name: replace(column, source=DISCOVERED) for name, column in found.items()}), names
     )
@@ -119,7 +110,7 @@ def _no_epsilon(loss: PrivacyLoss) -> float:
     raise SchemaError(f"discovery is paid in epsilon, not from a budget of {loss}")
 
 
-def _with_bounds(adjacency: Adjacency, name: str, column: Bounded, loss: PureDP, spend: Spend[Any]) -> Column:
+def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, spend: Spend[Any]) -> Column:
     half = loss.fraction(0.5)
     counts, stddev = _noisy_histogram(
         adjacency, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
@@ -138,7 +129,7 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Bounded, loss: PureDP,
     filled = np.flatnonzero(counts > stddev)
     if len(filled):
         lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
-    return _declare(column, float(lower), float(upper))
+    return column.with_bounds(float(lower), float(upper))
 
 
 def _clear(stddev: float, bins: int) -> float:
@@ -218,27 +209,6 @@ def _present(raw: RawColumn) -> FloatArray:
     if raw.missing is not None:
         values = values[~raw.missing]
     return np.asarray(values[np.isfinite(values)])
-
-
-def _declare(column: Bounded, lower: float, upper: float) -> Column:
-    match column:
-        case Integer():
-            low, high = _whole_bounds(lower, upper, -LARGEST_WHOLE, LARGEST_WHOLE)
-            return replace(column, lower=low, upper=high)
-        case Continuous():
-            return replace(column, lower=lower, upper=upper)
-    step = RESOLUTIONS[column.resolution]
-    first, last = CALENDAR if isinstance(column, Datetime) else (-LARGEST_WHOLE, LARGEST_WHOLE)
-    low, high = _whole_bounds(lower / step, upper / step, -(-first // step), last // step)
-    if isinstance(column, Duration):
-        return replace(column, lower=low, upper=high)
-    return replace(column, lower=np.datetime64(low * step, "us"), upper=np.datetime64(high * step, "us"))
-
-
-def _whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int, int]:
-    """Return the whole numbers around an interval, different ones, in first <= x <= last."""
-    low = min(max(math.floor(lower), first), last - 1)
-    return low, max(min(math.ceil(upper), last), low + 1)
 
 
 def _with_levels(adjacency: Adjacency, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.domain.encoder import Numbers, RawColumn, decode, encode
-from synthdp.domain.grid import has_labels
-from synthdp.schema.columns import Column, Continuous, Identifier, Integer, is_complete
+from synthdp.domain.grid import bounds_of, grid_of
+from synthdp.schema.column import Column, is_complete
 
 
 def conform(column: Column, raw: RawColumn) -> RawColumn:
@@ -16,14 +16,15 @@ def conform(column: Column, raw: RawColumn) -> RawColumn:
 
     A column whose bounds or levels are not declared, and an identifier, are left as they are.
     """
-    if isinstance(column, Identifier) or not is_complete(column):
+    if column.names_rows or not is_complete(column):
         return raw
-    if has_labels(column) or not isinstance(column, Continuous | Integer) or not isinstance(raw, Numbers):
+    if column.quantity != "number" or not isinstance(raw, Numbers):
         return decode(column, encode(column, raw))
-    clipped = np.clip(raw.values, column.lower, column.upper)
-    for special in column.special:
+    grid, (lower, upper) = grid_of(column), bounds_of(column)
+    clipped = np.clip(raw.values, lower, upper)
+    for special in grid.special:
         clipped = np.where(raw.values == special, raw.values, clipped)
-    if isinstance(column, Integer) and clipped.dtype.kind == "f":
+    if column.whole and clipped.dtype.kind == "f":
         clipped = np.rint(clipped)
     whole = raw.values.dtype.kind == "i"
     return replace(raw, values=clipped.astype(np.int64) if whole else clipped.astype(np.float64))

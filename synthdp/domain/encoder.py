@@ -8,6 +8,7 @@ it holds.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -16,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units, narrow
-from synthdp.domain.grid import Grid, edges_of, grid_of, has_labels, labels_of
-from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.domain.grid import Grid, edges_of, grid_of
+from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 LARGEST_WHOLE = 2**62
 """Whole numbers beyond are clipped before anything else; no declared bound lies beyond."""
@@ -61,15 +62,15 @@ RawColumn: TypeAlias = Numbers | Labels
 def encode(column: Column, raw: RawColumn) -> Units:
     """Return the unit of every value, (n,) in the narrowest unsigned type."""
     grid = grid_of(column)
-    if isinstance(column, Identifier):
-        n = len(raw.codes) if isinstance(raw, Labels) else len(raw.values)
-        return np.zeros(n, np.uint8)
-    if has_labels(column):
-        units = _encode_labels(column, grid, raw if isinstance(raw, Labels) else labels_of_numbers(raw))
-    else:
-        if isinstance(raw, Labels):
-            raw = whole_numbers_of_labels(raw) if isinstance(column, Integer) else numbers_of_labels(raw)
-        units = _encode_numbers(column, grid, raw)
+    match column.support():
+        case Fresh():
+            return np.zeros(len(raw.codes if isinstance(raw, Labels) else raw.values), np.uint8)
+        case Levels(levels):
+            units = _encode_labels(levels, grid, raw if isinstance(raw, Labels) else labels_of_numbers(raw))
+        case (Interval() | Steps()) as support:
+            if isinstance(raw, Labels):
+                raw = whole_numbers_of_labels(raw) if column.whole else numbers_of_labels(raw)
+            units = _encode_numbers(support, grid, raw)
     return narrow(units, grid.size)
 
 
@@ -77,28 +78,24 @@ def decode(column: Column, units: Units) -> RawColumn:
     """Return the value of every unit; the inverse of `encode` on the units that may be released."""
     grid = grid_of(column)
     codes = units.astype(np.int64)
-    if isinstance(column, Identifier):
-        return fresh_labels(column, len(codes))
-    if has_labels(column):
-        return Labels(list(labels_of(column)), np.where(codes < grid.regular, codes, -1))
-    missing = codes >= grid.regular + len(grid.special)
     regular = np.minimum(codes, grid.regular - 1)
-    match column:
-        case Continuous():
-            values: AnyArray = _decimal_values(column, grid, regular)
-        case Integer(lower, upper):
-            values = _whole_values(column, grid, regular, int(lower or 0), int(upper or 0))
-        case Datetime() | Duration():
-            values = _whole_values(column, grid, regular, *column.steps) * RESOLUTIONS[column.resolution]
-        case _:  # pragma: no cover - the cases above are all columns without labels
-            raise TypeError(type(column).__name__)
+    match column.support():
+        case Fresh(prefix):
+            return fresh_labels(prefix, len(codes))
+        case Levels(levels):
+            return Labels(list(levels), np.where(codes < grid.regular, codes, -1))
+        case Interval() as interval:
+            values: AnyArray = _decimal_values(interval, grid, regular)
+        case Steps() as steps:
+            values = _whole_values(steps, grid, regular) * steps.size
+    missing = codes >= grid.regular + len(grid.special)
     for i, special in enumerate(grid.special):
         values = np.where(codes == grid.regular + i, np.asarray(special, dtype=values.dtype), values)
     return Numbers(values, missing if missing.any() else None)
 
 
-def _encode_labels(column: Column, grid: Grid, raw: Labels) -> IntArray:
-    position = {level: i for i, level in enumerate(labels_of(column))}
+def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray:
+    position = {level: i for i, level in enumerate(levels)}
     null = grid.other if grid.null is None else grid.null
     of_level = np.array([_position(position, level, grid.other, null) for level in raw.levels] + [null], np.int64)
     return of_level[raw.codes]
@@ -114,37 +111,32 @@ def _position(position: dict[Any, int], level: object, other: int, null: int) ->
     return other if found is None else found
 
 
-def _encode_numbers(column: Column, grid: Grid, raw: Numbers) -> IntArray:
+def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntArray:
     values = raw.values
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
     if raw.missing is not None:
         missing |= raw.missing
-    if isinstance(column, Integer) and values.dtype.kind == "f":
-        values = np.rint(values)
-    match column:
-        case Continuous(lower, upper):
-            x = np.clip(np.where(missing, float(lower or 0.0), values).astype(np.float64), lower, upper)
-            units = _cell_of(column, x, grid.regular)
-        case Integer(lower, upper):
-            units = (_whole(np.where(missing, int(lower or 0), values), int(lower or 0), int(upper or 0))) // grid.width
-        case Datetime() | Duration():
-            first, last = column.steps
-            step = RESOLUTIONS[column.resolution]
-            x = np.where(missing, first * step, values)
-            whole = np.floor(x / step) if x.dtype.kind == "f" else x // step
-            units = _whole(whole, first, last) // grid.width
-        case _:  # pragma: no cover - the cases above are all columns without labels
-            raise TypeError(type(column).__name__)
+    match support:
+        case Interval(lower, upper):
+            x = np.clip(np.where(missing, lower, values).astype(np.float64), lower, upper)
+            units = _cell_of(support, x, grid.regular)
+        case Steps(first, last, size):
+            if values.dtype.kind == "f" and not support.rounds_down:
+                values = np.rint(values / size) * size if size > 1 else np.rint(values)
+            x = np.where(missing, first * size, values)
+            if size > 1:
+                x = np.floor(x / size) if x.dtype.kind == "f" else x // size
+            units = _whole(x, first, last) // grid.width
     for i, special in enumerate(grid.special):
         units = np.where(values == special, grid.regular + i, units)
     return np.where(missing, grid.other if grid.null is None else grid.null, units)
 
 
-def _cell_of(column: Continuous, x: FloatArray, regular: int) -> IntArray:
-    lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
+def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
+    lower, upper = interval.lower, interval.upper
     units = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
-    units -= (x < edges_of(column, units)) & (units > 0)  # rounding above may miss by one
-    units += (x >= edges_of(column, units + 1)) & (units < regular - 1)
+    units -= (x < edges_of(interval, units)) & (units > 0)  # rounding above may miss by one
+    units += (x >= edges_of(interval, units + 1)) & (units < regular - 1)
     return units
 
 
@@ -202,13 +194,13 @@ def _whole_number(level: object) -> int | None:
     return round(max(-LARGEST_WHOLE, min(level, LARGEST_WHOLE)))
 
 
-def _decimal_values(column: Continuous, grid: Grid, units: IntArray) -> FloatArray:
+def _decimal_values(interval: Interval, grid: Grid, units: IntArray) -> FloatArray:
     """Value of each regular unit: the bounds themselves at the ends, else the shortest decimal, none that is special."""
     different, place = _different(units, grid.regular)
-    low, high = edges_of(column, different), edges_of(column, different + 1)
+    low, high = edges_of(interval, different), edges_of(interval, different + 1)
     values = shortest_decimals(low, high)
-    values[different == 0] = column.lower
-    values[different == grid.regular - 1] = column.upper
+    values[different == 0] = interval.lower
+    values[different == grid.regular - 1] = interval.upper
     parts = len(grid.special) + 1
     for k in range(1, parts):
         values = np.where(np.isin(values, grid.special), low + (high - low) * (k / parts), values)
@@ -246,14 +238,15 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
     return values
 
 
-def _whole_values(column: Column, grid: Grid, units: IntArray, lower: int, upper: int) -> IntArray:
+def _whole_values(steps: Steps, grid: Grid, units: IntArray) -> IntArray:
     """Value of each regular unit: the bounds themselves at the ends, else the roundest step, none that is special."""
+    lower, upper = steps.first, steps.last
     low = lower + units * grid.width
     if grid.width == 1:
         return low
     high = np.minimum(low + grid.width, upper + 1)
     values, open_ = low.copy(), np.ones(len(low), np.bool_)
-    for step in _round_steps(column, grid.width):
+    for step in _round_steps(steps, grid.width):
         rounded = -(-low // step) * step
         fits = open_ & (rounded < high)
         values[fits] = rounded[fits]
@@ -265,19 +258,17 @@ def _whole_values(column: Column, grid: Grid, units: IntArray, lower: int, upper
     return values
 
 
-def _round_steps(column: Column, width: int) -> list[int]:
+def _round_steps(steps: Steps, width: int) -> list[int]:
     """Return round numbers of steps, the roundest first: powers of ten, or days, hours, minutes and their parts."""
-    if not isinstance(column, (Datetime, Duration)):
+    if not steps.clock:
         return [10**power for power in range(len(str(width)), -1, -1)]
-    step = RESOLUTIONS[column.resolution]
-    clock = [1_000_000 * seconds for seconds in (86_400, 43_200, 21_600, 3_600, 1_800, 900, 600, 300, 60, 30, 10, 5)]
-    steps = [length // step for length in (*clock, *(10**power for power in range(6, -1, -1))) if length % step == 0]
-    return [days * steps[0] for days in (365, 30, 7)] + steps if width > 7 * steps[0] else steps
+    day = steps.clock[0]
+    return [days * day for days in (365, 30, 7) if width > 7 * day] + list(steps.clock)
 
 
-def fresh_labels(column: Identifier, rows: int, *, first: int = 0) -> RawColumn:
+def fresh_labels(prefix: str | None, rows: int, *, first: int = 0) -> RawColumn:
     """Return meaningless labels of an identifier for rows that follow on ``first`` others."""
     numbers = np.arange(first + 1, first + rows + 1, dtype=np.int64)
-    if column.prefix is None:
+    if prefix is None:
         return Numbers(numbers)
-    return Labels([f"{column.prefix}{i}" for i in numbers.tolist()], np.arange(rows))
+    return Labels([f"{prefix}{i}" for i in numbers.tolist()], np.arange(rows))

@@ -13,19 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.errors import SchemaError
-from synthdp.schema.columns import (
-    Boolean,
-    Categorical,
-    Column,
-    Continuous,
-    Datetime,
-    Duration,
-    Identifier,
-    Integer,
-    Level,
-    Ordinal,
-    is_complete,
-)
+from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 MAX_UNITS = 32**4
 """Most regular units of a column: four levels of 32 parts."""
@@ -80,65 +68,61 @@ def grid_of(column: Column) -> Grid:
     SchemaError
         If its bounds or levels are not declared.
     """
-    if not is_complete(column):
+    if not column.is_complete:
         raise SchemaError("bounds or levels must be declared or discovered before values can be coded")
-    match column:
-        case Continuous():
-            return _layout(_continuous_units(column), special=column.special, nullable=column.nullable)
-        case Integer(lower, upper):
-            return _steps(_int(upper) - _int(lower) + 1, special=column.special, nullable=column.nullable)
-        case Datetime() | Duration():
-            first, last = column.steps
-            return _steps(last - first + 1, special=(), nullable=column.nullable)
-        case Boolean():
-            return _layout(2, ordered=False, nullable=column.nullable)
-        case Identifier():
-            return Grid(regular=1, ordered=False, null=None, other=0, size=1)
-        case Ordinal(levels):
-            return _layout(len(levels), nullable=column.nullable)
-        case Categorical():
-            levels = labels_of(column)
-            if column.other is None:
-                return _layout(len(levels), ordered=False, nullable=column.nullable)
-            size = len(levels) + column.nullable
+    match column.support():
+        case Interval() as interval:
+            return _layout(_parts(interval), special=interval.special, nullable=column.nullable)
+        case Steps(first, last) as steps:
+            width = -(-(last - first + 1) // MAX_UNITS)
+            units = -(-(last - first + 1) // width)
+            return _layout(units, width=width, special=steps.special, nullable=column.nullable)
+        case Levels(levels, None):
+            return _layout(len(levels), ordered=column.ordered, nullable=column.nullable)
+        case Levels(levels, other):
             return Grid(
                 regular=len(levels),
-                ordered=False,
+                ordered=column.ordered,
                 null=len(levels) if column.nullable else None,
-                other=levels.index(column.other),
-                size=size,
+                other=levels.index(other),
+                size=len(levels) + column.nullable,
             )
+        case Fresh():
+            return Grid(regular=1, ordered=False, null=None, other=0, size=1)
 
 
 def labels_of(column: Column) -> tuple[Level, ...]:
     """Return the levels of a column that has some, in unit order; the label for "other" comes last."""
-    match column:
-        case Categorical():
-            levels = tuple(column.levels or ())
-            return levels if column.other is None or column.other in levels else (*levels, column.other)
-        case Ordinal():
-            return tuple(column.levels)
-        case Boolean():
-            return (False, True)
-        case _:
-            raise SchemaError("only Categorical, Ordinal and Boolean columns have levels")
+    support = column.support()
+    if not isinstance(support, Levels):
+        raise SchemaError(f"a column of type {type(column).__name__} has no levels")
+    return support.levels
 
 
 def has_labels(column: Column) -> bool:
     """Say whether the column's units are levels rather than intervals of numbers."""
-    return isinstance(column, (Categorical, Ordinal, Boolean))
+    return column.labelled
 
 
 def has_order(column: Column) -> bool:
     """Say whether the column's regular units have an order, as numbers, moments and ordered levels do."""
-    return not isinstance(column, (Categorical, Boolean, Identifier))
+    return column.ordered
 
 
-def edges_of(column: Column, units: np.ndarray) -> np.ndarray:
-    """Lower ends of regular units of a Continuous column: unit u holds edge(u) <= x < edge(u + 1)."""
-    if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
-        raise SchemaError("only a Continuous column with bounds has edges")
-    return column.lower + (column.upper - column.lower) * (units / _continuous_units(column))
+def bounds_of(column: Column) -> tuple[float, float]:
+    """Return the least and the greatest number that stand for a regular value of a column without levels."""
+    match column.support():
+        case Interval(lower, upper):
+            return lower, upper
+        case Steps(first, last, size):
+            return first * size, last * size
+        case _:
+            raise SchemaError(f"a column of type {type(column).__name__} has no bounds")
+
+
+def edges_of(interval: Interval, units: np.ndarray) -> np.ndarray:
+    """Lower ends of regular units of an interval: unit u holds edge(u) <= x < edge(u + 1)."""
+    return interval.lower + (interval.upper - interval.lower) * (units / _parts(interval))
 
 
 def _layout(
@@ -156,16 +140,6 @@ def _layout(
     )
 
 
-def _steps(steps: int, *, special: tuple[float, ...], nullable: bool) -> Grid:
-    width = -(-steps // MAX_UNITS)
-    return _layout(-(-steps // width), width=width, special=special, nullable=nullable)
-
-
-def _continuous_units(column: Continuous) -> int:
-    lower, upper = float(column.lower or 0.0), float(column.upper or 0.0)
-    spacing = math.ulp(max(abs(lower), abs(upper)))
-    return int(max(1, min(MAX_UNITS, (upper - lower) / (4 * spacing))))
-
-
-def _int(bound: int | None) -> int:
-    return int(bound or 0)
+def _parts(interval: Interval) -> int:
+    spacing = math.ulp(max(abs(interval.lower), abs(interval.upper)))
+    return int(max(1, min(MAX_UNITS, (interval.upper - interval.lower) / (4 * spacing))))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, decode, encode
-from synthdp.domain.grid import Grid, grid_of, has_labels, labels_of
+from synthdp.domain.grid import Grid, bounds_of, grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError
-from synthdp.schema.columns import RESOLUTIONS, Column, Datetime, Duration, Identifier, Ordinal
+from synthdp.schema.column import Column, Steps
 
 
 def units_of_values(column: Column, values: object, *, name: str = "") -> BoolArray:
@@ -34,7 +34,7 @@ def units_of_values(column: Column, values: object, *, name: str = "") -> BoolAr
     ParameterError
         If the column cannot hold such a value.
     """
-    if isinstance(column, Identifier):
+    if column.names_rows:
         raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
     grid = grid_of(column)
     allowed = np.zeros(grid.size, np.bool_)
@@ -96,7 +96,7 @@ def _position(column: Column, value: object) -> int | None:
 def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tuple[int, int]:
     """Return the first and the last unit whose value lies between two ends."""
     low, high = ends
-    if isinstance(column, Ordinal):
+    if column.labelled:
         first = 0 if low is None else _unit_of(column, grid, low, name)
         last = grid.regular - 1 if high is None else _unit_of(column, grid, high, name)
         if first > last:
@@ -122,50 +122,30 @@ def _regular_unit(column: Column, grid: Grid, number: AnyArray) -> int:
 
 
 def _without_special(column: Column) -> Column:
-    return type(column)(column.lower, column.upper)  # type: ignore[union-attr,arg-type,call-arg]
+    return replace(column, special=())
 
 
 def _lowest(column: Column) -> int | float:
-    return _bound(column, 0)
+    return bounds_of(column)[0]
 
 
 def _highest(column: Column) -> int | float:
-    return _bound(column, 1)
-
-
-def _bound(column: Column, end: int) -> int | float:
-    if isinstance(column, (Datetime, Duration)):
-        step = RESOLUTIONS[column.resolution]
-        return (column.steps[end] + end) * step - end
-    return (column.lower, column.upper)[end]  # type: ignore[union-attr,return-value]
+    """Return the greatest number that a value of the column may be before it is rounded."""
+    support = column.support()
+    if isinstance(support, Steps) and support.rounds_down:
+        return (support.last + 1) * support.size - 1
+    return bounds_of(column)[1]
 
 
 def _number(column: Column, value: Any, name: str) -> FloatArray | IntArray:
     """Return a value as encoders take it: a number, or microseconds; (1,)."""
     try:
-        if isinstance(column, Datetime):
-            return np.array([_moment(value)], "datetime64[us]").astype(np.int64)
-        if isinstance(column, Duration):
-            if isinstance(value, (int, float, np.number)):
-                return np.array([value * RESOLUTIONS[column.resolution]], np.float64)
-            return np.array([value], "timedelta64[us]").astype(np.int64)
-        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-            return np.array([int(value)], np.int64)
-        if isinstance(value, (float, np.floating)):
-            return np.array([float(value)], np.float64)
+        found = column.number_of(value)
+        return np.array([found], np.float64) if isinstance(found, float) else np.array([found], np.int64)
     except (TypeError, ValueError, OverflowError):
-        pass
-    raise ParameterError(f"{value!r} is not a value of column {name!r}, which is of type {type(column).__name__}")
-
-
-def _moment(value: object) -> object:
-    if isinstance(value, str):
-        value = dt.datetime.fromisoformat(value)
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.astimezone(dt.UTC).replace(tzinfo=None)
-    if isinstance(value, (dt.datetime, dt.date, np.datetime64)):
-        return value
-    raise TypeError(type(value).__name__)
+        kind = type(column).__name__
+        refusal = ParameterError(f"{value!r} is not a value of column {name!r}, which is of type {kind}")
+    raise refusal
 
 
 def unit_of_label(column: Column, label: object) -> int:

@@ -21,7 +21,6 @@ from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.columns import Continuous, Integer
 from synthdp.schema.schema import Schema
 
 TOTAL_SHARE = 0.01
@@ -87,7 +86,7 @@ class Automatic(Spender):
 
 def may_be_smooth(schema: Schema) -> bool:
     """Say whether a table holds two or more columns of numbers and nothing else, and no rules."""
-    numbers = all(isinstance(column, (Continuous, Integer)) for column in schema.values())
+    numbers = all(column.quantity == "number" for column in schema.values())
     return numbers and len(schema) > 1 and not schema.constraints
 
 

@@ -15,7 +15,6 @@ from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import check_declared, part_of
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
-from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
 
 TARGET_WEIGHT = 3.0
@@ -165,7 +164,7 @@ def check_domain(queries: LinearQueries, schema: Schema) -> None:
 def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Domain:
     columns = part_of(schema, names)
     check_declared(columns, why="the cells of the queries are made of them")
-    if all(isinstance(column, Identifier) for column in columns.values()):
+    if all(column.names_rows for column in columns.values()):
         raise ParameterError("queries need a column that is no identifier")
     axes = [axis_of(name, column, bins=bins.get(name, BINS)) for name, column in columns.items()]
     return visible_domain(Domain(tuple(axes)))

@@ -35,7 +35,7 @@ from synthdp.nonprivate.measures import (
     propensity_ratio,
 )
 from synthdp.randomness import generator
-from synthdp.schema.columns import Column, Datetime, Duration, Identifier
+from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.resolve import source_of
@@ -159,7 +159,7 @@ def nonprivate_evaluate(
     """
     tables = [_as_pandas(table, schema, who) for table, who in ((real, "real"), (synthetic, "synthetic"))]
     a, b = tables
-    schema = Schema({name: column for name, column in schema.items() if not isinstance(column, Identifier)})
+    schema = Schema({name: column for name, column in schema.items() if not column.names_rows})
     names = list(schema)
     (codes, sizes), (other, _) = binned(a, schema), binned(b, schema)
     pairs = [(i, j, distance(codes, other, (i, j), sizes)) for i, j in itertools.combinations(range(len(names)), 2)]
@@ -211,8 +211,8 @@ def _values(column: Column, raw: RawColumn) -> AnyArray:
         levels[:-1] = raw.levels
         return levels[raw.codes]
     gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
-    if isinstance(column, (Datetime, Duration)):
-        values = raw.values.astype("datetime64[us]" if isinstance(column, Datetime) else "timedelta64[us]")
+    if column.temporal:
+        values = raw.values.astype("datetime64[us]" if column.quantity == "moment" else "timedelta64[us]")
         return np.where(gone, np.array("NaT", values.dtype), values)
     return np.where(gone, np.nan, raw.values)
 

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray
-from synthdp.domain.grid import labels_of
+from synthdp.domain.grid import bounds_of, labels_of
 from synthdp.randomness import generator
-from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Integer
+from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
 BINS, TABLES, KERNEL_QUERIES, CENTRES = 32, 300, 10_000, 10
@@ -37,9 +37,9 @@ def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
     columns, sizes = [], []
     for name, column in schema.items():
         values = table[name]
-        if isinstance(column, (Integer, Continuous, Datetime, Duration)):
+        if column.measured:
             x, lower, upper = _numbers(values, column)
-            whole = isinstance(column, Integer)
+            whole = column.whole
             bins = min(BINS, int(upper - lower + 1)) if whole else BINS
             width = (upper - lower + whole) / bins
             code = np.clip(np.floor((np.nan_to_num(x, nan=lower) - lower) / width), 0, bins - 1)
@@ -163,7 +163,7 @@ def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema)
 
 def numeric(schema: Schema) -> list[str]:
     """Names of the columns of numbers."""
-    return [name for name, column in schema.items() if isinstance(column, (Integer, Continuous))]
+    return [name for name, column in schema.items() if column.quantity == "number"]
 
 
 def points(table: pd.DataFrame, schema: Schema) -> FloatArray:
@@ -177,17 +177,16 @@ def points(table: pd.DataFrame, schema: Schema) -> FloatArray:
 
 def _numbers(values: pd.Series, column: Any) -> tuple[FloatArray, float, float]:
     """Return a column's values and bounds as floats; NaN where missing."""
-    if isinstance(column, Datetime):
+    if column.quantity == "moment":
         moments = pd.to_datetime(values, utc=True, errors="coerce").dt.tz_localize(None)
         return _steps(moments.to_numpy().astype("datetime64[us]"), column)
-    if isinstance(column, Duration):
+    if column.quantity == "length":
         return _steps(pd.to_timedelta(values).to_numpy().astype("timedelta64[us]"), column)
-    return values.to_numpy(dtype=float, na_value=np.nan), float(column.lower), float(column.upper)
+    return values.to_numpy(dtype=float, na_value=np.nan), *bounds_of(column)
 
 
-def _steps(ticks: AnyArray, column: Datetime | Duration) -> tuple[FloatArray, float, float]:
-    whole = ticks.astype(np.int64).astype(np.float64) / RESOLUTIONS[column.resolution]
-    return np.where(np.isnat(ticks), np.nan, whole), float(column.steps[0]), float(column.steps[1])
+def _steps(ticks: AnyArray, column: Column) -> tuple[FloatArray, float, float]:
+    return np.where(np.isnat(ticks), np.nan, ticks.astype(np.int64).astype(np.float64)), *bounds_of(column)
 
 
 def _kernels(x: FloatArray, centres: FloatArray, width: float) -> FloatArray:
@@ -206,7 +205,7 @@ def distance(a: IntArray, b: IntArray, clique: tuple[int, ...], sizes: Sequence[
 def _encoded(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> FloatArray:
     columns: list[FloatArray] = []
     for name in names:
-        if isinstance(schema[name], (Integer, Continuous, Datetime, Duration)):
+        if schema[name].measured:
             columns.append(np.asarray(_numbers(table[name], schema[name])[0], np.float64))
         else:
             code = _codes(table[name], schema[name])
@@ -216,7 +215,7 @@ def _encoded(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> Float
 
 def _levels(column: Column) -> int:
     """Return the number of levels of a column, 0 for numbers and moments."""
-    if isinstance(column, (Integer, Continuous, Datetime, Duration)):
+    if column.measured:
         return 0
     return len(labels_of(column))
 
@@ -232,7 +231,7 @@ def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
     """Return standardised numbers, and indicators of levels and missing values that some but not all rows have."""
     columns = []
     for name, column in schema.items():
-        if isinstance(column, (Integer, Continuous, Datetime, Duration)):
+        if column.measured:
             x, lower, upper = _numbers(table[name], column)
             columns += [np.nan_to_num((x - lower) / (upper - lower), nan=0.5), np.isnan(x).astype(float)]
         else:
@@ -246,7 +245,7 @@ def _unit_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
     """Return rows whose coordinates differ by at most 1: numbers over their range, levels by number."""
     columns = []
     for name, column in schema.items():
-        if isinstance(column, (Integer, Continuous, Datetime, Duration)):
+        if column.measured:
             x, lower, upper = _numbers(table[name], column)
             columns.append(np.nan_to_num((x - lower) / (upper - lower), nan=-1.0))
         else:

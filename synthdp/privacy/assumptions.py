@@ -6,7 +6,7 @@ The curator puts them on every receipt; nothing here reads a row or a noisy answ
 from __future__ import annotations
 
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.schema.columns import DISCOVERED, Column, Identifier, is_drafted
+from synthdp.schema.columns import DISCOVERED, Column, is_drafted
 from synthdp.schema.schema import Schema
 
 PUBLIC = "column names, their order and their types are public; the table has at least one row"
@@ -37,7 +37,7 @@ def _units(adjacency: Adjacency) -> list[str]:
 
 def _declared(schema: Schema) -> list[str]:
     """Return a line for each source of knowledge, and the columns whose bounds or levels are known from it."""
-    read = [name for name, column in schema.items() if not isinstance(column, Identifier)]
+    read = [name for name, column in schema.items() if not column.names_rows]
     known: dict[str | None, list[str]] = {}
     for name in read:
         if name not in schema.undeclared:

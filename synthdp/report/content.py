@@ -18,11 +18,11 @@ from synthdp.answers.direct import Direct
 from synthdp.answers.questions import marginal, quantile
 from synthdp.arrays import Codes, FloatArray
 from synthdp.distribution.contingency import Clique, contingency, table_size
-from synthdp.domain.grid import grid_of, has_labels
+from synthdp.domain.grid import bounds_of, grid_of, has_labels
 from synthdp.measurements import Measurements
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.schema.column import Column
 
 BINS = 32
 SHOWN_LEVELS = 16
@@ -92,17 +92,13 @@ def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) 
     """Return a view of every column but identifiers."""
     asker = Asker(model, measurements)
     total = max(asker.direct.total[0], 1.0)
-    return [
-        _column(asker, name, column, total)
-        for name, column in model.schema.items()
-        if not isinstance(column, Identifier)
-    ]
+    return [_column(asker, name, column, total) for name, column in model.schema.items() if not column.names_rows]
 
 
 def associations(model: SyntheticModel, *, random_state: int = 0) -> tuple[list[str], FloatArray]:
     """Return the columns and how closely each two are associated in the release: Cramér's V with Bergsma's correction."""
     codes = model.distribution.sample(ROWS, generator(random_state))
-    kept = [j for j, name in enumerate(model.schema) if not isinstance(model.schema[name], Identifier)]
+    kept = [j for j, name in enumerate(model.schema) if not model.schema[name].names_rows]
     matrix = np.eye(len(kept))
     for a, b in itertools.combinations(range(len(kept)), 2):
         matrix[a, b] = matrix[b, a] = cramers_v(codes, model.domain.shape, kept[a], kept[b])
@@ -176,16 +172,16 @@ def _column(asker: Asker, name: str, column: Column, total: float) -> ColumnView
         rows = rows[:SHOWN_LEVELS]
     source = "" if column.source is None else f"; source: {column.source}"
     return ColumnView(
-        name=name, kind=_kind(column) + source, labels=[str(row[0]) for row in rows], shares=[row[1] for row in rows],
+        name=name, kind=column.in_words() + source, labels=[str(row[0]) for row in rows], shares=[row[1] for row in rows],
         lower=[row[2] for row in rows], upper=[row[3] for row in rows], ordered=ordered, missing=missing, summary=summary,
     )  # fmt: skip
 
 
 def _bins(column: Column) -> Any:
     """Return about `BINS` cells: of whole numbers, all of one width but the last."""
-    if not isinstance(column, Integer) or grid_of(column).width > 1:
+    if not column.whole or grid_of(column).width > 1:
         return BINS
-    lower, upper = int(column.lower or 0), int(column.upper or 0)
+    lower, upper = (int(bound) for bound in bounds_of(column))
     width = -(-(upper - lower + 1) // BINS)
     return [*range(lower, upper, width), upper + 1] if width > 1 else [*range(lower, upper + 2)]
 
@@ -198,24 +194,6 @@ def _median(asker: Asker, name: str, column: Column) -> str:
 
 
 def _written(column: Column, value: Any) -> str:
-    if isinstance(column, (Datetime, Duration)):
-        return str(value.astype("datetime64[s]" if isinstance(column, Datetime) else "timedelta64[s]")).replace(
-            "T", " "
-        )
-    return f"{value:,.6g}"
-
-
-def _kind(column: Column) -> str:
-    match column:
-        case Integer(lower, upper):
-            return f"whole number, {lower:,} to {upper:,}"
-        case Continuous(lower, upper):
-            return f"number, {lower:,g} to {upper:,g}"
-        case Datetime():
-            return f"moment, {str(column.lower)[:10]} to {str(column.upper)[:10]}"
-        case Duration():
-            return "length of time"
-        case _:
-            return {"Categorical": "category", "Ordinal": "ordered category", "Boolean": "true or false"}[
-                type(column).__name__
-            ]
+    if not column.temporal:
+        return f"{value:,.6g}"
+    return str(value.astype("datetime64[s]" if column.quantity == "moment" else "timedelta64[s]")).replace("T", " ")

@@ -25,7 +25,7 @@ from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import balanced_sample
 from synthdp.sampling.constraint_repair import Repair
 from synthdp.sampling.structural_zeros import obeying
-from synthdp.schema.columns import Identifier
+from synthdp.schema.column import Fresh
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.write import library_for, write_blocks
@@ -306,8 +306,9 @@ class _Values(Mapping[str, RawColumn]):
 
     def __getitem__(self, name: str) -> RawColumn:
         column, units = self._schema[name], self._units.pop(name)
-        if isinstance(column, Identifier):
-            return fresh_labels(column, len(units), first=self._first)
+        support = column.support()
+        if isinstance(support, Fresh):
+            return fresh_labels(support.prefix, len(units), first=self._first)
         return decode(column, units)
 
     def __iter__(self) -> Iterator[str]:

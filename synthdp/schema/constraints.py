@@ -10,18 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from synthdp.errors import SchemaError
-from synthdp.schema.columns import (
-    Boolean,
-    Categorical,
-    Column,
-    Continuous,
-    Datetime,
-    Duration,
-    Identifier,
-    Integer,
-    Ordinal,
-    is_complete,
-)
+from synthdp.schema.column import Column, is_complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +109,7 @@ def check_constraint(constraint: object, columns: Mapping[str, Column]) -> None:
             _known((left, right), columns)
             if left == right or type(columns[left]) is not type(columns[right]):
                 raise SchemaError(f"columns {left!r} and {right!r} of a rule must be two columns of the same kind")
-            if not isinstance(columns[left], (Integer, Continuous, Datetime, Duration)):
+            if not columns[left].measured:
                 raise SchemaError(f"column {left!r} of a rule must be a number, a datetime or a duration")
         case Forbidden(values):
             _check_values(values, columns)
@@ -164,7 +153,7 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
     _known(tuple(values), columns)
     for name, wanted in values.items():
         column = columns[name]
-        if isinstance(column, Identifier):
+        if column.names_rows:
             raise SchemaError(f"a rule names column {name!r}, an identifier, whose labels carry no information")
         if not wanted:
             raise SchemaError(f"a rule lists no value of column {name!r}")
@@ -175,22 +164,10 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
 
 
 def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
-    if isinstance(column, (Categorical, Boolean)) or len(value) != 2:
+    if not column.ordered or len(value) != 2:
         raise SchemaError(f"a rule gives a range of column {name!r}: that takes an ordered column and two ends")
     return [end for end in value if end is not None]
 
 
 def _may_hold(column: Column, value: object) -> bool:
-    if value is None:
-        return column.nullable
-    match column:
-        case Categorical() | Ordinal():
-            return value in (column.levels or ()) or value == getattr(column, "other", None)
-        case Boolean():
-            return isinstance(value, bool)
-        case Integer() | Continuous():
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
-        case Datetime():
-            return isinstance(value, (str, np.datetime64))
-        case _:
-            return isinstance(value, (int, float, dt.timedelta)) and not isinstance(value, bool)
+    return column.nullable if value is None else column.may_hold(value)

@@ -16,7 +16,6 @@ VERSION = 2
 """Since version 2 a column may say its ``source``; a schema without any is written as the version 1 that it is."""
 
 READ = (1, VERSION)
-_KINDS: dict[str, type[Column]] = {kind.__name__.lower(): kind for kind in COLUMN_TYPES}
 _RULES: dict[str, type[Constraint]] = {"less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies}
 _NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed" marks what was drafted from a table
 
@@ -81,9 +80,9 @@ def _plain(value: Any) -> Any:
 
 
 def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
-    kind = _KINDS.get(str(entry.get("type")).lower())
+    kind = COLUMN_TYPES.get(str(entry.get("type")).lower())
     if kind is None:
-        raise SchemaError(f"column {name!r} of {source} must have a type among {', '.join(_KINDS)}")
+        raise SchemaError(f"column {name!r} of {source} must have a type among {', '.join(COLUMN_TYPES)}")
     if entry.get("reviewed") is False:
         raise SchemaError(
             f"column {name!r} of {source} is a draft taken from the table: check it against public knowledge, "

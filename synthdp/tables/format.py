@@ -15,27 +15,13 @@ import numpy as np
 from synthdp.domain.encoder import RawColumn, decode
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError, FormatError
-from synthdp.schema.columns import (
-    Categorical,
-    Column,
-    Continuous,
-    Datetime,
-    Duration,
-    Integer,
-    is_complete,
-)
+from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.library import library_named
 from synthdp.tables.columns.plain import without_misfits
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
-
-SOME_LEVELS = (0,)
-"""Stand for levels that are not known yet: what a type of texts, of numbers or of booleans can hold.
-
-A type of anything else, such as moments, could hold none of the levels that may be discovered.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +53,14 @@ class TableFormat:
         """
         if not isinstance(source, FrameSource):
             order = [name for name in source.names if name in schema]
-            default = dict(cls.default(Schema({name: _example(column) for name, column in schema.items()})).dtypes)
+            default = dict(cls.default(Schema({name: column.example() for name, column in schema.items()})).dtypes)
             return cls(library="pandas", dtypes=tuple((name, default[name]) for name in order))
         form = cls(
             library=source.library,
             dtypes=tuple((name, source.dtypes[name]) for name in source.names if name in schema),
         )
         for name, dtype in form.dtypes:
-            column = _example(schema[name])
+            column = schema[name].example()
             why = why_not(form.library, column, dtype)
             if why is not None:
                 raise DataError(
@@ -150,21 +136,6 @@ class TableFormat:
 
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
     return FormatError(f"column {name!r} cannot be made of type {dtype}: {error}")
-
-
-def _example(column: Column) -> Column:
-    """Return a declared column of the same kind, if this one is not: what matters is the kind."""
-    if is_complete(column):
-        return column
-    match column:
-        case Continuous() | Integer() | Duration():
-            return replace(column, lower=0, upper=1)
-        case Datetime():
-            return replace(column, lower="2000-01-01", upper="2001-01-01")
-        case Categorical():
-            return replace(column, levels=SOME_LEVELS)
-        case _:
-            return column
 
 
 def why_not(library: str, column: Column, dtype: str) -> str | None:

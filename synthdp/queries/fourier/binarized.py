@@ -18,10 +18,10 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import finest_axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Numbers, encode
-from synthdp.domain.grid import grid_of, has_labels, labels_of
+from synthdp.domain.grid import bounds_of, grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError
 from synthdp.queries.fourier.conjunctions import SymmetricQuery
-from synthdp.schema.columns import Column, Continuous, Identifier, Integer, Level
+from synthdp.schema.column import Column, Level
 from synthdp.schema.schema import Schema
 
 LiteralBit: TypeAlias = tuple[int, bool]
@@ -200,12 +200,12 @@ _Known: TypeAlias = dict[tuple[str, Level | None], LiteralBit]
 
 def _levels(column: Column) -> tuple[Level, ...]:
     """Return the levels of a column that has few, else nothing."""
-    if isinstance(column, Identifier):
+    if column.names_rows:
         return ()
     if has_labels(column):
         levels = labels_of(column)
         return levels if 2 <= len(levels) <= MAX_LEVELS else ()
-    if isinstance(column, Integer) and (column.lower, column.upper) == (0, 1) and not column.special:
+    if column.whole and bounds_of(column) == (0, 1) and not grid_of(column).special:
         return (0, 1)
     return ()
 
@@ -229,12 +229,13 @@ def _by_levels(name: str, column: Column) -> tuple[Axis, _Named, _Known]:
 def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tuple[Axis, _Named, _Known]:
     """Return an axis with a cell between neighbouring thresholds, one per special value, and one for all the rest."""
     grid = grid_of(column)
-    if not isinstance(column, (Continuous, Integer)):
+    if column.quantity != "number":
         raise ParameterError(f"column {name!r} must be a column of numbers to have thresholds")
     cuts = np.array(sorted(set(thresholds)), np.float64)
     if not cuts.size:
         raise ParameterError(f"thresholds of column {name!r} must be at least one number")
-    inside = (cuts > float(column.lower or 0)) & (cuts <= float(column.upper or 0))
+    lower, upper = bounds_of(column)
+    inside = (cuts > lower) & (cuts <= upper)
     units = encode(column, Numbers(cuts)).astype(np.int64)
     if not inside.all() or (units >= grid.regular).any() or len({0, *units.tolist()}) <= len(cuts):
         raise ParameterError(f"thresholds of column {name!r} must lie in different units inside its bounds")

@@ -15,7 +15,8 @@ from synthdp.arrays import AnyArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
-from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.schema.column import Column
+from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.columns import cast as casting
 from synthdp.tables.columns.parse import (
     LARGEST_MICROS,
@@ -95,7 +96,7 @@ def read(series: Any, column: Column) -> RawColumn:
     if types.is_dictionary(kind):
         values, codes = _coded(series)
         return taken(read(values, column), codes)
-    if _is_text(kind) or (_is_binary(kind) and isinstance(column, Identifier)):
+    if _is_text(kind) or (_is_binary(kind) and column.names_rows):
         return declared(_texts(series), column)
     if types.is_boolean(kind):
         return _flags(series, column)
@@ -103,9 +104,9 @@ def read(series: Any, column: Column) -> RawColumn:
         return _numbers(series, column)
     if types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind):
         return _ticks(series, column)
-    if kind == pa.month_day_nano_interval() and isinstance(column, Duration):
+    if kind == pa.month_day_nano_interval() and column.quantity == "length":
         return _intervals(series)
-    if isinstance(column, Identifier):
+    if column.names_rows:
         return _things(series)
     return misfits(series.is_null().to_numpy(), column)
 
@@ -204,7 +205,7 @@ def _micros_of_interval(value: Any) -> int:
 
 
 def _flags(series: Any, column: Column) -> RawColumn:
-    if isinstance(column, (Datetime, Duration)):
+    if column.temporal:
         return all_missing(len(series))
     flags = pc.fill_null(series, False).to_numpy().astype(np.int64)
     missing = some(series.is_null().to_numpy())
@@ -214,11 +215,11 @@ def _flags(series: Any, column: Column) -> RawColumn:
 
 
 def _numbers(series: Any, column: Column) -> RawColumn:
-    if isinstance(column, (Datetime, Duration)):
+    if column.temporal:
         return all_missing(len(series))
     if pa.types.is_decimal(series.type):
         return declared(labels_of_objects(series.to_pylist()), column)
-    if not pa.types.is_integer(series.type) or (pa.types.is_uint64(series.type) and isinstance(column, Continuous)):
+    if not pa.types.is_integer(series.type) or (pa.types.is_uint64(series.type) and column.real):
         return Numbers(pc.fill_null(series.cast(pa.float64(), safe=False), np.nan).to_numpy())
     missing = some(series.is_null().to_numpy()) if series.null_count else None
     return whole_numbers((series if missing is None else pc.fill_null(series, 0)).to_numpy(), missing, column)
@@ -226,14 +227,14 @@ def _numbers(series: Any, column: Column) -> RawColumn:
 
 def _ticks(series: Any, column: Column) -> RawColumn:
     kind = series.type
-    wanted = Duration if pa.types.is_duration(kind) else Datetime
-    if not isinstance(column, wanted) and isinstance(column, (Datetime, Duration, Continuous, Integer)):
+    wanted = "length" if pa.types.is_duration(kind) else "moment"
+    if column.measured and column.quantity != wanted:
         return all_missing(len(series))
     missing = some(series.is_null().to_numpy())
     unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
     width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
     ticks = pc.fill_null(series.cast(width), 0).to_numpy().astype(np.int64)
-    return times(ticks, unit, missing, column, lengths=wanted is Duration)
+    return times(ticks, unit, missing, column, lengths=wanted == "length")
 
 
 def _levels(levels: list[Any], kind: Any) -> Any:
@@ -249,7 +250,7 @@ def _levels(levels: list[Any], kind: Any) -> Any:
         return pa.array(np.array(casting.levels_as_float(levels)), pa.float64()).cast(kind, safe=False)
     if pa.types.is_decimal(kind):
         numbers = Numbers(np.array(casting.levels_as_float(levels)))
-        exact = casting.decimals(Identifier(), numbers, precision=kind.precision, scale=kind.scale)
+        exact = casting.decimals(None, numbers, precision=kind.precision, scale=kind.scale)
         return pa.array(exact, kind)
     raise FormatError("the type holds none of the declared levels")
 
@@ -295,7 +296,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
 
 def _times(column: Column, raw: Numbers, kind: Any) -> Any:
     length = pa.types.is_duration(kind)
-    if length != isinstance(column, Duration):
+    if length != column.quantity == "length":
         raise FormatError("the type does not hold what the schema declares")
     unit = "D" if pa.types.is_date(kind) else kind.unit
     ticks, missing = casting.ticks(column, raw, unit), casting.nulls(raw)

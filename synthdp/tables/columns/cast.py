@@ -14,9 +14,10 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
-from synthdp.domain.grid import labels_of
+from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import FormatError
-from synthdp.schema.columns import RESOLUTIONS, Column, Continuous, Datetime, Duration, Identifier, Integer, Level
+from synthdp.schema.column import Column, Fresh, Level, Levels, Steps
+from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
 from synthdp.tables.refusals import instead_of
 
@@ -98,7 +99,7 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
         lower, upper = bounds(column)
         inside = np.clip(np.rint(values), np.ceil(lower), np.floor(upper))
         largest = float(last) if int(float(last)) <= last else np.nextafter(float(last), 0)
-        values = np.clip(np.where(_is_special(column, values), np.rint(values), inside), first, largest)
+        values = np.clip(np.where(np.isin(values, _special(column)), np.rint(values), inside), first, largest)
     else:
         values = np.clip(values, max(first, -(2**63)), min(last, 2**63 - 1))
     return np.where(nulls(raw), 0, values.astype(np.int64 if first < 0 else np.uint64))
@@ -118,13 +119,13 @@ def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
     return values
 
 
-def decimals(column: Column, raw: Numbers, *, precision: int, scale: int) -> list[Decimal | None]:
+def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int) -> list[Decimal | None]:
     """Return numbers as decimals of some digits after the point, rounded without leaving the bounds."""
     _check_numbers(column)
     lower, upper = (Decimal(bound) for bound in bounds(column))
     step = Decimal(1).scaleb(-scale)
     largest = Decimal(10) ** (precision - scale) - step
-    special = getattr(column, "special", ())
+    special = _special(column)
 
     def rounded(value: Decimal, exact: float) -> Decimal:
         near = value.quantize(step, ROUND_HALF_EVEN)
@@ -149,13 +150,13 @@ def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
     FormatError
         If the column is neither a Datetime nor a Duration.
     """
-    if not isinstance(column, (Datetime, Duration)):
+    if not column.temporal:
         raise FormatError("the type holds moments, and the schema declares none")
-    first, last = (FIRST_MOMENT, LAST_MOMENT) if isinstance(column, Datetime) else (-(2**62), 2**62)
+    first, last = (FIRST_MOMENT, LAST_MOMENT) if column.quantity == "moment" else (-(2**62), 2**62)
     if unit == "ns":
         first, last = max(first, -LARGEST_NANO), min(last, LARGEST_NANO)
     step = MICROSECONDS.get(unit, 1)
-    lower, upper = (bound * RESOLUTIONS[column.resolution] for bound in column.steps)
+    lower, upper = bounds_of(column)
     micros = np.where(nulls(raw), 0, raw.values).astype(np.int64)
     down = micros - micros % step
     down = np.where((down < lower) & (down + step <= upper), down + step, down)
@@ -165,21 +166,17 @@ def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
 
 def kind(column: Column) -> str:
     """Return what a column's values are: real, whole, flag, day, moment, length, text, or mixed (levels of several)."""
-    match column:
-        case Continuous():
-            return "real"
-        case Integer():
-            return "whole"
-        case Datetime():
-            return "day" if column.resolution == "D" else "moment"
-        case Duration():
-            return "length"
-        case Identifier():
-            return "whole" if column.prefix is None else "text"
-        case _:
-            kinds = {type(level) for level in labels_of(column)}
+    match column.support():
+        case Fresh(prefix):
+            return "whole" if prefix is None else "text"
+        case Levels(levels):
+            kinds = {type(level) for level in levels}
             plain = {str: "text", bool: "flag", int: "whole", float: "real"}
             return plain.get(kinds.pop(), "mixed") if len(kinds) == 1 else "mixed"
+        case support if column.quantity == "moment":
+            return "day" if isinstance(support, Steps) and support.size == RESOLUTIONS["D"] else "moment"
+        case _:
+            return "length" if column.quantity == "length" else "whole" if column.whole else "real"
 
 
 def texts(column: Column, raw: Numbers) -> list[str | None]:
@@ -189,28 +186,29 @@ def texts(column: Column, raw: Numbers) -> list[str | None]:
 
 def objects(column: Column, raw: Numbers) -> list[Any]:
     """Return numbers, moments or durations as Python's own objects; ``None`` where missing."""
-    if isinstance(column, Datetime):
-        days = column.resolution == "D"
+    if column.quantity == "moment":
+        days = kind(column) == "day"
         moved = (EPOCH + dt.timedelta(microseconds=value) for value in ticks(column, raw, "us").tolist())
         plain: list[Any] = [moment.date() if days else moment for moment in moved]
-    elif isinstance(column, Duration):
+    elif column.quantity == "length":
         plain = [dt.timedelta(microseconds=v) for v in ticks(column, raw, "us").tolist()]
     else:
         plain = raw.values.tolist()
     return [None if gone else value for value, gone in zip(plain, nulls(raw), strict=True)]
 
 
-def bounds(column: Column) -> tuple[float, float]:
-    """Return the declared bounds of a number; an Identifier has none."""
-    if isinstance(column, (Continuous, Integer)) and column.lower is not None and column.upper is not None:
-        return float(column.lower), float(column.upper)
-    return -np.inf, np.inf
+def bounds(column: Column | None) -> tuple[float, float]:
+    """Return the declared bounds of a number; labels have none."""
+    if column is None or column.quantity != "number":
+        return -np.inf, np.inf
+    lower, upper = bounds_of(column)
+    return float(lower), float(upper)
 
 
-def _is_special(column: Column, values: AnyArray) -> BoolArray:
-    return np.isin(values, getattr(column, "special", ()))
+def _special(column: Column | None) -> tuple[float, ...]:
+    return () if column is None else grid_of(column).special
 
 
-def _check_numbers(column: Column) -> None:
-    if isinstance(column, (Datetime, Duration)):
+def _check_numbers(column: Column | None) -> None:
+    if column is not None and column.temporal:
         raise FormatError("the type holds numbers, and the schema declares moments")

@@ -13,7 +13,7 @@ from synthdp.arrays import AnyArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
-from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.schema.column import Column
 from synthdp.tables.columns import cast as casting
 from synthdp.tables.columns.parse import (
     LARGEST_MICROS,
@@ -107,7 +107,7 @@ def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
-    if isinstance(column, (Datetime, Duration)):
+    if column.temporal:
         return all_missing(len(series))
     masked = not isinstance(series.dtype, np.dtype)
     missing = some(series.isna().to_numpy()) if masked else None
@@ -118,7 +118,7 @@ def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
             codes = flags.astype(np.int64)
             return declared(Labels([False, True], codes if missing is None else np.where(missing, -1, codes)), column)
         return Numbers(flags.astype(np.int64), missing)
-    if kind == "f" or (kind == "u" and isinstance(column, Continuous)):
+    if kind == "f" or (kind == "u" and column.real):
         with np.errstate(over="ignore"):  # a warning would tell of one large value
             return Numbers(series.to_numpy(np.float64, na_value=np.nan) if masked else series.to_numpy(np.float64))
     values = series.to_numpy(series.dtype.name.lower(), na_value=0) if masked else series.to_numpy()
@@ -127,12 +127,12 @@ def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
 
 def _is_wide(dtype: Any, column: Column) -> bool:
     """Say whether numbers of a type would lose digits as floats, and must not since they name a person."""
-    return isinstance(column, Identifier) and dtype.kind == "f" and np.dtype(dtype.name.lower()).itemsize > 8
+    return column.names_rows and dtype.kind == "f" and np.dtype(dtype.name.lower()).itemsize > 8
 
 
 def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
-    kind, wanted = series.dtype.kind, {Datetime: "M", Duration: "m"}.get(type(column))
-    if wanted != kind and isinstance(column, (Datetime, Duration, Continuous, Integer)):
+    kind, wanted = series.dtype.kind, {"moment": "M", "length": "m"}.get(column.quantity)
+    if wanted != kind and column.measured:
         return all_missing(len(series))
     if isinstance(series.dtype, pd.DatetimeTZDtype):
         series = series.dt.tz_convert(None)
@@ -143,10 +143,10 @@ def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
 
 def _periods(series: pd.Series[Any], column: Column) -> RawColumn:
     """Return periods as the moments at which they begin; one beyond the calendar is at its end."""
-    if isinstance(column, (Duration, Continuous, Integer)):
+    if column.measured and column.quantity != "moment":
         return all_missing(len(series))
     codes, levels = pd.factorize(series)
-    if not isinstance(column, Datetime):
+    if column.quantity != "moment":
         return taken(declared(labels_of_objects(list(levels)), column), codes)
     begins = [_begin(level) for level in levels]
     return taken(Numbers(np.array(begins, np.int64)), codes)
@@ -245,7 +245,7 @@ def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
     """Return moments or durations as numpy's own, in the unit of the type of that name."""
     dtype = np.dtype(name)
     unit = np.datetime_data(dtype)[0]
-    if unit == "generic" or (dtype.kind == "M") != isinstance(column, Datetime):
+    if unit == "generic" or (dtype.kind == "M") != (column.quantity == "moment"):
         raise FormatError("the type does not hold what the schema declares")
     values = casting.ticks(column, raw, unit)
     times = values.view(dtype)

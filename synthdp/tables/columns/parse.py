@@ -13,17 +13,8 @@ import pandas as pd
 from synthdp.arrays import AnyArray, BoolArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, numbers_of_labels, whole_numbers_of_labels
 from synthdp.domain.grid import has_labels, labels_of
-from synthdp.schema.columns import (
-    RESOLUTIONS,
-    Boolean,
-    Column,
-    Continuous,
-    Datetime,
-    Duration,
-    Identifier,
-    Integer,
-    is_complete,
-)
+from synthdp.schema.column import Column
+from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.columns.plain import Opaque, micros_of
 
 MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS["ms"], "us": 1}
@@ -51,16 +42,14 @@ _ISO_LENGTH = re.compile(
 
 def declared(labels: Labels, column: Column) -> RawColumn:
     """Return labels as the values of a declared column; what does not fit the declaration is missing or no level."""
-    match column:
-        case Continuous():
-            return numbers_of_labels(labels)
-        case Integer():
-            return whole_numbers_of_labels(labels)
-        case Datetime():
+    match column.quantity:
+        case "number":
+            return whole_numbers_of_labels(labels) if column.whole else numbers_of_labels(labels)
+        case "moment":
             return _read_each(labels, _moment)
-        case Duration():
+        case "length":
             return _read_each(labels, _length)
-        case _ if has_labels(column) and is_complete(column):
+        case "label" | "truth" if column.is_complete:
             return _with_declared_levels(labels, column)
         case _:
             return labels
@@ -78,7 +67,7 @@ def times(ticks: IntArray, unit: str, missing: BoolArray | None, column: Column,
     """
     if missing is not None:
         ticks = np.where(missing, 0, ticks)
-    if isinstance(column, Identifier):
+    if column.names_rows:
         different, codes = np.unique(ticks, return_inverse=True)
         levels = list(different.view(f"{'timedelta64' if lengths else 'datetime64'}[{unit}]"))
         return Labels(levels, codes if missing is None else np.where(missing, -1, codes))
@@ -92,7 +81,7 @@ def whole_numbers(values: AnyArray, missing: BoolArray | None, column: Column) -
     """Return whole numbers of any size; those beyond 63 bits are clipped, but not if they name a person."""
     if values.dtype != np.uint64:
         return Numbers(values.astype(np.int64, copy=False), missing)
-    if isinstance(column, Identifier):
+    if column.names_rows:
         different, codes = np.unique(values, return_inverse=True)
         return Labels(different.tolist(), codes if missing is None else np.where(missing, -1, codes))
     return Numbers(np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64), missing)
@@ -110,7 +99,7 @@ def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
 
 def misfits(missing: BoolArray, column: Column) -> RawColumn:
     """Return a column of values of a type that no declaration fits: no number, no moment and no level."""
-    if has_labels(column) or isinstance(column, Identifier):
+    if has_labels(column) or column.names_rows:
         return Labels([Opaque(None)], np.where(missing, -1, 0))
     return all_missing(len(missing))
 
@@ -137,7 +126,7 @@ def _with_declared_levels(labels: Labels, column: Column) -> Labels:
         if value in texts:
             return texts[value]
         word = value.strip().casefold()
-        if isinstance(column, Boolean):
+        if column.quantity == "truth":
             return True if word in _TRUE else False if word in _FALSE else value
         if word in {"true", "false"}:
             return word == "true"

@@ -12,7 +12,7 @@ import polars as pl
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
-from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.schema.column import Column
 from synthdp.tables.columns import cast as casting
 from synthdp.tables.columns.parse import all_missing, declared, misfits, some, times
 from synthdp.tables.columns.plain import labels_of_objects, text_of_bytes
@@ -76,7 +76,7 @@ def read(series: pl.Series, column: Column) -> RawColumn:
     kind = series.dtype
     if kind in (pl.Categorical, pl.Enum):
         series, kind = series.cast(pl.String), pl.String()
-    if kind == pl.String or (kind == pl.Binary and isinstance(column, Identifier)):
+    if kind == pl.String or (kind == pl.Binary and column.names_rows):
         return declared(_coded(series), column)
     if kind == pl.Boolean:
         return _flags(series, column)
@@ -86,7 +86,7 @@ def read(series: pl.Series, column: Column) -> RawColumn:
         return _ticks(series, column)
     if kind == pl.Object:
         return declared(labels_of_objects(series.to_list()), column)
-    if isinstance(column, Identifier):
+    if column.names_rows:
         return _things(series, column)
     return misfits(series.is_null().to_numpy(), column)
 
@@ -127,7 +127,7 @@ def _missing(series: pl.Series) -> Any:
 
 
 def _flags(series: pl.Series, column: Column) -> RawColumn:
-    if isinstance(column, (Datetime, Duration)):
+    if column.temporal:
         return all_missing(len(series))
     flags = series.fill_null(value=False).cast(pl.Int64).to_numpy()
     missing = _missing(series)
@@ -137,11 +137,11 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _numbers(series: pl.Series, column: Column) -> RawColumn:
-    if isinstance(column, (Datetime, Duration)):
+    if column.temporal:
         return all_missing(len(series))
     kind = series.dtype
     wide = kind in (pl.UInt64, pl.Int128) or str(kind) == "UInt128"
-    if kind.is_float() or (isinstance(column, Continuous) and (wide or kind.is_decimal())):
+    if kind.is_float() or (column.real and (wide or kind.is_decimal())):
         return Numbers(series.cast(pl.Float64).fill_null(np.nan).to_numpy())
     if wide or kind.is_decimal():
         return declared(labels_of_objects(series.to_list()), column)
@@ -151,12 +151,12 @@ def _numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _ticks(series: pl.Series, column: Column) -> RawColumn:
-    wanted = Duration if series.dtype == pl.Duration else Datetime
-    if not isinstance(column, wanted) and isinstance(column, (Datetime, Duration, Continuous, Integer)):
+    wanted = "length" if series.dtype == pl.Duration else "moment"
+    if column.measured and column.quantity != wanted:
         return all_missing(len(series))
     unit = getattr(series.dtype, "time_unit", "D")
     ticks = series.to_physical().fill_null(0).to_numpy().astype(np.int64)
-    return times(ticks, unit, _missing(series), column, lengths=wanted is Duration)
+    return times(ticks, unit, _missing(series), column, lengths=wanted == "length")
 
 
 def _levels(levels: list[Any], kind: Any) -> pl.Series:
@@ -173,7 +173,7 @@ def _levels(levels: list[Any], kind: Any) -> pl.Series:
         values = [*casting.levels_as_float(levels)]
     elif kind.is_decimal():
         numbers = Numbers(np.array(casting.levels_as_float(levels)))
-        values = [*casting.decimals(Identifier(), numbers, precision=kind.precision, scale=kind.scale)]
+        values = [*casting.decimals(None, numbers, precision=kind.precision, scale=kind.scale)]
     else:
         raise FormatError("the type holds none of the declared levels")
     return pl.Series([*values, None], dtype=kind)
@@ -204,7 +204,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
 
 def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
     length = kind == pl.Duration
-    if kind not in (pl.Datetime, pl.Date, pl.Duration) or length != isinstance(column, Duration):
+    if kind not in (pl.Datetime, pl.Date, pl.Duration) or length != column.quantity == "length":
         raise FormatError("the type does not hold what the schema declares")
     unit: Any = getattr(kind, "time_unit", "D")
     ticks = pl.Series(casting.ticks(column, raw, unit))

@@ -22,13 +22,13 @@ import pyarrow as pa
 from synthdp.arrays import AnyArray, Totals
 from synthdp.domain.axis import Axis
 from synthdp.domain.encoder import Numbers, RawColumn, encode
-from synthdp.domain.grid import labels_of
+from synthdp.domain.grid import grid_of, labels_of
 from synthdp.errors import DataError
 from synthdp.queries.counting import Clique, margin_of
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Identifier, Integer, Ordinal
+from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read_all
 from synthdp.tables.refusals import instead_of
@@ -150,18 +150,18 @@ class DuckDBSource:
         column, value = schema[axis.name], _quoted(axis.name)
         if column != axis.column:
             return None
-        match column:
-            case Continuous() | Integer() if kind in _REAL:
+        match column.quantity:
+            case "number" if kind in _REAL:
                 return _number_cell(axis, f"CAST({value} AS DOUBLE)", real=True)
-            case Continuous() | Integer() if kind in _WHOLE:
+            case "number" if kind in _WHOLE:
                 return _number_cell(axis, f"CAST({value} AS BIGINT)", real=False)
-            case Datetime() if kind == "DATE":
+            case "moment" if kind == "DATE":
                 return _number_cell(axis, _moment_of_date(value), real=False)
-            case Datetime() if kind == "TIMESTAMP":
+            case "moment" if kind == "TIMESTAMP":
                 return _number_cell(axis, value, real=False)
-            case Boolean() if kind == "BOOLEAN":
+            case "truth" if kind == "BOOLEAN":
                 return _level_cell(axis, value, {False: "false", True: "true"})
-            case Categorical() | Ordinal() if kind == "VARCHAR":
+            case "label" if kind == "VARCHAR":
                 levels = labels_of(column)
                 if len(levels) > MOST_LEVELS or not all(isinstance(level, str) for level in levels):
                     return None
@@ -189,14 +189,14 @@ def _number_cell(axis: Axis, value: str, *, real: bool) -> str:
     column, grid = axis.column, axis.grid
     runs = axis.starts < grid.regular
     first = _first_values(column, axis.starts[runs][1:], real=real)
-    moment = isinstance(column, Datetime)
+    moment = column.quantity == "moment"
     literals = [
         f"make_timestamp({x})" if moment else f"CAST('{x!r}' AS {'DOUBLE' if real else 'BIGINT'})" for x in first
     ]
     null = _cell_of(axis, grid.other if grid.null is None else grid.null)
     regular = _search(value, literals, [str(cell) for cell in axis.cells[runs].tolist()])
     for i, special in enumerate(grid.special):
-        exact = isinstance(column, Integer) and not real
+        exact = column.whole and not real
         equal = f"{value} = " + (
             f"CAST({int(special)} AS BIGINT)" if exact else f"CAST('{float(special)!r}' AS DOUBLE)"
         )
@@ -219,7 +219,7 @@ def _search(value: str, ends: Sequence[str], cells: Sequence[str]) -> str:
 
 def _first_values(column: Column, units: AnyArray, *, real: bool) -> list[Any]:
     """Return the least value that is coded as each of some regular units or a later one: by halving what may be it."""
-    plain = replace(column, special=()) if isinstance(column, (Continuous, Integer)) else column
+    plain = replace(column, special=()) if grid_of(column).special else column
     low = np.full(len(units), _key(-math.inf) if real else _FIRST_WHOLE, object)
     high = np.full(len(units), _key(math.inf) if real else _LAST_WHOLE, object)
     while len(units) and (low < high).any():

@@ -138,7 +138,7 @@ def test_a_regular_unit_holds_the_numbers_between_its_edges(column, data):
     column = Continuous(column.lower, column.upper)
     grid = grid_of(column)
     unit = data.draw(st.integers(0, grid.regular - 1))
-    low, high = edges_of(column, np.array([unit, unit + 1]))
+    low, high = edges_of(column.support(), np.array([unit, unit + 1]))
     x = data.draw(st.floats(low, high, exclude_max=bool(low < high)))
     assume(low <= x < high)
     assert encode(column, Numbers(np.array([x]))) == unit

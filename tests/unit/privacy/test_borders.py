@@ -21,7 +21,7 @@ import synthdp.privacy
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema
 from synthdp.curator import private_table as room_module
 from synthdp.curator.contribution import _hash, _mix, kept_rows
-from synthdp.curator.discovery import CALENDAR, EXPONENTS, PARTS, _power_bins, _range, _whole_bounds
+from synthdp.curator.discovery import EXPONENTS, PARTS, _power_bins, _range
 from synthdp.curator.private_table import PrivateTable
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.discretize import domain_of
@@ -39,6 +39,7 @@ from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.schema.columns import Continuous, Datetime, Duration, Integer
+from synthdp.schema.times import CALENDAR, whole_bounds
 from synthdp.tables.sources.dataframe import FrameSource
 
 MODULES = [
@@ -373,7 +374,7 @@ def test_lengths_are_found_in_their_own_resolution(monkeypatch):
 
 @given(st.floats(-50, 50), st.floats(-50, 50), st.integers(-9, 9), st.integers(1, 18))
 def test_whole_bounds_are_two_numbers_of_the_reach_around_the_interval(one, two, first, size):
-    low, high = _whole_bounds(min(one, two), max(one, two), first, first + size)
+    low, high = whole_bounds(min(one, two), max(one, two), first, first + size)
     assert first <= low < high <= first + size
     around = [x for x in range(first, first + size + 1) if min(one, two) - 1 < x < max(one, two) + 1]
     assert low <= min(around, default=low)

@@ -27,7 +27,7 @@ from synthdp.schema.columns import (
 )
 from synthdp.schema.schema import Schema
 
-TYPES = [kind.__name__ for kind in COLUMN_TYPES]
+TYPES = [kind.__name__ for kind in COLUMN_TYPES.values()]
 
 
 @given(my.schemas(st.one_of(my.columns, my.undeclared_columns)))

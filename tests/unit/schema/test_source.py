@@ -65,7 +65,7 @@ def test_only_a_schema_with_a_source_needs_the_newer_version():
 
 
 def test_every_kind_of_column_takes_a_source_by_keyword_alone():
-    for kind in COLUMN_TYPES:
+    for kind in COLUMN_TYPES.values():
         (source,) = [field for field in fields(kind) if field.name == "source"]
         assert source.kw_only
         assert "source" not in kind.__match_args__

@@ -1,0 +1,266 @@
+"""What every column type answers about itself, and the list of the types that there are.
+
+The rest of the package asks a column these questions and never of which class it is, so that a new type is one class
+with `register` above it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import Field, dataclass, field
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+
+from synthdp.errors import SchemaError
+
+Level: TypeAlias = str | int | float | bool
+Quantity: TypeAlias = Literal["number", "moment", "length", "label", "truth", "name"]
+
+DRAFTED = "drafted from the table"
+"""How the source of a column begins whose bounds or levels were read off the rows; who accepts it may add a name."""
+
+DISCOVERED = "discovered under noise"
+"""The source of a column whose bounds or levels a release found and paid for."""
+
+LONGEST_SOURCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The values are a list of levels.
+
+    Parameters
+    ----------
+    levels
+        The levels in their order.
+    other
+        The one among them that stands for every value that is not listed.
+    """
+
+    levels: tuple[Level, ...]
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The values are the multiples ``first * size`` to ``last * size`` of a whole number.
+
+    Parameters
+    ----------
+    first, last
+        The first and the last multiple.
+    size
+        The whole number: 1 for integers, the microseconds of the resolution for times.
+    special
+        Further values with a meaning of their own.
+    rounds_down
+        Whether a value between two multiples belongs to the lower one; otherwise to the nearer one.
+    clock
+        Of times, the numbers of steps in a day, in parts of a day and so on, the longest first.
+    """
+
+    first: int
+    last: int
+    size: int = 1
+    special: tuple[float, ...] = ()
+    rounds_down: bool = False
+    clock: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The values are the real numbers of an interval.
+
+    Parameters
+    ----------
+    lower, upper
+        Its ends, both among the values.
+    special
+        Further values with a meaning of their own.
+    """
+
+    lower: float
+    upper: float
+    special: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """The values mean nothing: they are never read, and every released row has a new one.
+
+    Parameters
+    ----------
+    prefix
+        Text before a running number; with ``None`` the number alone.
+    """
+
+    prefix: str | None = None
+
+
+Support: TypeAlias = Levels | Steps | Interval | Fresh
+
+
+class Column(ABC):
+    """What is publicly known about one column: a frozen dataclass of settings that answers the questions below.
+
+    Attributes
+    ----------
+    quantity
+        What a value is.  It says how the columns of a table are read and built: ``"number"``; ``"moment"``, in
+        microseconds since 1970 UTC; ``"length"`` of time, in microseconds; ``"label"``; ``"truth"``, the labels false and
+        true; ``"name"``, of a row or a person, which is not read.
+    ordered
+        Whether values have an order.
+    whole
+        Whether the numbers are whole ones.
+    holds
+        What the values are, for messages.
+    nullable
+        Whether a missing value is a value of its own.
+    source
+        Where the bounds or levels are known from.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    quantity: ClassVar[Quantity]
+    ordered: ClassVar[bool] = True
+    whole: ClassVar[bool] = False
+    holds: ClassVar[str] = "numbers"
+    nullable: bool
+    source: str | None
+
+    @property
+    @abstractmethod
+    def is_complete(self) -> bool:
+        """Whether all bounds or levels are declared."""
+
+    @abstractmethod
+    def support(self) -> Support:
+        """Return the values of a complete column."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise SchemaError if the settings contradict each other; ``where`` ends its sentence."""
+
+    @abstractmethod
+    def example(self) -> Self:
+        """Return a complete column of the same settings: itself, if it is complete."""
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """Return what the column holds, in a few words."""
+
+    def may_hold(self, value: object) -> bool:
+        """Say whether a value, written as JSON has it, is one that a rule may name."""
+        return self.measured and isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    def number_of(self, value: Any) -> int | float:
+        """Return a value that a person names as the number that stands for it.
+
+        Raises
+        ------
+        TypeError, ValueError, OverflowError
+            If it is none.
+        """
+        return number(value)
+
+    def with_bounds(self, lower: float, upper: float) -> Column:
+        """Return the column with bounds at or around two numbers, if they are open."""
+        raise SchemaError(f"a column of type {type(self).__name__} has no bounds ({lower}, {upper})")
+
+    def shown(self, value: Any) -> object:
+        """Return the number that stands for a value as users know the value."""
+        return int(value) if self.whole else float(value)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether values are levels rather than numbers or times."""
+        return self.quantity in ("label", "truth")
+
+    @property
+    def real(self) -> bool:
+        """Whether values are numbers that need not be whole."""
+        return self.quantity == "number" and not self.whole
+
+    @property
+    def temporal(self) -> bool:
+        """Whether values are times, and microseconds stand for them."""
+        return self.quantity in ("moment", "length")
+
+    @property
+    def measured(self) -> bool:
+        """Whether values are numbers or times between two bounds."""
+        return self.quantity == "number" or self.temporal
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether values name rows or persons, and are not read."""
+        return self.quantity == "name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known(Column):
+    """What every column says beside what it may hold.
+
+    Parameters
+    ----------
+    source
+        Where the bounds or levels are known from, in a few words: a codebook, a law, common knowledge.  The receipt
+        prints it; it is no part of what the column may hold, and two columns that differ in it alone are equal.
+    """
+
+    source: str | None = field(default=None, compare=False, repr=False)
+
+
+COLUMN_TYPES: dict[str, type[Column]] = {}
+"""The column types by the names that schema files have for them."""
+
+ColumnT = TypeVar("ColumnT", bound=type[Column])
+
+
+def register(kind: ColumnT) -> ColumnT:
+    """Make a class a column type, known in schema files by its name in lower case; used as a decorator."""
+    COLUMN_TYPES[kind.__name__.lower()] = kind
+    return kind
+
+
+def is_complete(column: Column) -> bool:
+    """Say whether the column's bounds or levels are all declared."""
+    return column.is_complete
+
+
+def is_drafted(column: Column) -> bool:
+    """Say whether the column's bounds or levels were read off the rows and merely accepted."""
+    return column.source is not None and column.source.strip().casefold().startswith(DRAFTED)
+
+
+def check_column(name: str, column: object) -> None:
+    """Check one declared column.
+
+    Raises
+    ------
+    SchemaError
+        With one sentence that names the column and the rule it breaks.
+    """
+    where = f"for column {name!r}"
+    if not isinstance(column, Column):
+        known = ", ".join(kind.__name__ for kind in COLUMN_TYPES.values())
+        hint = " (did you mean to call it?)" if isinstance(column, type) else ""
+        raise SchemaError(f"a column must be one of {known}{hint} {where}")
+    column.check(where)
+    if not isinstance(column.nullable, bool):
+        raise SchemaError(f"nullable must be True or False {where}")
+    if column.source is not None and not _is_short_text(column.source):
+        raise SchemaError(f"source must be a text of one line, of at most {LONGEST_SOURCE} characters {where}")
+
+
+def number(value: Any) -> int | float:
+    """Return a number as Python's own; TypeError if it is none."""
+    plain = value.item() if hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0 else value
+    if isinstance(plain, bool) or not isinstance(plain, (int, float)):
+        raise TypeError(type(value).__name__)
+    return plain
+
+
+def _is_short_text(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip()) and text.isprintable() and len(text) <= LONGEST_SOURCE

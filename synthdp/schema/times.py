@@ -1,0 +1,257 @@
+"""Columns of times: moments and lengths of time, in whole steps of a resolution."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+
+from synthdp.errors import SchemaError
+from synthdp.schema.column import Known, Quantity, Steps, number, register
+
+Moment: TypeAlias = str | dt.datetime | dt.date | np.datetime64
+
+RESOLUTIONS = {"D": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+"""Microseconds of each resolution that a Datetime or Duration may have."""
+
+CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""First and last microsecond of Python's datetimes, since 1970."""
+
+_LARGEST = 2**62
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Datetime(Known):
+    """A moment with lower <= t <= upper, in whole steps of a resolution; zone-aware tables are compared in UTC.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds: ISO 8601 text, ``date``, ``datetime`` or ``datetime64``; without a zone they are UTC.
+    nullable
+        Whether a missing value is a value of its own.
+    resolution
+        One of ``"D"``, ``"h"``, ``"min"``, ``"s"``, ``"ms"``, ``"us"``; values are rounded down to it.
+
+    Examples
+    --------
+    >>> from synthdp import Datetime
+    >>> Datetime("2026-01-01", "2026-01-31", resolution="D").steps  # days since 1970
+    (20454, 20484)
+    """
+
+    quantity: ClassVar[Quantity] = "moment"
+    holds: ClassVar[str] = "moments, written as '2026-01-31T12:00'"
+    lower: Moment | None = None
+    upper: Moment | None = None
+    nullable: bool = False
+    resolution: str = "s"
+
+    def __post_init__(self) -> None:
+        for bound in ("lower", "upper"):
+            moment = getattr(self, bound)
+            if moment is not None:
+                object.__setattr__(self, bound, str(moment_of(moment)))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the bounds are declared."""
+        return self.lower is not None and self.upper is not None
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """First and last step since 1970-01-01 UTC, in units of the resolution."""
+        step = RESOLUTIONS[self.resolution]
+        lower, upper = (int(moment_of(b).astype(np.int64)) for b in (self.lower, self.upper) if b is not None)
+        return lower // step, upper // step
+
+    def support(self) -> Steps:
+        """Return the steps between the bounds."""
+        first, last = self.steps
+        return _time_steps(first, last, self.resolution)
+
+    def check(self, where: str) -> None:
+        """Check the resolution and the bounds."""
+        _check_times(self, where)
+
+    def example(self) -> Self:
+        """Return the column with some bounds."""
+        return self if self.is_complete else replace(self, lower="2000-01-01", upper="2001-01-01")
+
+    def may_hold(self, value: object) -> bool:
+        """Say whether a value is a text or numpy's own moment."""
+        return isinstance(value, (str, np.datetime64))
+
+    def number_of(self, value: Any) -> int:
+        """Return the microseconds since 1970 UTC of a text or a moment."""
+        if isinstance(value, str):
+            value = dt.datetime.fromisoformat(value)
+        if not isinstance(value, (dt.date, np.datetime64)):
+            raise TypeError(type(value).__name__)
+        if isinstance(value, dt.datetime) and value.tzinfo is not None:
+            value = value.astimezone(dt.UTC).replace(tzinfo=None)
+        return int(np.datetime64(value, "us").astype(np.int64))
+
+    def with_bounds(self, lower: float, upper: float) -> Datetime:
+        """Return the column with bounds of whole steps around these microseconds."""
+        step = RESOLUTIONS[self.resolution]
+        low, high = whole_bounds(lower / step, upper / step, -(-CALENDAR[0] // step), CALENDAR[1] // step)
+        return replace(self, lower=np.datetime64(low * step, "us"), upper=np.datetime64(high * step, "us"))
+
+    def shown(self, value: Any) -> str:
+        """Return a moment as text."""
+        return str(np.datetime64(int(value), "us").astype(f"datetime64[{_unit(self.resolution)}]")).replace("T", " ")
+
+    def in_words(self) -> str:
+        """Return the days of the bounds."""
+        return f"moment, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Duration(Known):
+    """A length of time with lower <= t <= upper, in whole steps of a resolution.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds as ``timedelta`` or a number of steps of ``resolution``.
+    nullable
+        Whether a missing value is a value of its own.
+    resolution
+        As for `Datetime`.
+
+    Examples
+    --------
+    >>> import datetime as dt
+    >>> from synthdp import Duration
+    >>> Duration(0, dt.timedelta(days=2), resolution="h").upper
+    48
+    """
+
+    quantity: ClassVar[Quantity] = "length"
+    holds: ClassVar[str] = "lengths of time, in steps of its resolution"
+    lower: dt.timedelta | int | None = None
+    upper: dt.timedelta | int | None = None
+    nullable: bool = False
+    resolution: str = "s"
+
+    def __post_init__(self) -> None:
+        for bound in ("lower", "upper"):
+            length = getattr(self, bound)
+            if isinstance(length, np.generic):
+                length = length.item()
+            if isinstance(length, dt.timedelta) and _is_resolution(self.resolution):
+                length //= dt.timedelta(microseconds=RESOLUTIONS[self.resolution])
+            object.__setattr__(self, bound, length)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the bounds are declared."""
+        return self.lower is not None and self.upper is not None
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """First and last step, in units of the resolution."""
+        if not isinstance(self.lower, int) or not isinstance(self.upper, int):
+            raise SchemaError("a Duration without bounds has no steps")
+        return self.lower, self.upper
+
+    def support(self) -> Steps:
+        """Return the steps between the bounds."""
+        first, last = self.steps
+        return _time_steps(first, last, self.resolution)
+
+    def check(self, where: str) -> None:
+        """Check the resolution and the bounds."""
+        for bound in (self.lower, self.upper):
+            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
+                raise SchemaError(f"bounds of a Duration must be timedeltas or whole numbers of steps {where}")
+        _check_times(self, where)
+
+    def example(self) -> Self:
+        """Return the column with some bounds."""
+        return self if self.is_complete else replace(self, lower=0, upper=1)
+
+    def may_hold(self, value: object) -> bool:
+        """Say whether a value is a number of steps or a length of time."""
+        return isinstance(value, (int, float, dt.timedelta)) and not isinstance(value, bool)
+
+    def number_of(self, value: Any) -> int | float:
+        """Return the microseconds of a number of steps or of a length of time."""
+        if isinstance(value, (dt.timedelta, np.timedelta64)):
+            return int(np.timedelta64(value, "us").astype(np.int64))
+        return number(value) * RESOLUTIONS[self.resolution]
+
+    def with_bounds(self, lower: float, upper: float) -> Duration:
+        """Return the column with bounds of whole steps around these microseconds."""
+        step = RESOLUTIONS[self.resolution]
+        low, high = whole_bounds(lower / step, upper / step, -(_LARGEST // step), _LARGEST // step)
+        return replace(self, lower=low, upper=high)
+
+    def shown(self, value: Any) -> str:
+        """Return a length of time as text."""
+        return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_unit(self.resolution)}]"))
+
+    def in_words(self) -> str:
+        """Return what the column is."""
+        return "length of time"
+
+
+def whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int, int]:
+    """Return the whole numbers around an interval, different ones, in first <= x <= last."""
+    low = min(max(math.floor(lower), first), last - 1)
+    return low, max(min(math.ceil(upper), last), low + 1)
+
+
+def check_pair(lower: object, upper: object, where: str) -> None:
+    """Raise SchemaError if one bound is given without the other."""
+    if (lower is None) != (upper is None):
+        raise SchemaError(f"lower and upper must be given together {where}")
+
+
+def _check_times(column: Datetime | Duration, where: str) -> None:
+    if not _is_resolution(column.resolution):
+        raise SchemaError(f"resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)} {where}")
+    check_pair(column.lower, column.upper, where)
+    if not column.is_complete:
+        return
+    if max(map(abs, column.steps)) * RESOLUTIONS[column.resolution] > _LARGEST:
+        raise SchemaError(f"bounds of a {type(column).__name__} must lie within ±2**62 microseconds {where}")
+    if not column.steps[0] < column.steps[1]:
+        raise SchemaError(f"lower ({column.lower}) must be below upper ({column.upper}) {where}")
+
+
+def _time_steps(first: int, last: int, resolution: str) -> Steps:
+    step = RESOLUTIONS[resolution]
+    clock = [1_000_000 * seconds for seconds in (86_400, 43_200, 21_600, 3_600, 1_800, 900, 600, 300, 60, 30, 10, 5)]
+    lengths = [length // step for length in (*clock, *(10**power for power in range(6, -1, -1))) if length % step == 0]
+    return Steps(first, last, step, rounds_down=True, clock=tuple(lengths))
+
+
+def _unit(resolution: str) -> str:
+    return {"min": "m"}.get(resolution, resolution)
+
+
+def _is_resolution(resolution: object) -> bool:
+    return isinstance(resolution, str) and resolution in RESOLUTIONS
+
+
+def moment_of(moment: Any) -> np.datetime64:
+    """Return a bound of a Datetime in UTC, in microseconds; SchemaError if it is none."""
+    if isinstance(moment, str):
+        try:
+            moment = dt.datetime.fromisoformat(moment)
+        except ValueError:
+            raise SchemaError(f"{moment!r} is not a date or time in ISO 8601, such as 2026-01-31T12:00") from None
+    if not isinstance(moment, (dt.date, np.datetime64)) or moment != moment:  # NaT is no moment
+        raise SchemaError("bounds of a Datetime must be dates, datetimes or ISO 8601 texts")
+    if isinstance(moment, dt.datetime) and moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    if not np.datetime64("0001") <= np.datetime64(moment, "Y") <= np.datetime64("9999"):
+        raise SchemaError("bounds of a Datetime must lie in the years 1 to 9999")
+    return np.datetime64(moment, "us")
