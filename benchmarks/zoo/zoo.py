@@ -1,0 +1,226 @@
+"""From a public table that nobody prepared to a synthetic one, without a line by hand: what came out, measured.
+
+    python benchmarks/zoo/zoo.py --out benchmarks/results/zoo.jsonl                    # the named tables, both losses
+    python benchmarks/zoo/zoo.py --drawn 7 --count 10 --out benchmarks/results/zoo.jsonl  # tables drawn at random, after
+    python benchmarks/zoo/zoo.py --only palmerpenguins/penguins
+    python benchmarks/zoo/zoo.py --write docs/benchmarks/zoo.md --out benchmarks/results/zoo.jsonl
+
+Each table, at each loss, in a process of its own: draft a schema, accept every column, plan, release, report, evaluate.
+One JSON line says what came of it; a table that is refused says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import platform
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import synthdp as sd
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tables import NAMED, drawn
+
+LIMIT = 1800.0
+"""Seconds after which a table is given up."""
+
+SHOWN = {
+    "rows": "rows", "columns": "columns", "left_out": "left out", "seconds": "seconds", "misfits": "misfits",
+    "invented_missing": "invented missing", "digits": "digits as the source", "distinct": "distinct, synthetic / real",
+    "out_of_range": "out of range", "types": "types as the source", "ks": "KS", "two_way": "2-way TV",
+    "independent": "2-way TV, independent", "correlation": "correlation error",
+}  # fmt: skip
+
+
+def run(name: str, table: pd.DataFrame, epsilon: float) -> dict[str, Any]:
+    """Go the whole way with one table and return what there is to say of it."""
+    seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(what: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        seconds[what] = round(time.perf_counter() - start, 2)
+
+    result: dict[str, Any] = {"table": name, "epsilon": epsilon, "rows": len(table), "columns": table.shape[1]}
+    try:
+        with warnings.catch_warnings(record=True) as said, tempfile.TemporaryDirectory() as folder:
+            warnings.simplefilter("always")
+            with stage("draft"):
+                schema = sd.Schema.draft(table)
+                for column in schema:
+                    schema.review(column).accept()
+            release = sd.SyntheticRelease(schema=schema, epsilon=epsilon, delta=1e-9, random_state=0)
+            with stage("plan"):
+                release.plan(rows=len(table))
+            with stage("release"):
+                synthetic = release.fit_transform(table)
+            with stage("report"):
+                release.report(Path(folder) / "report.html")
+            kept = table[[column for column in table if column in synthetic]]
+            with stage("evaluate"):
+                found = sd.nonprivate_evaluate(kept, synthetic, release.schema_).scores
+            alone = sd.nonprivate_evaluate(kept, shuffled(kept), release.schema_).scores
+    except sd.SynthdpError as error:
+        return result | {"refused": str(error), "seconds": seconds}
+    return result | {
+        "left_out": table.shape[1] - synthetic.shape[1],
+        "seconds": seconds,
+        "misfits": sum(1 for misfit in release.misfits_.values() if misfit is not None and misfit.said),
+        "warnings": sorted({str(one.message) for one in said}),
+        **compared(kept, synthetic),
+        "ks": found.get("ks"),
+        "two_way": found.get("two_way"),
+        "independent": alone.get("two_way"),
+        "correlation": found.get("correlation"),
+    }
+
+
+def shuffled(table: pd.DataFrame) -> pd.DataFrame:
+    """The real columns, each in an order of its own: what independent columns would be without noise."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({name: table[name].to_numpy()[rng.permutation(len(table))] for name in table}).astype(
+        table.dtypes
+    )
+
+
+def compared(real: pd.DataFrame, synthetic: pd.DataFrame) -> dict[str, Any]:
+    """What a user sees at first sight, over all columns."""
+    numbers = [n for n in real if pd.api.types.is_numeric_dtype(real[n]) and not pd.api.types.is_bool_dtype(real[n])]
+    complete = [name for name in real if not real[name].isna().any()]
+    invented = [float(synthetic[name].isna().mean()) for name in complete]
+    ratios = [synthetic[name].nunique() / max(1, real[name].nunique()) for name in real]
+    return {
+        "invented_missing": round(max(invented, default=0.0), 4),
+        "digits": f"{sum(lattice(real[n]) == lattice(synthetic[n]) for n in numbers)} of {len(numbers)}",
+        "distinct": round(float(np.median(ratios)), 2),
+        "out_of_range": round(max((outside(real[n], synthetic[n]) for n in numbers), default=0.0), 4),
+        "types": f"{sum(real[n].dtype == synthetic[n].dtype for n in real)} of {real.shape[1]}",
+    }
+
+
+def lattice(values: pd.Series) -> tuple[int, int]:
+    """How many decimals a column of numbers has, and the greatest step that divides all whole ones."""
+    known = values.dropna().to_numpy(np.float64)
+    known = known[np.isfinite(known)]
+    for decimals in range(10):
+        scaled = known * 10**decimals
+        if np.allclose(scaled, np.rint(scaled), rtol=0, atol=1e-6 * max(1, 10**decimals * 1e-9)):
+            whole = np.abs(np.rint(scaled)).astype(np.int64)
+            return decimals, math.gcd(*whole[:100_000].tolist()) if decimals == 0 and len(whole) else 1
+    return 10, 1
+
+
+def outside(real: pd.Series, synthetic: pd.Series) -> float:
+    """The share of synthetic numbers beyond the real ones by more than 15 % of their span."""
+    low, high = real.min(), real.max()
+    slack = 0.15 * max(float(high - low), 1e-12)
+    known = synthetic.dropna()
+    return float(((known < low - slack) | (known > high + slack)).mean()) if len(known) else 0.0
+
+
+def line(name: str, epsilon: float, *, seed: int | None) -> dict[str, Any]:
+    """Run one table in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(theirs, name, epsilon, seed))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(LIMIT) else {"table": name, "epsilon": epsilon, "refused": f"over {LIMIT:g} s"}
+    except EOFError:
+        return {"table": name, "epsilon": epsilon, "refused": "the process died"}
+    finally:
+        process.kill()
+        process.join()
+
+
+def _child(pipe: Any, name: str, epsilon: float, seed: int | None) -> None:
+    loaders = NAMED if seed is None else drawn(seed, DRAWN_MOST)
+    try:
+        pipe.send(run(name, loaders[name](), epsilon))
+    except Exception as error:  # noqa: BLE001 - a traceback is a finding, too
+        pipe.send({"table": name, "epsilon": epsilon, "broke": f"{type(error).__name__}: {error}"})
+
+
+DRAWN_MOST = 40
+
+
+def page(lines: list[dict[str, Any]]) -> str:
+    """The table of the docs."""
+    heads = ["table", "ε", *SHOWN.values()]
+    rows = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for found in lines:
+        if reason := found.get("broke") or found.get("refused"):
+            cells = [found.get("rows", ""), found.get("columns", ""), f"**{reason}**", *[""] * (len(SHOWN) - 3)]
+        else:
+            cells = [_cell(name, found[name]) for name in SHOWN]
+        rows.append("| " + " | ".join(map(str, [found["table"], f"{found['epsilon']:g}", *cells])) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _cell(name: str, value: Any) -> str:
+    if name == "seconds":
+        return f"{sum(value.values()):.1f}"
+    return (
+        ""
+        if value is None
+        else f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:.3g}"
+        if isinstance(value, float)
+        else value
+    )
+
+
+def main() -> None:
+    """Run what was asked for, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="JSON lines; tables that it holds already are not run again")
+    parser.add_argument("--only", action="append", help="one table by name; may be given several times")
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 3.0])
+    parser.add_argument("--drawn", type=int, help="seed: tables drawn at random instead of the named ones")
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument(
+        "--write", type=Path, help="put the table of --out between the marks of this page, and run nothing"
+    )
+    options = parser.parse_args()
+    known = (
+        [json.loads(text) for text in options.out.read_text().splitlines()]
+        if options.out and options.out.exists()
+        else []
+    )
+    if options.write:
+        text = options.write.read_text(encoding="utf-8")
+        marks = re.compile(r"(?<=<!-- table:start -->\n).*(?=<!-- table:end -->)", re.DOTALL)
+        options.write.write_text(marks.sub(lambda _: page(known), text), encoding="utf-8")
+        return
+    print(f"# {platform.machine()}, Python {platform.python_version()}, synthdp {sd.__version__}", file=sys.stderr)
+    names = list(NAMED if options.drawn is None else drawn(options.drawn, options.count))
+    for name in options.only or names:
+        for epsilon in options.epsilon:
+            if any((found["table"], found["epsilon"]) == (name, epsilon) for found in known):
+                continue
+            found = line(name, epsilon, seed=options.drawn)
+            text = json.dumps(found, ensure_ascii=False)
+            print(text, flush=True)
+            if options.out:
+                with options.out.open("a", encoding="utf-8") as file:
+                    file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
