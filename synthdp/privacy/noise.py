@@ -112,6 +112,8 @@ def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
 def geometric(*, scale: float) -> int:
     """Draw one number z ≥ 0 with P(z) ∝ exp(−z/scale): the one-sided noise of the sparse vector technique.
 
+    Costs nothing until it is added to a value.
+
     Parameters
     ----------
     scale
