@@ -6,13 +6,10 @@ checked on reading: version, checksum, sizes.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import os
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,6 +29,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
+from synthdp.files import replacing_folder
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
@@ -353,20 +351,9 @@ def _unpack(packed: bytes) -> dict[str, AnyArray]:
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files beside the folder and move them there in one step."""
     check_place(folder)
-    scratch = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-        fresh = scratch / "new"
-        fresh.mkdir(mode=0o755)
-        for name, content in files.items():
-            (fresh / name).write_bytes(content)
-        if folder.exists():
-            folder.rename(scratch / "old")
-        fresh.rename(folder)
+        with replacing_folder(folder) as fresh:
+            for name, content in files.items():
+                (fresh / name).write_bytes(content)
     except OSError as error:
         raise DataError(f"'{folder}' cannot be written: {error.strerror}") from None
-    finally:
-        if scratch is not None:
-            with contextlib.suppress(OSError):
-                shutil.rmtree(scratch)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.files import replacing
 
 
 @contextmanager
@@ -24,30 +23,17 @@ def whole_file(path: Path) -> Iterator[Path]:
     new_folder = not path.parent.exists()
     try:
         path.parent.mkdir(exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    except OSError as error:
-        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
-    os.close(handle)
-    scratch = Path(name)
-    try:
-        yield scratch
-        scratch.chmod(0o666 & ~_umask())
-        scratch.replace(path)
-    except FormatError as error:
-        raise FormatError(str(error).replace(str(scratch), str(path))) from None
+        with replacing(path) as scratch:
+            try:
+                yield scratch
+            except FormatError as error:
+                raise FormatError(str(error).replace(str(scratch), str(path))) from None
     except OSError as error:
         raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
     finally:
-        scratch.unlink(missing_ok=True)
         if new_folder:
             with suppress(OSError):  # not empty: all went well
                 path.parent.rmdir()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def check_ending(path: Path) -> None:

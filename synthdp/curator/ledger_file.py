@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from synthdp.errors import LedgerError
+from synthdp.files import sync_folder
 
 VERSION = 2
 _DATASETS = "CREATE TABLE datasets (name TEXT PRIMARY KEY, adjacency TEXT, cap TEXT)"
@@ -96,14 +96,8 @@ class LedgerFile:
 
     def _sync_folder(self) -> None:
         """Make the name of a new file survive a power cut."""
-        if os.name == "nt":  # where a folder cannot be opened, and its entries are journalled
-            return
         try:
-            handle = os.open(self.place.resolve().parent, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_folder(self.place.resolve().parent)
         except OSError:
             raise LedgerError(f"ledger '{self.path}' cannot be synced to disk: check its folder") from None
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from synthdp.errors import FormatError, PrivacyError
+from synthdp.files import sync_folder
 
 FORMAT = "synthdp private session"
 VERSION = 1
@@ -183,8 +184,4 @@ def _write(file: IO[bytes], content: bytes) -> None:
 def _sync_folder(folder: Path) -> None:
     """Let a renaming reach the disk, where the system can be told to."""
     with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync_folder(folder)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from synthdp.errors import FormatError, ParameterError
+from synthdp.files import replacing
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv import write_csv_blocks
 
@@ -63,7 +62,7 @@ def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
     opened: Callable[..., Any] = pq.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_file
     with (
         instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),
-        _replacing(path) as beside,
+        replacing(path) as beside,
     ):
         writer = None
         try:
@@ -78,13 +77,3 @@ def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
 def _why(error: BaseException) -> str:
     number = getattr(error, "errno", None)
     return os.strerror(number) if number else "the disk may be full"
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -11,7 +11,6 @@ import gzip
 import io
 import itertools
 import re
-import uuid
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from synthdp.arrays import IntArray
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.domain.grid import has_labels, labels_of
 from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
+from synthdp.files import replacing
 from synthdp.schema.columns import Column, is_complete
 from synthdp.tables.columns.parse import declared, text_of_level
 from synthdp.tables.columns.plain import Opaque, text_or_opaque
@@ -290,11 +290,14 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
 
 def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, escape_formulas: bool = False) -> None:
     """Write dataframes of the same columns as one CSV file, one after the other; see `write_csv`."""
+    path = Path(path)
+    opener = gzip.open if path.name.endswith(".gz") else open
     no_text = FormatError(f"a text of the table cannot be written to '{path}' as UTF-8")
     with (
         instead_of(UnicodeError, say=no_text),
         instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),
-        _replacing(Path(path)) as file,
+        replacing(path) as beside,
+        opener(beside, "wt", encoding="utf-8", newline="") as file,
     ):
         writer = csv.writer(_Rows(file), lineterminator="\r\n")
         for number, frame in enumerate(map(frame_of, tables)):
@@ -349,20 +352,3 @@ def _batches(records: Iterator[list[str]], rows: int) -> Iterator[list[list[str]
     while left and (batch := list(itertools.islice(records, min(_BATCH_ROWS, left)))):
         left -= len(batch)
         yield batch
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[str]]:
-    """Open a new file beside ``path`` that takes its place when all went well; a device is written as it is."""
-    if path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="") as device:
-            yield device
-        return
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        opener = gzip.open if path.name.endswith(".gz") else open
-        with opener(beside, "xt", encoding="utf-8", newline="") as file:
-            yield file
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -1,0 +1,88 @@
+"""Files and folders that are written whole or not at all, each beside its place and then moved there.
+
+A saved watch has a protocol of its own, in `curator.saved_watch`: it must be continued at most once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a new, empty file of the same ending beside ``path``; it takes its place when all went well.
+
+    Nothing is left behind otherwise.  What is there and is no file, such as a device, is given as it is.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be made or moved.
+    """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}{path.suffix}")
+    try:
+        beside.touch(exist_ok=False)
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Give a new folder that takes the place of ``folder`` when all went well; parents that are missing are made.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be made or moved.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+    scratch.mkdir(mode=0o700)
+    try:
+        fresh = scratch / "new"
+        fresh.mkdir(mode=0o755)
+        yield fresh
+        _exchange(fresh, folder, old=scratch / "old")
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(scratch)
+
+
+def _exchange(fresh: Path, folder: Path, *, old: Path) -> None:
+    """Move ``fresh`` to ``folder`` and what is there to ``old``; it comes back if the second move fails."""
+    if folder.exists():
+        folder.rename(old)
+    try:
+        fresh.rename(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut.
+
+    Raises
+    ------
+    OSError
+        If the system cannot do so.
+    """
+    if os.name == "nt":  # where a folder cannot be opened, and its entries are journalled
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
