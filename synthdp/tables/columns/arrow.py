@@ -296,7 +296,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
 
 def _times(column: Column, raw: Numbers, kind: Any) -> Any:
     length = pa.types.is_duration(kind)
-    if length != column.quantity == "length":
+    if length != (column.quantity == "length"):
         raise FormatError("the type does not hold what the schema declares")
     unit = "D" if pa.types.is_date(kind) else kind.unit
     ticks, missing = casting.ticks(column, raw, unit), casting.nulls(raw)

@@ -166,7 +166,7 @@ def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
 
 def kind(column: Column) -> str:
     """Return what a column's values are: real, whole, flag, day, moment, length, text, or mixed (levels of several)."""
-    match column.support():
+    match column.example().support():
         case Fresh(prefix):
             return "whole" if prefix is None else "text"
         case Levels(levels):

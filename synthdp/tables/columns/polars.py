@@ -204,7 +204,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
 
 def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
     length = kind == pl.Duration
-    if kind not in (pl.Datetime, pl.Date, pl.Duration) or length != column.quantity == "length":
+    if kind not in (pl.Datetime, pl.Date, pl.Duration) or length != (column.quantity == "length"):
         raise FormatError("the type does not hold what the schema declares")
     unit: Any = getattr(kind, "time_unit", "D")
     ticks = pl.Series(casting.ticks(column, raw, unit))
