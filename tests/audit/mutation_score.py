@@ -49,10 +49,10 @@ TESTS = (
 )
 OPTIONS = ("-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark")
 STRUCTURE = (
-    "tests/unit/privacy/test_small_print.py::test_what_is_no_state_cannot_be_changed_and_nothing_can_be_added",
-    "tests/unit/privacy/test_borders.py::test_every_argument_can_be_named",
-    "tests/unit/privacy/test_borders.py::test_long_records_are_made_by_name",
-    "tests/unit/privacy/test_borders.py::test_nobody_inherits_from_a_curator",
+    "tests/architecture/test_trusted_code.py::test_what_is_no_state_cannot_be_changed_and_nothing_can_be_added",
+    "tests/architecture/test_trusted_code.py::test_every_argument_can_be_named",
+    "tests/architecture/test_trusted_code.py::test_long_records_are_made_by_name",
+    "tests/architecture/test_trusted_code.py::test_nobody_inherits_from_a_curator",
 )
 """Tests of what classes and functions are: they run no line of them, and so are tried on every mutant that lives."""
 

@@ -739,7 +739,7 @@ with self._lock:
         "0 < norms.l1 ** 2 <= k * norms.l2_squared",
         "0 < norms.l1",
         (
-            "tests/unit/privacy/test_closed_forms.py::test_norms_that_no_vector_of_whole_numbers_of_the_length_has_are_not_noised",
+            "tests/unit/privacy/test_calibration.py::test_norms_that_no_vector_of_whole_numbers_of_the_length_has_are_not_noised",
         ),
     ),
     Mutation(
@@ -767,7 +767,7 @@ with self._lock:
         "Curator(self._vault, budget=inner)",
         "Curator(self._vault, budget=inner if type(inner) is not type(self.budget) else self.budget)",
         (
-            "tests/unit/privacy/test_borders.py::test_all_gaussian_noise_of_a_tree_of_accounts_costs_no_more_than_its_root",
+            "tests/unit/curator/test_accounts.py::test_all_gaussian_noise_of_a_tree_of_accounts_costs_no_more_than_its_root",
         ),
     ),
     Mutation(

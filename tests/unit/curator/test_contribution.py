@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from decimal import Decimal
 
@@ -137,3 +138,32 @@ def counted(table, path, *, most, as_file):
     write_csv(table, path)
     source = {False: FrameSource(table), True: CsvSource(path)}[as_file]
     return PrivateTable(source, schema, Adjacency(unit="id", rows=most)).exact(one_ways(domain_of(schema)))
+
+
+def splitmix64(state, *numbers):
+    """The public hash of whole numbers, by its definition."""
+    for number in numbers:
+        state = ((state ^ number) + 0x9E3779B97F4A7C15) % 2**64
+        state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        state = (state ^ (state >> 27)) * 0x94D049BB133111EB % 2**64
+        state ^= state >> 31
+    return state
+
+
+rows_of_units = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)), min_size=1, max_size=12)
+
+
+@given(rows_of_units, st.integers(1, 3))
+def test_the_rows_of_a_unit_that_are_kept_have_its_smallest_hashes(rows, most):
+    """The public rule, row by row: a hash of the unit, the row, and how often the same row came before."""
+    assert splitmix64(0, 0) == 0xE220A8397B1DCDAF  # as published
+    owner, x, y = np.array(rows, np.int64).reshape(-1, 3).T
+    units = {"x": x.astype(np.uint8), "y": y.astype(np.uint8)}
+    kept = kept_rows([(units, Labels(["ann", "bob", "cy"], owner))], rows=most)
+    expected = []
+    for number, name in enumerate(["ann", "bob", "cy"]):
+        mine = [(a, b) for who, a, b in rows if who == number]
+        salt = int.from_bytes(hashlib.blake2b(f"str:{name}".encode(), digest_size=8).digest(), "little")
+        hashed = [(splitmix64(salt, splitmix64(0, *row), mine[:i].count(row)), *row) for i, row in enumerate(mine)]
+        expected += [(a, b) for _, a, b in sorted(hashed)[:most]]
+    assert sorted(zip(kept["x"].tolist(), kept["y"].tolist(), strict=True)) == sorted(expected)

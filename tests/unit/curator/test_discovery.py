@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from no_noise import recorded, replayed, without_noise
 
 from synthdp.curator.curator import Curator
-from synthdp.curator.discovery import EXPONENTS, MOST_LEVELS, _different, _level_counts, _power_bins, _power_edge
-from synthdp.domain.encoder import Labels, Numbers
+from synthdp.curator.discovery import EXPONENTS, MOST_LEVELS, PARTS
+from synthdp.domain.encoder import LARGEST_WHOLE
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw
@@ -31,6 +32,7 @@ from synthdp.schema.columns import (
     is_complete,
 )
 from synthdp.schema.schema import Schema
+from synthdp.schema.times import CALENDAR
 
 BUDGET = ApproxDP(1.0, 1e-9)
 
@@ -151,10 +153,12 @@ def test_at_most_so_many_levels_are_kept(monkeypatch):
 @pytest.mark.parametrize(
     ("levels", "other", "kept"),
     [(["b", "a"], None, ("a", "b")), ([1, "1"], None, (1,)), (["1", 1], None, ("1",)), (["x"], "x", ("x",)),
-     ([1, "b"], "1", ("b",)), ([True, "True", 0.5], None, (True, 0.5)), ([], "x", ())],
+     ([1, "b"], "1", ("b",)), ([True, "True", 0.5], None, (True, 0.5)), ([], "x", ("x",))],
 )  # fmt: skip
-def test_of_levels_written_alike_one_is_kept(levels, other, kept):
-    assert _different(levels, other=other) == kept
+def test_of_levels_written_alike_the_most_frequent_is_kept(monkeypatch, levels, other, kept):
+    without_noise(monkeypatch)
+    values = [level for i, level in enumerate(levels) for _ in range(500 - i)]
+    assert discovered(pd.Series([None, *values], dtype=object), Categorical(other=other)).levels == kept
 
 
 def test_discovery_is_itemised_and_spends_what_it_says():
@@ -229,31 +233,34 @@ def test_histograms_move_by_no_more_than_the_item_says(neighbors):
     assert moved == declared[0]
 
 
-@given(st.lists(st.one_of(st.integers(-5, 5), st.floats(), st.booleans(), st.text(max_size=1)), max_size=6), st.data())
-def test_one_row_changes_one_count_of_one_level_by_one(values, data):
-    counted = Counter(_level_counts(Labels(values, np.arange(len(values)))))
-    more = data.draw(my.values)
-    labels = Labels([*values, more], np.arange(len(values) + 1))
-    both = Counter(_level_counts(labels))
+def level_counts(values):
+    """The exact counts of levels that the noise is added to."""
+    asked = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(noise, "laplace_threshold", lambda counts, **_: asked.append(Counter(counts)) or {})
+        discovered(values, Categorical())
+    return asked[0]
+
+
+cells = st.one_of(st.integers(-5, 5), st.floats(), st.booleans(), st.text(max_size=1))
+
+
+@given(st.lists(cells, max_size=6), my.values)
+def test_one_row_changes_one_count_of_one_level_by_one(values, more):
+    counted = level_counts(pd.Series(values, dtype=object))
+    both = level_counts(pd.Series(np.fromiter([*values, more], object, len(values) + 1)))
     assert sum((both - counted).values()) <= 1
     assert not counted - both
 
 
 def test_a_missing_value_that_makes_numbers_floats_changes_no_count():
     """R25: the row that turns an integer column float."""
-    whole = Numbers(np.array([1, 2, 2]))
-    real = Numbers(np.array([1.0, 2.0, 2.0, np.nan]))
-    assert _level_counts(whole) == _level_counts(real) == {"1": 1, "2": 2}
+    assert level_counts([1, 2, 2]) == level_counts([1.0, 2.0, 2.0, np.nan]) == {"1": 1, "2": 2}
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_lies_between_the_edges_of_its_bin(value):
-    bin_ = int(_power_bins(np.array([value]))[0])
-    low, high = _power_edge(bin_, low=True), _power_edge(bin_, low=False)
-    largest = 2.0**EXPONENTS
-    smallest = 2.0**-EXPONENTS
-    assert low <= np.clip(value, -largest, largest) <= high or abs(value) < smallest
-    assert 0 <= bin_ <= 4 * EXPONENTS
+def test_whole_numbers_are_levels_up_to_the_largest_that_is_exact():
+    levels = [LARGEST_WHOLE, -LARGEST_WHOLE, LARGEST_WHOLE + 1, -LARGEST_WHOLE - 1]
+    assert level_counts(pd.Series(levels, dtype=object)) == {str(LARGEST_WHOLE): 1, str(-LARGEST_WHOLE): 1}
 
 
 def test_identifiers_need_no_discovery():
@@ -274,3 +281,87 @@ def test_bounds_are_of_the_finite_numbers_whatever_they_are_stored_as(monkeypatc
     found = discovered(values, Integer(nullable=True))
     assert 13 <= found.lower <= 17
     assert 90 <= found.upper <= 94
+
+
+@given(st.integers(-EXPONENTS, EXPONENTS - 1), st.integers(0, 9), st.sampled_from([1, -1]))
+@settings(max_examples=40)
+def test_two_numbers_are_bounded_by_parts_of_the_powers_of_two_around_them(power, less, sign):
+    """A range over a factor of four or more begins at zero; that of mirrored numbers is mirrored."""
+    near, far = 1.3 * 2.0 ** max(power - less, -EXPONENTS), 1.3 * 2.0**power
+    with pytest.MonkeyPatch.context() as patch:
+        without_noise(patch)
+        found = discovered(np.repeat([sign * near, sign * far], 1000), Continuous(), budget=PureDP(1.0))
+    top = 2.0 ** (power + 1)
+    start = (near >= top / 2) * top / 2
+    part = (top - start) / PARTS
+    ends = [start + math.floor((near - start) / part) * part, start + (math.floor((far - start) / part) + 1) * part]
+    assert [sign * found.lower, sign * found.upper][::sign] == ends
+
+
+@pytest.mark.parametrize("value", [2.0**64, 1e300, np.finfo(float).max])
+def test_the_last_bins_hold_all_larger_numbers(monkeypatch, value):
+    without_noise(monkeypatch)
+    for sign in (1, -1):
+        found = discovered(np.full(1000, sign * value), Continuous(), budget=PureDP(1.0))
+        last = 2.0**EXPONENTS
+        assert [sign * found.lower, sign * found.upper][::sign] == [last - last / 2 / PARTS, last]
+
+
+@given(st.integers(-1000, 1000), st.integers(-1000, 1000))
+@settings(max_examples=40)
+def test_bounds_of_whole_numbers_are_the_whole_numbers_around_those_of_real_ones(one, two):
+    with pytest.MonkeyPatch.context() as patch:
+        without_noise(patch)
+        real, whole = (
+            discovered(np.repeat([one, two], 1000), column, budget=PureDP(1.0)) for column in (Continuous(), Integer())
+        )
+    assert whole.lower == math.floor(real.lower)
+    assert whole.upper == max(math.ceil(real.upper), whole.lower + 1)
+
+
+@pytest.mark.parametrize(("rounded", "upper"), [(math.floor, 2.0), (math.ceil, 2.0**11)])
+def test_laplace_noise_alone_extends_the_range_once_in_a_hundred_times(monkeypatch, rounded, upper):
+    """A bin counts if it has more than noise alone reaches in any of the bins with probability 1 %."""
+    bins, loss = 4 * EXPONENTS + 1, PureDP(0.5)
+    scale = 1 / loss.epsilon
+    clear = scale * math.log(bins / 2 / 0.01)
+    counts = np.zeros(bins, np.int64)
+    one = 3 * EXPONENTS + 1  # the bin of 1 <= x < 2
+    counts[[one, one + 10]] = [10**6, rounded(clear)]
+    noisy = [counts, np.full(PARTS, 10**6)]
+    monkeypatch.setattr(noise, "discrete_laplace", lambda _, **__: noisy.pop(0))
+    assert discovered([1.5], Continuous(), budget=PureDP(1.0)).upper == upper
+
+
+MOMENTS = {
+    "before 1970": ["1423-05-06", "1444-01-01"],
+    "the first years": ["0001-01-01", "0003-01-01"],
+    "the last years": ["9990-01-01", "9999-12-31"],
+    "around 1970": ["1969-12-01", "1970-02-01"],
+}
+
+
+@pytest.mark.parametrize("resolution", ["D", "s", "us"])
+@pytest.mark.parametrize("moments", MOMENTS.values(), ids=MOMENTS)
+def test_moments_of_all_years_lie_within_what_is_found(monkeypatch, moments, resolution):
+    without_noise(monkeypatch)
+    values = np.repeat(np.array(moments, "datetime64[us]"), 5000)
+    schema = Schema({"t": Datetime(resolution=resolution)})
+    found = (
+        Curator(pd.DataFrame({"t": values}), schema=schema, budget=PureDP(4.0)).discover(spend=PureDP(4.0)).schema["t"]
+    )
+    assert np.datetime64(found.lower) <= values.min()
+    assert values.max() - np.timedelta64(1, resolution) <= np.datetime64(found.upper)
+    assert CALENDAR[0] <= np.datetime64(found.lower, "us").astype(int)
+    assert np.datetime64(found.upper, "us").astype(int) <= CALENDAR[1]
+
+
+def test_lengths_are_found_in_their_own_resolution(monkeypatch):
+    without_noise(monkeypatch)
+    values = np.repeat(np.array([-7_200, -3_600], "timedelta64[s]"), 5000)
+    schema = Schema({"t": Duration(resolution="h")})
+    found = (
+        Curator(pd.DataFrame({"t": values}), schema=schema, budget=PureDP(4.0)).discover(spend=PureDP(4.0)).schema["t"]
+    )
+    assert -3 <= found.lower <= -2
+    assert -1 <= found.upper <= 0

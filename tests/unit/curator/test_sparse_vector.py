@@ -13,10 +13,17 @@ from private_door import hidden_state
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
 from synthdp.curator.curator import SparseVector
 from synthdp.domain.discretize import domain_of
-from synthdp.errors import DataError, FormatError, ParameterError, PrivacyError, RoomClosedError
+from synthdp.errors import (
+    DataError,
+    FormatError,
+    ParameterError,
+    PrivacyError,
+    RoomClosedError,
+)
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
+from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.sparse.supports import UNIT, KeyList
 from synthdp.queries.subset import Subset
@@ -322,3 +329,34 @@ def test_an_alarm_is_noised_by_the_law_and_at_the_scale_that_were_paid_for(monke
     assert trace.draws[-1] == Draw(drawn, (1,), (("scale", answer.noise.scale),))
     assert [draw.operation for draw in trace.draws] == ["geometric", "geometric", drawn]
     assert (alarm.count, alarm.law, alarm.stddev) == (20, answer.noise.law, opened_watch.plan.answer_stddev)
+
+
+def watched(values, unit, *, rows=1):
+    """The watch of a table of six rows of ``True``, asked for a query with two values and the same for what is neither."""
+    schema = Schema({"b": Boolean()})
+    domain = domain_of(schema)
+    table = pd.DataFrame({"b": [True] * 6, "who": range(6)})
+    more = {"privacy_unit": "who", "max_rows_per_unit": rows} if rows > 1 else {}
+    watch = Curator(table, schema=schema, budget=PureDP(1.0), **more).watch(("b",), max_alarms=1, threshold=0.5)
+    return watch.ask(CellQueries(domain, np.array([[*values, 0][: domain.cells]]), unit), guess=0.0)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("values", "unit", "count"), [([0, 1], 1, 6.0), ([0, 1], 2, 3.0), ([0, 3], 4, 4.5), ([0, 4], 4, 6.0)]
+)
+def test_a_watched_query_is_counted_in_its_own_unit(monkeypatch, values, unit, count, rows):
+    without_noise(monkeypatch)
+    assert watched(values, unit, rows=rows).count == count
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize(("values", "unit"), [([0, 2], 1), ([0, 5], 4), ([-5, 0], 4)])
+def test_a_watched_query_that_a_row_moves_by_more_than_one_is_refused(values, unit, rows):
+    with pytest.raises(ParameterError, match="at most 1"):
+        watched(values, unit, rows=rows)
+
+
+def test_a_watched_query_is_in_a_unit_that_divides_1024():
+    with pytest.raises(ParameterError, match=r"unit of a watched query \(3\) must divide 1024"):
+        watched([0, 3], 3)

@@ -239,3 +239,24 @@ def test_an_event_outside_its_range_is_refused(changed, message):
 def test_numbers_outside_their_range_are_refused(call, message):
     with pytest.raises(ParameterError, match=message):
         call()
+
+
+def test_a_delta_that_the_lattice_nearly_uses_up_buys_no_epsilon():
+    event = NoiseEvent(kind="gaussian", scale=40.0, sensitivity=4)
+    used = 2 * accounting.rounded_gaussian_gap(40.0)
+    assert accounting.pld_epsilon([event], used + 1e-13) == math.inf
+    assert accounting.pld_epsilon([event], used + 0.9e-11) == math.inf
+    assert accounting.pld_epsilon([event], 2 * used) < 1.0
+
+
+def test_a_delta_is_a_probability_also_where_every_order_fails():
+    assert accounting.zcdp_to_delta(1e6, 0.0) == 1.0
+    assert accounting.zcdp_to_delta(1e6, 1.0) == 1.0
+
+
+def test_a_gaussian_vector_beyond_the_table_costs_as_the_normal_law_less_a_twelfth():
+    event = NoiseEvent(kind="gaussian", scale=60.0, sensitivity=4, count=3, coordinates=1)
+    mu = math.sqrt(3 * 4 / (60.0**2 - 1 / 12))
+    gap = 3 * accounting.rounded_gaussian_gap(60.0)
+    found = accounting.pld_epsilon([event], 1e-3)
+    assert found == pytest.approx(accounting.gdp_to_epsilon(mu, 1e-3 - (1 + math.exp(found)) * gap), rel=1e-5)

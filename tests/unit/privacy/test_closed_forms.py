@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 
 import mpmath
 import pytest
-from hypothesis import assume, example, given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from mpmath import mpf
 
-from synthdp.curator.discovery import _clear
-from synthdp.errors import ParameterError, SensitivityError
-from synthdp.measurements import NoiseLaw
-from synthdp.privacy import accounting, accuracy, noise
-from synthdp.privacy.above_threshold import _pure_part, plan_watch
+from synthdp.errors import ParameterError
+from synthdp.privacy import accounting, accuracy
 from synthdp.privacy.accounting import NoiseEvent
-from synthdp.privacy.calibration import FINEST, LATTICE, calibrate, gaussian_account
-from synthdp.privacy.key_histogram import HistogramPlan
-from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
-from synthdp.queries.norms import Norms
+from synthdp.privacy.calibration import gaussian_account
+from synthdp.privacy.loss import ApproxDP, GaussianDP
 
 NEAR = 3e-11
 rhos = st.floats(min_value=1e-4, max_value=10)
@@ -141,13 +135,6 @@ def test_gaussian_dp_converts_back_to_no_less(mu, epsilon):
     assume(delta < 0.5)
     assert accounting.gdp_from_approx(epsilon, delta) >= mu * (1 - 1e-9)
     assert accounting.gdp_to_epsilon(mu, delta) <= epsilon * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 2.5])
-def test_the_pure_part_of_a_loss_is_the_largest(epsilon):
-    assert _pure_part(PureDP(epsilon)) == epsilon
-    assert _pure_part(ZCDP(epsilon**2 / 2)) == epsilon
-    assert epsilon <= _pure_part(GaussianDP(accounting.gdp_from_pure(epsilon))) <= epsilon * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.3, 0.9])
@@ -307,125 +294,3 @@ def test_the_classical_bound_holds_up_to_an_epsilon_of_one():
 def test_an_accuracy_outside_its_range_is_refused(rule, changed):
     with pytest.raises(ParameterError):
         rule(**{"k": 3, "sensitivity": 1.0, "epsilon": 1.0, "beta": 0.1, **changed})
-
-
-# The noise of a loss
-
-
-norms_of_vectors = st.builds(
-    lambda linf, times, spread: Norms(linf * times, linf * linf * max(1, times // spread), linf),
-    st.integers(1, 50), st.integers(1, 200), st.integers(1, 5),
-)  # fmt: skip
-
-
-def length(norms):
-    """The least length of a vector that has such norms."""
-    return -(-(norms.l1**2) // norms.l2_squared)
-
-
-@given(norms=norms_of_vectors, k=st.integers(1, 300), epsilon=st.floats(0.05, 5))
-@example(norms=Norms(24, 120, 5), k=10, epsilon=1.0)
-@example(norms=Norms(47, 470, 10), k=10, epsilon=1.0)
-@example(norms=Norms(468, 46_800, 100), k=10, epsilon=1.0)
-@settings(deadline=None, max_examples=60)
-def test_pure_noise_is_the_lesser_of_two_laws(norms, k, epsilon):
-    k = max(k, length(norms))
-    best = calibrate(norms, PureDP(epsilon), k=k)
-    spread = {law: calibrate(norms, PureDP(epsilon), k=k, law=law).noise for law in (NoiseLaw.LAPLACE, NoiseLaw.LINF)}
-    assert spread[NoiseLaw.LAPLACE].scale == noise.laplace_scale(norms.l1, epsilon=epsilon)
-    assert spread[NoiseLaw.LINF].scale == noise.linf_knorm_scale(norms.linf, epsilon=epsilon)
-    continuous = {
-        NoiseLaw.LAPLACE: math.sqrt(2) * norms.l1,
-        NoiseLaw.LINF: math.sqrt((k + 1) * (k + 2) / 3) * norms.linf,
-    }
-    assert continuous[best.noise.law] <= min(continuous.values()) * (1 + 1e-12)
-    assert best.noise == spread[best.noise.law]
-    assert best.sensitivity == {NoiseLaw.LAPLACE: norms.l1, NoiseLaw.LINF: norms.linf}[best.noise.law]
-    assert best.resolution == 1
-
-
-@given(norms=norms_of_vectors, mu=st.floats(1e-6, 1e5))
-@settings(deadline=None, max_examples=60)
-def test_gaussian_noise_is_on_the_coarsest_lattice_that_is_fine_enough(norms, mu):
-    k = length(norms)
-    plan = calibrate(norms, GaussianDP(mu), k=k)
-    with mpmath.workdps(50):
-        spent = plan.resolution * mpmath.sqrt(norms.l2_squared) / mpmath.sqrt(mpf(plan.noise.scale) ** 2 - 4)
-        assert spent <= mu
-    assert plan.noise.scale >= LATTICE
-    assert plan.resolution <= FINEST
-    assert plan.resolution == 1 or plan.resolution * norms.l2 / mu < 2 * LATTICE * (1 + 1e-9)
-    assert spent >= mu * (1 - 1e-9) or (plan.resolution in (1, FINEST) and plan.noise.scale == LATTICE)
-    assert (plan.noise.law, plan.noise.k, plan.sensitivity) == (NoiseLaw.GAUSSIAN, k, norms.l2)
-
-
-@pytest.mark.parametrize("mu", [1e-300, 1e-12, 1.0, 1e3, 1e300])
-@pytest.mark.parametrize("linf", [1, 2**30, 2**60])
-def test_gaussian_noise_of_any_size_is_within_the_range_of_its_sampler_or_refused(linf, mu):
-    plans = []
-    with suppress(ParameterError):
-        plans.append(calibrate(Norms(linf, linf**2, linf), GaussianDP(mu), k=1))
-    for plan in plans:
-        assert LATTICE <= plan.noise.scale <= noise.LARGEST_SCALE
-        assert plan.resolution * linf / plan.noise.scale <= mu
-
-
-@pytest.mark.parametrize("law", [None, NoiseLaw.GAUSSIAN])
-def test_an_approximate_loss_buys_gaussian_noise_and_one_without_delta_buys_pure_noise(law):
-    loss = ApproxDP(1.0, 1e-6)
-    plan = calibrate(Norms(3, 3, 1), loss, k=30, law=law)
-    assert plan == calibrate(Norms(3, 3, 1), gaussian_account(loss), k=30)
-    assert plan.noise.law is NoiseLaw.GAUSSIAN
-    assert calibrate(Norms(3, 3, 1), ApproxDP(1.0, 0.0), k=30) == calibrate(Norms(3, 3, 1), PureDP(1.0), k=30)
-
-
-def test_concentrated_noise_is_the_least_of_its_law():
-    plan = calibrate(Norms(5, 5, 1), ZCDP(0.3), k=6)
-    assert plan.noise.scale == noise.gaussian_scale(5, rho=0.3)
-    assert (plan.resolution, plan.sensitivity, plan.noise.k) == (1, Norms(5, 5, 1).l2, 6)
-
-
-@pytest.mark.parametrize(
-    ("norms", "k"),
-    [
-        (Norms(9, 9, 1), 8),
-        (Norms(10**11, 10**19, 10**8), 999),
-        (Norms(4, 8, 2), 1),
-        (Norms(0, 0, 0), 3),
-        (Norms(1, 1, 1).times(10**200), 1),
-    ],
-)
-@pytest.mark.parametrize("loss", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), GaussianDP(1.0)])
-def test_norms_that_no_vector_of_whole_numbers_of_the_length_has_are_not_noised(norms, k, loss):
-    with pytest.raises(SensitivityError):
-        calibrate(norms, loss, k=k)
-
-
-@pytest.mark.parametrize("loss", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0), GaussianDP(1.0)])
-def test_the_stddev_of_noise_is_that_of_its_sensitivity_beyond_64_bits(loss):
-    """A thousand queries of a hundred million each: the squares add up to 1e19."""
-    large, small = Norms(10**11, 10**19, 10**8), Norms(1000, 1000, 1)
-    plans = [calibrate(norms, loss, k=1000) for norms in (large, small)]
-    stddevs = [plan.noise.stddev / plan.resolution for plan in plans]
-    assert stddevs[0] == pytest.approx(1e8 * stddevs[1], rel=1e-3)
-
-
-@pytest.mark.parametrize("scale", [1e-4, 0.005, 0.02, 0.3, 1.0, 17.0])
-def test_the_spread_of_a_count_is_that_of_the_discrete_law(scale):
-    q = mpmath.exp(-1 / mpf(scale))
-    exact = float(mpmath.sqrt(2 * q) / (1 - q))
-    assert HistogramPlan(scale=scale, threshold=5, sensitivity=1).stddev == pytest.approx(exact, rel=1e-9, abs=1e-20)
-
-
-@pytest.mark.parametrize("bins", [32, 257])
-def test_laplace_noise_alone_is_clear_in_any_bin_once_in_a_hundred_times(bins):
-    clear = _clear(3.0, bins)
-    assert bins * 0.5 * math.exp(-clear / (3.0 / math.sqrt(2))) == pytest.approx(0.01)
-
-
-@pytest.mark.parametrize("max_alarms", [1, 4, 50])
-@pytest.mark.parametrize("loss", [PureDP(1.0), ZCDP(0.1), GaussianDP(0.5)])
-def test_the_two_noises_of_a_watch_have_the_least_variance_together(loss, max_alarms):
-    plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=0.5)
-    together = 1 if plan.redrawn else max_alarms
-    assert plan.query_scale / plan.level_scale == pytest.approx((2 * together) ** (1 / 3), rel=1e-9)

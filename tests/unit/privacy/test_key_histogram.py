@@ -2,14 +2,19 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from mpmath import mpf
 from no_noise import without_noise
 
 from synthdp import ApproxDP, Curator, PureDP
 from synthdp.errors import ParameterError
-from synthdp.privacy.key_histogram import plan_histogram
+from synthdp.measurements import Noise, NoiseLaw
+from synthdp.privacy.calibration import Calibration
+from synthdp.privacy.key_answers import KeyAnswers
+from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 
 REACH = 400
@@ -84,3 +89,18 @@ def test_a_unit_of_several_rows_is_counted_as_several_keys():
     assert three.scale == pytest.approx(3.0)
     assert three.sensitivity == 3
     assert three.threshold > 3 * math.log(1e6)
+
+
+@pytest.mark.parametrize(("resolution", "unit"), [(1, 1), (8, 1), (1, 4), (16, 4)])
+def test_answers_about_keys_are_in_rows(resolution, unit):
+    plan = Calibration(Noise(law=NoiseLaw.GAUSSIAN, scale=48.0, k=3), resolution, 1.0)
+    answers = KeyAnswers(values=np.array([-96, 0, 160]), unit=unit, plan=plan)
+    assert answers.answers.tolist() == [value / resolution / unit for value in (-96, 0, 160)]
+    assert answers.stddev == 48.0 / resolution / unit
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.005, 0.02, 0.3, 1.0, 17.0])
+def test_the_spread_of_a_count_is_that_of_the_discrete_law(scale):
+    q = mpmath.exp(-1 / mpf(scale))
+    exact = float(mpmath.sqrt(2 * q) / (1 - q))
+    assert HistogramPlan(scale=scale, threshold=5, sensitivity=1).stddev == pytest.approx(exact, rel=1e-9, abs=1e-20)

@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from synthdp.errors import ParameterError
 from synthdp.privacy import linf_knorm
+from synthdp.privacy.linf_knorm import SMALLEST_SCALE
 
 
 def unlimited(_):
@@ -142,3 +143,84 @@ def test_a_vector_needs_a_coordinate(dimension, scale):
 def test_a_scale_too_small_is_refused(scale):
     with pytest.raises(ParameterError, match="scale"):
         linf_knorm.draw(2, scale=scale, bits=unlimited)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_a_scale_is_taken_down_to_the_smallest(dimension):
+    coins = [0, 1, 0]  # no doubling, to the right, accepted
+    assert linf_knorm.draw(dimension, scale=SMALLEST_SCALE, bits=lambda _: coins.pop(0)) == [0] * dimension
+    assert Fraction(1, 1024) == SMALLEST_SCALE
+    with pytest.raises(ParameterError, match="scale"):
+        linf_knorm.draw(dimension, scale=SMALLEST_SCALE - Fraction(1, 10**9), bits=lambda _: 0)
+
+
+@given(x=st.fractions(0, 8, max_denominator=64), precision=st.integers(1, 12))
+def test_bounds_of_an_exponential_hold_at_few_digits_too(x, precision):
+    low, high = linf_knorm._exp_bounds(x, precision)
+    with localcontext(prec=60):
+        exact = (Decimal(x.numerator) / Decimal(x.denominator)).exp() * 2**precision
+    assert low <= exact <= high
+
+
+@given(
+    dimension=st.integers(1, 4),
+    scale=st.fractions(Fraction(1, 4), 9, max_denominator=16),
+    at=st.integers(0, 30),
+    mode=st.integers(0, 30),
+    doublings=st.integers(0, 3),
+)
+def test_a_chance_is_the_weight_at_one_place_over_that_at_another(dimension, scale, at, mode, doublings):
+    chance = linf_knorm._Chance.of(dimension, scale, at=at, mode=mode, doublings=doublings)
+    assert (
+        Fraction(chance.numerator, chance.denominator) == Fraction(2 * at + 1, 2 * mode + 1) ** dimension * 2**doublings
+    )
+    assert chance.exponent == Fraction(at - mode) / scale
+
+
+@given(at=st.integers(0, 30), mode=st.integers(0, 30), precision=st.integers(1, 80))
+def test_whole_numbers_around_a_chance_are_on_both_sides_of_it(at, mode, precision):
+    chance = linf_knorm._Chance.of(2, Fraction(5, 2), at=at, mode=mode, doublings=1)
+    low, high = chance._bounds(precision)
+    with localcontext(prec=80):
+        exact = (
+            Decimal(chance.numerator)
+            / Decimal(chance.denominator)
+            * (Decimal(2 * (mode - at)) / 5).exp()
+            * Decimal(2) ** precision
+        )
+    assert low <= exact <= high
+    assert high - low <= 40 + high // 4
+
+
+@given(
+    dimension=st.integers(1, 5),
+    at=st.integers(0, 20),
+    mode=st.integers(0, 20),
+    scale=st.fractions(1, 9, max_denominator=8),
+)
+def test_a_chance_is_compared_with_one_by_its_sign(dimension, at, mode, scale):
+    assume(at != mode)
+    chance = linf_knorm._Chance.of(dimension, scale, at=at, mode=mode, doublings=0)
+    log = dimension * math.log((2 * at + 1) / (2 * mode + 1)) - float((at - mode) / scale)
+    assert chance.compared_with_one() == math.copysign(1, log)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "scale"), [(1, Fraction(1, 2)), (1, Fraction(7)), (3, Fraction(10, 3)), (40, Fraction(9, 4))]
+)
+def test_the_mode_is_where_the_weights_are_largest_and_a_step_halves_them(dimension, scale):
+    envelope = linf_knorm._envelope(dimension, scale)
+    k = np.arange(0, 40 * dimension + 200)
+    weights = dimension * np.log(2 * k + 1) - k / float(scale)
+    assert envelope.mode == np.argmax(weights)
+    half = weights[envelope.mode] - np.log(2)
+    assert weights[envelope.mode + envelope.step] <= half
+    assert envelope.step > envelope.mode or weights[envelope.mode - envelope.step] <= half
+    assert envelope.step <= 2.5 * np.sqrt(dimension) * float(scale) + 2
+
+
+@pytest.mark.parametrize(("words", "kept"), [([5, 6, 3], 3), ([4], 4), ([7, 0], 0)])
+def test_what_is_beyond_a_bound_is_drawn_again(words, kept):
+    waiting = list(words)
+    assert linf_knorm._below(5, lambda length: [waiting.pop(0), length != 3][length != 3]) == kept
+    assert not waiting

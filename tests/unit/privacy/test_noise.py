@@ -11,7 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 import synthdp as sd
 from synthdp.errors import InternalError, ParameterError, PrivacyError
-from synthdp.privacy import noise
+from synthdp.privacy import accuracy, composition, linf_knorm, noise
+from synthdp.privacy.accounting import NoiseEvent
 
 VECTOR_NOISE = [noise.discrete_laplace, noise.discrete_gaussian, noise.linf_knorm]
 SELECTION = [noise.noisy_max, noise.exponential_mechanism]
@@ -231,3 +232,36 @@ def test_an_opendp_whose_noise_has_a_wrong_law_is_refused_before_anything_is_spe
 def test_an_opendp_whose_noise_has_the_right_law_is_used(opendp, version):
     opendp(version)
     assert noise.discrete_laplace(np.zeros(3, np.int64), scale=1.0).shape == (3,)
+
+
+@pytest.mark.parametrize("value", [2**53, 2**53 + 1, 2**62, -(2**53), -(2**53) - 1, -(2**63), 3])
+def test_k_norm_noise_is_added_to_the_nearest_number_that_a_float_holds(monkeypatch, value):
+    monkeypatch.setattr(linf_knorm, "draw", lambda dimension, *, scale, bits: [0] * dimension)
+    clipped = max(-(2**53), min(value, 2**53))
+    assert noise.linf_knorm(np.array([value, 0], np.int64), scale=1.0).tolist() == [clipped, 0]
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int64, np.float64])
+def test_whole_numbers_of_any_type_are_taken(kind):
+    cost = noise.laplace_threshold_cost(2, 1000, 500, scale=9.0, threshold=900)
+    assert noise.laplace_threshold_cost(kind(2), kind(1000), kind(500), scale=9.0, threshold=kind(900)) == cost
+    assert noise.laplace_epsilon(kind(700), scale=2.0) == 350.0
+    assert noise.gaussian_scale(kind(700), rho=1.0) == noise.gaussian_scale(700, rho=1.0)
+    assert noise.laplace_threshold({"a": kind(10**6)}, scale=1.0, threshold=kind(1000)).keys() == {"a"}
+    assert NoiseEvent(kind="laplace", scale=1.0, sensitivity=kind(700), count=kind(300)).tabulated
+    assert composition.basic(0.5, kind(300)) == 150.0
+    assert accuracy.linf_knorm(kind(300), sensitivity=1.0, epsilon=1.0, beta=0.1) > 300
+
+
+def test_one_sided_noise_is_the_first_draw_that_is_not_negative(monkeypatch):
+    batches = [[-1, -2, -3], [-5, 4, 0], [9]]
+    monkeypatch.setattr(noise, "discrete_laplace", lambda values, *, scale: np.array(batches.pop(0)))
+    assert noise.geometric(scale=1.0) == 4
+    assert batches == [[9]]
+
+
+@pytest.mark.parametrize("drawn", [2**63 - 1, 2**63, 2**70, -(2**63), -(2**63) - 1, 5])
+def test_a_number_beyond_64_bits_is_the_nearest_that_fits(monkeypatch, drawn):
+    monkeypatch.setattr(linf_knorm, "draw", lambda dimension, *, scale, bits: [drawn] * dimension)
+    kept = max(-(2**63), min(drawn, 2**63 - 1))
+    assert noise.linf_knorm(np.zeros(2, np.int64), scale=1.0).tolist() == [kept, kept]

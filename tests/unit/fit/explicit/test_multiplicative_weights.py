@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.l1_highs import L1Highs
-from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights, _multiply
+from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitStatus
 
@@ -77,14 +77,6 @@ def test_the_limits_are_named_in_the_status():
     problem = noisy_problem(1)
     assert MultiplicativeWeights(max_iterations=1).solve(problem).status is FitStatus.ITERATION_LIMIT
     assert MultiplicativeWeights(seconds=1e-9).solve(problem).status is FitStatus.TIME_LIMIT
-
-
-def test_one_update_multiplies_and_reports_its_relative_entropy():
-    weights, exponent = np.array([0.2, 0.3, 0.5]), np.array([1.0, 0.0, -2.0])
-    moved, divergence = _multiply(weights, exponent)
-    expected = weights * np.exp(-exponent)
-    np.testing.assert_allclose(moved, expected / expected.sum())
-    assert divergence == pytest.approx(float(moved @ np.log(moved / weights)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""The private table: every look is counted, and what is kept of it is closed and small."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from synthdp import Boolean, Curator, PureDP, Schema
+from synthdp.curator import private_table as room_module
+from synthdp.curator.private_table import PrivateTable
+from synthdp.curator.spill import MEMORY_BYTES, Store
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import Domain
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.marginals import one_ways
+from synthdp.schema.columns import Integer
+from synthdp.tables.sources.dataframe import FrameSource
+
+
+def test_every_look_at_the_rows_is_counted():
+    schema = Schema({"n": Integer(0, 9)})
+    room = PrivateTable(FrameSource(pd.DataFrame({"n": range(10)})), schema, Adjacency())
+    queries = one_ways(domain_of(schema))
+    for looks in (1, 2):
+        room.exact(queries)
+        assert room.reads == looks
+    room.key_counts(("n",))
+    list(room.raw_blocks(("n",)))
+    assert room.reads == 4
+
+
+def test_the_codes_of_the_last_four_domains_are_kept_and_older_ones_closed(monkeypatch):
+    coded, closed, codes, close = [], set(), Domain.codes, Store.close
+    monkeypatch.setattr(Domain, "codes", lambda domain, units: coded.append(domain) or codes(domain, units))
+    monkeypatch.setattr(Store, "close", lambda store: closed.add(id(store)) or close(store))
+    schema = Schema({"n": Integer(0, 99)})
+    room = PrivateTable(FrameSource(pd.DataFrame({"n": range(100)})), schema, Adjacency())
+    domains = [domain_of(schema, bins=bins) for bins in (2, 3, 4, 5, 6)]
+    totals = [room.exact(one_ways(domain)).tolist() for domain in domains[:4]]
+    assert (coded, closed) == (domains[:4], set())
+    room.exact(one_ways(domains[4]))
+    assert len(closed) == 1
+    assert [room.exact(one_ways(domain)).tolist() for domain in domains[1:4]] == totals[1:]
+    assert coded == domains
+    assert room.exact(one_ways(domains[0])).tolist() == totals[0]
+    assert coded == [*domains, domains[0]]
+    assert len(closed) == 2
+
+
+def test_stores_of_buckets_and_of_codes_share_the_memory_of_one(monkeypatch):
+    made = []
+    monkeypatch.setattr(room_module, "Store", lambda **options: made.append(options.get("memory")) or Store(**options))
+    schema = Schema({"n": Integer(0, 9)})
+    table = pd.DataFrame({"n": range(10), "who": range(10)})
+    PrivateTable(FrameSource(table), schema, Adjacency(unit="who", rows=2)).exact(one_ways(domain_of(schema)))
+    limits = [limit for limit in made if limit is not None]
+    assert MEMORY_BYTES == 64 * 1024**2  # as docs/how-to/sizing.md says
+    assert sorted(set(limits)) == [MEMORY_BYTES // 64, MEMORY_BYTES // 4]
+    assert limits.count(MEMORY_BYTES // 64) == 64
+    assert made.count(None) == 1
+
+
+def test_the_number_of_rows_is_known_before_anything_is_declared():
+    schema = Schema({"n": Integer(), "b": Boolean()})
+    table = pd.DataFrame({"n": [1, None, 2, 2], "b": [True, None, False, True]})
+    assert Curator(table, schema=schema, budget=PureDP(1.0), neighbors="replace_one").rows == 4

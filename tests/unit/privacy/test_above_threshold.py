@@ -1,0 +1,43 @@
+"""Plans of above-threshold answers: both parts are paid, and the spread of an answer is that of its law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
+from synthdp.errors import ParameterError
+from synthdp.measurements import NoiseLaw
+from synthdp.privacy.above_threshold import AboveThresholdAnswer, plan_watch
+
+
+@pytest.mark.parametrize(
+    ("loss", "share"), [(PureDP(1.0), 0.0), (ApproxDP(1.0, 1e-6), 1.0), (ZCDP(0.1), -0.1), (PureDP(1.0), math.nan)]
+)
+def test_both_parts_of_a_watch_are_paid(loss, share):
+    with pytest.raises(ParameterError, match=r"^alarm_share \(.*\) must be above 0 and below 1$"):
+        plan_watch(loss, max_alarms=1, alarm_share=share)
+
+
+@pytest.mark.parametrize("alarms", [0, -1, 1.0, True, "1", None])
+def test_alarms_are_a_whole_number_of_at_least_one(alarms):
+    with pytest.raises(ParameterError, match=r"^max_alarms \(.*\) must be a whole number of at least 1$"):
+        plan_watch(PureDP(1.0), max_alarms=alarms, alarm_share=0.5)
+
+
+@pytest.mark.parametrize("law", [NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN])
+def test_the_bound_of_an_alarm_is_the_quantile_of_its_law(law):
+    rng = np.random.default_rng(0)
+    draws = {NoiseLaw.LAPLACE: rng.laplace(0, 3 / math.sqrt(2), 200_000), NoiseLaw.GAUSSIAN: rng.normal(0, 3, 200_000)}
+    beyond = np.mean(np.abs(draws[law]) > AboveThresholdAnswer(10.0, 3.0, law).bound(beta=0.05))
+    assert beyond == pytest.approx(0.05, abs=0.003)
+
+
+@pytest.mark.parametrize("max_alarms", [1, 4, 50])
+@pytest.mark.parametrize("loss", [PureDP(1.0), ZCDP(0.1), GaussianDP(0.5)])
+def test_the_two_noises_of_a_watch_have_the_least_variance_together(loss, max_alarms):
+    plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=0.5)
+    together = 1 if plan.redrawn else max_alarms
+    assert plan.query_scale / plan.level_scale == pytest.approx((2 * together) ** (1 / 3), rel=1e-9)
