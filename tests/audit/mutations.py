@@ -793,7 +793,7 @@ with self._lock:
         "contribution._bytes",
         "'surrogatepass'",
         "'replace'",
-        ("tests/unit/curator/test_unit_ids.py::test_different_ids_are_different_persons",),
+        ("tests/unit/curator/test_unit_ids.py::test_different_ids_are_different_persons_and_equal_ids_are_one",),
     ),
     Mutation(
         "bytes that are no text decide a refusal",

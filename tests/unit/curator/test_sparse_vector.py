@@ -306,17 +306,15 @@ def test_a_total_far_below_zero_is_clipped_before_it_is_multiplied(monkeypatch):
 
 
 @pytest.mark.parametrize("loss", [PureDP(1.0), ZCDP(0.1)])
-@pytest.mark.parametrize("level", [0, 700, 5000])
-@pytest.mark.parametrize("more", [0, 1, 699, 3000])
-@pytest.mark.parametrize("guess", [20.0, 17.5, 16.0, 15.0, 30.0])
-def test_an_alarm_is_deviation_plus_noise_against_threshold_plus_noise(monkeypatch, loss, level, more, guess):
+def test_an_alarm_is_deviation_plus_noise_against_threshold_plus_noise(monkeypatch, loss):
     without_noise(monkeypatch)
-    _, opened_watch = watch(loss, threshold=4.0)
-    plan = opened_watch.plan
-    drawn = {plan.level_scale: level, plan.query_scale: more}
-    monkeypatch.setattr(noise, "geometric", lambda *, scale: drawn[scale])
-    alarm = opened_watch.ask(support(20), guess=guess)
-    assert (alarm is not None) is (abs(20 - guess) * UNIT + more >= 4 * UNIT + level)
+    guesses = [20.0, 17.5, 16.0, 15.0, 30.0]
+    for level, more in itertools.product([0, 700, 5000], [0, 1, 699, 3000]):
+        _, opened_watch = watch(loss, threshold=4.0, max_alarms=len(guesses))
+        drawn = {opened_watch.plan.level_scale: level, opened_watch.plan.query_scale: more}
+        monkeypatch.setattr(noise, "geometric", lambda *, scale, drawn=drawn: drawn[scale])
+        alarms = [opened_watch.ask(support(20), guess=guess) is not None for guess in guesses]
+        assert alarms == [abs(20 - guess) * UNIT + more >= 4 * UNIT + level for guess in guesses]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
