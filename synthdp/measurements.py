@@ -12,6 +12,10 @@ from synthdp.arrays import Answers, IntArray, frozen
 from synthdp.queries.protocol import Statistic
 
 
+UNLIKELY = 0.01
+"""How often, at most, noise alone passes for something in a release: over all answers that are looked at together."""
+
+
 class NoiseLaw(StrEnum):
     """Distribution of the noise on a vector of whole numbers."""
 
@@ -86,3 +90,18 @@ class Measurements:
     def stddev(self) -> float:
         """Standard deviation of each answer."""
         return self.noise.stddev / (self.resolution * self.queries.unit)
+
+
+def beyond_noise(stddev: float, answers: int) -> float:
+    """Return the count that noise alone exceeds in any of so many answers with probability `UNLIKELY` at most.
+
+    One-sided, by the tail of Laplace noise and the union bound; the other laws of the same stddev have lighter tails.
+
+    Parameters
+    ----------
+    stddev
+        Standard deviation of the noise of each answer.
+    answers
+        How many are looked at together.
+    """
+    return stddev / math.sqrt(2) * math.log(answers / (2 * UNLIKELY))

@@ -23,9 +23,10 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import make_consistent, pooled_total
+from synthdp.fit.graphical.consistency import pooled_total
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import RakedTable, rake_rows
+from synthdp.fit.misfits import make_fitting
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -185,7 +186,7 @@ class Bootstrap:
             counts = np.bincount(refinement.coarse_cell, weights=leaves.counts, minlength=groups).astype(np.float64)
             stddev = first[2] * max(1.0, first[0].size / groups) ** 0.5
             found.append(NoisyTable(clique=(column,), counts=counts, stddev=stddev))
-        return found + self.direct.tables
+        return found + self.direct.fitting
 
     def _measured(self, table: NoisyTable, codes: Codes, weight: float, rng: Generator) -> NoisyTable:
         exact = contingency(codes, self.model.domain.shape, table.clique) * weight
@@ -193,12 +194,16 @@ class Bootstrap:
         return NoisyTable(clique=table.clique, counts=noisy, stddev=table.stddev)
 
     def _fit(self, tables: list[NoisyTable], total: float) -> Distribution:
-        consistent = make_consistent(tables, self.model.domain.shape, total=total)
+        consistent = self._consistent(tables, total)
         if self._start is not None:
             return self._raked(self._start, consistent, total)
         distribution = self.model.distribution
         allowed = _zeros(distribution) if isinstance(distribution, Graphical) else {}
         return MaxEntropy().fit(consistent, self.model.domain.shape, total=total, allowed=allowed).model
+
+    def _consistent(self, tables: list[NoisyTable], total: float) -> tuple[NoisyTable, ...]:
+        """Return tables that agree, 0 in the cells that no released row may have."""
+        return make_fitting(tables, self.direct.kept, np.zeros(len(self.direct.kept)), total=total)
 
     def _raked(self, start: Explicit, tables: tuple[NoisyTable, ...], total: float) -> Explicit:
         """Go on from the released weights to a replicate's tables, with the potentials that the released ones imply."""
@@ -219,7 +224,7 @@ class Bootstrap:
         found: list[tuple[IntArray, FloatArray]] = []
         if start is None:
             return found
-        for table in make_consistent(self._tables, shape, total=total):
+        for table in self._consistent(self._tables, total):
             gap = table.counts - start.marginal(table.clique) * total
             found.append((cell_index(start.codes, shape, table.clique).astype(np.int64), gap / _ridge(table)))
         return found

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
+from synthdp.arrays import BoolArray, FloatArray
 from synthdp.distribution.contingency import Clique, NoisyTable, table_shape, table_size
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import Effects, pooled_effects
+from synthdp.fit.misfits import LEAST_FIT, kept_cells, misfit_rows, without_misfits
 from synthdp.measurements import Measurements
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.total import Total
@@ -97,9 +98,30 @@ class Direct:
         return self.total[1] <= PUBLIC_STDDEV
 
     @cached_property
+    def kept(self) -> list[BoolArray]:
+        """Per column, which of the model's cells a released row may have; the others hold misfits."""
+        return [axis.emitted for axis in self.model.domain.axes]
+
+    @cached_property
+    def misfits(self) -> FloatArray:
+        """(d,) estimated rows whose value does not fit the column, where the model counts them apart, else 0."""
+        found = misfit_rows(self.tables, self.kept)
+        for j, kept in enumerate(self.kept):
+            leaves = None if kept.all() else self._all_leaves(j)
+            if leaves is not None:
+                found[j] = max(0.0, leaves.counts[~self.model.refinements[j].fine.emitted].sum())
+        return found
+
+    @cached_property
+    def fitting(self) -> list[NoisyTable]:
+        """The same tables without misfits: 0 in the cells that no released row may have."""
+        return [without_misfits(table, self.kept, self.misfits, total=self.total[0]) for table in self.tables]
+
+    @cached_property
     def effects(self) -> Effects:
-        """The pooled main effects and interactions of the measured tables."""
-        return pooled_effects(self.tables, self.model.domain.shape, total=self.total[0])
+        """The pooled main effects and interactions of the measured tables, over the cells that are kept."""
+        fitting = [kept_cells(table, self.kept) for table in self.fitting]
+        return pooled_effects(fitting, [int(kept.sum()) for kept in self.kept], total=self.total[0])
 
     def has(self, clique: Clique) -> bool:
         """Say whether a table of these columns can be had from the measured ones."""
@@ -110,7 +132,24 @@ class Direct:
         return next(iter(self._histograms(column)), None)
 
     def leaves(self, column: int) -> Leaves | None:
-        """Return the counts of a column's leaves by least squares over all tables that hold the column."""
+        """Return the counts of a column's leaves by least squares over all tables that hold the column.
+
+        Where the model counts misfits apart, they are spread over the other leaves in proportion: a ratio, with the
+        covariance of its first-order error.
+        """
+        leaves = self._all_leaves(column)
+        if leaves is None or self.kept[column].all():
+            return leaves
+        fits = self.model.refinements[column].fine.emitted
+        counts = np.where(fits, leaves.counts, 0.0)
+        fitting = max(float(counts.sum()), LEAST_FIT * self.total[0], 1.0)
+        misfits = float(leaves.counts[~fits].sum())
+        slope = np.diag(np.where(fits, 1 + misfits / fitting, 0.0))
+        slope += np.where(fits, -misfits / fitting, 1.0)[None, :] * (counts / fitting)[:, None]
+        return Leaves(counts * (1 + misfits / fitting), slope @ leaves.covariance @ slope.T)
+
+    def _all_leaves(self, column: int) -> Leaves | None:
+        """Return the counts of all leaves of a column, that of its misfits among them."""
         refinement = self.model.refinements[column]
         size = refinement.fine.size
         histograms = self._histograms(column)
@@ -154,8 +193,11 @@ class Direct:
         A, spread s_A and precision p_A, the variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, and that of the
         total: effects of different A, and the total, have independent noise (`Effects`).
         """
-        shape = table_shape(self.model.domain.shape, clique)
-        cells = table_size(self.model.domain.shape, clique)
+        inside = np.ones(1, np.bool_)
+        for j in clique:
+            inside = np.logical_and.outer(inside, self.kept[j]).ravel()
+        weights = weights[:, inside]
+        shape, cells = table_shape(self.effects.shape, clique), int(inside.sum())
         estimate = weights @ self.effects.table(clique)
         variance = np.zeros(len(weights))
         step = max(1, _AT_ONCE // cells)
@@ -165,7 +207,7 @@ class Direct:
         return Linear(estimate, np.sqrt(variance))
 
     def _variance(self, clique: Clique, block: FloatArray, cells: int) -> FloatArray:
-        sizes = self.model.domain.shape
+        sizes = self.effects.shape
         variance = (block.reshape(len(block), -1).sum(axis=1) / cells * self.total[1]) ** 2
         for part in _subsets(clique):
             margin = block.sum(axis=tuple(i + 1 for i, j in enumerate(clique) if j not in part))

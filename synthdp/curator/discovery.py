@@ -15,7 +15,7 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
 from synthdp.errors import SchemaError
-from synthdp.measurements import NoiseLaw
+from synthdp.measurements import NoiseLaw, beyond_noise
 from synthdp.privacy import noise
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.key_histogram import plan_histogram
@@ -115,7 +115,7 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, 
     counts, stddev = _noisy_histogram(
         adjacency, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
     )
-    present = np.flatnonzero(counts > _clear(stddev, len(counts)))
+    present = np.flatnonzero(counts > beyond_noise(stddev, len(counts)))
     if not len(present):
         present = np.flatnonzero(counts == counts.max())
     lower, upper = _range(int(present[0]), int(present[-1]))
@@ -130,11 +130,6 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, 
     if len(filled):
         lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
     return column.with_bounds(float(lower), float(upper))
-
-
-def _clear(stddev: float, bins: int) -> float:
-    """Return the count that Laplace noise alone reaches in any of so many bins with probability 1 % at most."""
-    return stddev / math.sqrt(2) * math.log(bins / (2 * 0.01))
 
 
 def _range(first: int, last: int) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.proportional_step import proportional_step
+from synthdp.measurements import beyond_noise
 from synthdp.mechanisms.adaptive.smoothing import smoothed, thinned
 
 ATOM = 4.0
@@ -35,6 +36,8 @@ class OneWay:
         (first.size,) their unbiased noisy counts.
     stddev
         Standard deviation of the noise on each of ``counts``, in rows.
+    misfits
+        Estimated rows whose value does not fit the column; 0 where noise explains them.  ``weights`` leave them out.
     """
 
     axis: Axis
@@ -42,6 +45,7 @@ class OneWay:
     first: Axis
     counts: FloatArray
     stddev: float
+    misfits: float = 0.0
 
     @property
     def first_bin(self) -> IntArray:
@@ -65,12 +69,13 @@ class OneWay:
         precision = self.stddev**-2 + stddev**-2
         both = (self.counts / self.stddev**2 + counts / stddev**2) / precision
         cell, emitted = self.first_bin, self.first.emitted
+        misfits = float(max(both[~emitted].sum(), 0.0)) if self.misfits > 0 else 0.0
         mass = np.zeros(self.first.size)
-        mass[emitted] = project_to_simplex(both[emitted], max(total, 1.0))
+        mass[emitted] = project_to_simplex(both[emitted], max(total - misfits, 1.0))
         before = np.bincount(cell, weights=self.weights, minlength=self.first.size)
         inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.emitted, self.axis.width, 0))
         weights = inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=self.first.size), 1e-9))[cell]
-        return OneWay(self.axis, weights, self.first, both, precision**-0.5)
+        return OneWay(self.axis, weights, self.first, both, precision**-0.5, misfits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +96,8 @@ class ColumnTree:
         (leaves,) the half-open interval of grid indices of each leaf.
     rows
         (leaves,) estimated rows in each, >= 0.
+    misfits
+        Estimated rows whose value does not fit the column; 0 where noise explains them.
     """
 
     axis: Axis
@@ -100,9 +107,10 @@ class ColumnTree:
     starts: IntArray
     stops: IntArray
     rows: FloatArray
+    misfits: float
 
     @classmethod
-    def of(cls, axis: Axis, counts: FloatArray, stddev: float, *, total: float) -> ColumnTree:
+    def of(cls, axis: Axis, counts: FloatArray, stddev: float, *, total: float, columns: int) -> ColumnTree:
         """Return the tree whose leaves are the bins of the first histogram.
 
         Parameters
@@ -111,16 +119,20 @@ class ColumnTree:
             The histogram, as above.
         total
             Estimated number of rows.
+        columns
+            How many columns are measured with it: noise is to pass for a misfit in hardly any of them.
         """
         grid = axis.grid
+        misfits = float(counts[~axis.emitted].sum())
+        misfits = misfits if misfits > beyond_noise(stddev, columns) else 0.0
         regular = axis.starts < grid.regular
         better = smoothed if grid.ordered else thinned
         likely = np.concatenate([better(counts[: regular.sum()], stddev), counts[regular.sum() :]])
         estimate = np.zeros(axis.size)
-        estimate[axis.emitted] = project_to_simplex(likely[axis.emitted], max(total, 1.0))
+        estimate[axis.emitted] = project_to_simplex(likely[axis.emitted], max(total - misfits, 1.0))
         starts = axis.starts[regular]
         rows, rest = estimate[: len(starts)], estimate[axis.size - int((~regular).sum()) :]
-        return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows)
+        return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows, misfits)
 
     def heavy(self, threshold: float) -> BoolArray:
         """Return which leaves hold more rows than ``threshold`` and more than one grid index, (leaves,)."""
@@ -178,7 +190,7 @@ class ColumnTree:
         starts = np.concatenate([self.starts, special])
         fine = Axis(axis.name, axis.column, starts, np.arange(len(starts)))
         weights = np.where(fine.emitted, np.concatenate([self.rows, self.rest]), 0.0)
-        return OneWay(fine, weights, axis, self.counts, self.stddev)
+        return OneWay(fine, weights, axis, self.counts, self.stddev, self.misfits)
 
 
 def refine(total: float, widths: IntArray, counts: FloatArray, stddev: float) -> FloatArray:

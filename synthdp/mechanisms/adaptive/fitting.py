@@ -7,16 +7,17 @@ from dataclasses import replace
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
-from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.misfits import make_fitting
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.randomness import Generator
 
 
 def consistent_tables(known: Knowledge) -> list[NoisyTable]:
-    """Return all tables made to agree, each with the noise scale that sets its ridge."""
-    tables = make_consistent([*known.one_way_tables, *known.tables], known.domain.shape, total=known.total)
+    """Return all tables without misfits, made to agree, each with the noise scale that sets its ridge."""
+    measured = [*known.one_way_tables, *known.tables]
+    tables = make_fitting(measured, known.kept, known.misfits, total=known.total)
     return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]
 
 

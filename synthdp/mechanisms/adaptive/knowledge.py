@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from synthdp.arrays import BoolArray, FloatArray
 from synthdp.distribution.contingency import Clique, NoisyTable, project_to_simplex
 from synthdp.domain.domain import Domain
@@ -104,8 +106,18 @@ class Knowledge:
         return tuple(coarse_table(column, refinement, j) for j, (column, refinement) in enumerate(both))
 
     @property
+    def kept(self) -> list[BoolArray]:
+        """Per column, which of its groups a released row may have; the others hold misfits, and only if there are any."""
+        return [axis.emitted for axis in self.domain.axes]
+
+    @property
+    def misfits(self) -> FloatArray:
+        """(d,) estimated rows whose value does not fit the column; 0 where noise explains them."""
+        return np.array([column.misfits for column in self.columns])
+
+    @property
     def margins(self) -> list[FloatArray]:
-        """The estimated rows in the groups of each column, >= 0; every column has the same sum."""
+        """The estimated rows in the groups of each column, misfits among them, >= 0; every column has the same sum."""
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:

@@ -105,7 +105,7 @@ class OneWayTree:
         first = curator.measure(queries, spend=part.loss, step="one-way marginals")
         answers = [first]
         trees = [
-            ColumnTree.of(axis, np.asarray(counts, np.float64), first.stddev, total=total)
+            ColumnTree.of(axis, np.asarray(counts, np.float64), first.stddev, total=total, columns=len(schema))
             for axis, counts in zip(domain.axes, queries.split(first.answers), strict=True)
         ]
         threshold = self.heavy * budget.table_stddev(deeper) if self.levels > 1 else math.inf

@@ -13,6 +13,7 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import Clique, table_size
+from synthdp.fit.misfits import with_misfits
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Candidate
@@ -99,7 +100,10 @@ def screen_against_model(
         return Screening([], known)
     ratio = max(known.total, 1.0) / len(sample)
     tables = Marginals(known.domain, tuple(cliques))
-    expected = tables.split(tables.sums(sample) * ratio)
+    expected = [
+        with_misfits(table, clique, known.kept, known.misfits, total=known.total)
+        for clique, table in zip(cliques, tables.split(tables.sums(sample) * ratio), strict=True)
+    ]
     found, left = _distances(known, account, cliques, expected, share=share, step="screening against the model")
     sampling = [np.minimum(MEAN_ABS * np.sqrt(table * ratio), table).sum() for table in expected]
     candidates = [

@@ -54,10 +54,11 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     account
         Whom to ask.
     workload
-        What matters; columns of weight 0 have no score.
+        What matters; columns of weight 0 have no score, nor have those with misfits.
     """
     pairs = zip(known.refinements, known.margins, strict=True)
-    scored = {j: scores(*pair) for j, pair in enumerate(pairs) if workload.weight((j,)) > 0}
+    fits = known.misfits == 0  # rows with misfits would weaken products by a share that no answer says
+    scored = {j: scores(*pair) for j, pair in enumerate(pairs) if workload.weight((j,)) > 0 and fits[j]}
     found = {j: score for j, score in scored.items() if score is not None}
     if not 2 <= len(found) <= MOST_COLUMNS:
         return known

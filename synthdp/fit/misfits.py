@@ -1,0 +1,168 @@
+"""Noisy tables without misfits: values that do not fit the schema, counted in cells of their own and never released.
+
+A row that is a misfit in one column keeps its other columns.  Each margin is therefore taken from all rows that fit in its
+own columns, and brought to the whole number of rows: misfits count as if they were spread like the values that fit.
+Post-processing of noisy tables; knows no row and no model.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray
+from synthdp.distribution.contingency import Clique, NoisyTable, table_shape, table_size
+from synthdp.fit.graphical.consistency import make_consistent
+from synthdp.measurements import beyond_noise
+
+LEAST_FIT = 0.02
+"""Part of the rows that is taken to fit at least, so that noise is not blown up without limit."""
+
+
+def misfit_rows(tables: Sequence[NoisyTable], kept: Sequence[BoolArray]) -> FloatArray:
+    """Return the estimated rows that are misfits in each column, (d,); 0 where noise explains them.
+
+    Parameters
+    ----------
+    tables
+        Independent noisy tables over all cells.
+    kept
+        Per column, which of its cells hold values that fit, (cells,).
+    """
+    shape = [len(cells) for cells in kept]
+    found, precision = np.zeros(len(kept)), np.zeros(len(kept))
+    for table in tables:
+        counts = table.counts.reshape(table_shape(shape, table.clique))
+        for axis, j in enumerate(table.clique):
+            dropped = np.flatnonzero(~kept[j])
+            if len(dropped):
+                inside = counts.take(dropped, axis=axis)
+                weight = 1 / (inside.size * table.stddev**2)
+                found[j] += weight * inside.sum()
+                precision[j] += weight
+    known = precision > 0
+    rows = np.divide(found, precision, out=np.zeros(len(kept)), where=known)
+    stddev = np.where(known, 1 / np.sqrt(np.where(known, precision, 1.0)), math.inf)
+    bounds = np.array([beyond_noise(one, max(1, int(known.sum()))) for one in stddev])
+    return np.where(known & (rows > bounds), rows, 0.0)
+
+
+def without_misfits(
+    table: NoisyTable, kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
+) -> NoisyTable:
+    """Return a table as it would be if the misfits were spread like the values that fit; 0 in their cells.
+
+    Parameters
+    ----------
+    table
+        Over all cells.
+    kept
+        Per column, which of its cells hold values that fit.
+    misfits
+        (d,) estimated rows that are misfits, 0 for none.
+    total
+        Number of rows.
+
+    Returns
+    -------
+    The table that has for each set of columns the interaction of the rows that fit in all of them, scaled to ``total``;
+    the table itself where all its cells are kept.
+    """
+    inside = np.ix_(*(kept[j] for j in table.clique))
+    shape = table_shape([len(cells) for cells in kept], table.clique)
+    if all(kept[j].all() for j in table.clique):
+        return table
+    counts = table.counts.reshape(shape)
+    found = np.zeros(shape)
+    if not any(misfits[j] > 0 for j in table.clique):
+        found[inside] = counts[inside]
+        return NoisyTable(clique=table.clique, counts=found.ravel(), stddev=table.stddev)
+    sizes = [int(kept[j].sum()) for j in table.clique]
+    cells = math.prod(sizes)
+    whole = np.full(sizes, total / cells)
+    largest = 1.0
+    for size in range(1, len(shape) + 1):
+        for part in itertools.combinations(range(len(shape)), size):
+            scale = total / _fitting(counts, table.clique, part, kept, misfits, total)
+            largest = max(largest, scale)
+            margin = counts.sum(axis=tuple(axis for axis in range(len(shape)) if axis not in part))
+            effect = margin[np.ix_(*(kept[table.clique[axis]] for axis in part))] * scale
+            for axis in range(effect.ndim):
+                effect = effect - effect.mean(axis=axis, keepdims=True)
+            spread = math.prod(sizes[axis] for axis in part) / cells
+            whole += effect.reshape([sizes[axis] if axis in part else 1 for axis in range(len(shape))]) * spread
+    found[inside] = whole
+    return NoisyTable(clique=table.clique, counts=found.ravel(), stddev=table.stddev * largest)
+
+
+def make_fitting(
+    tables: Sequence[NoisyTable], kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
+) -> tuple[NoisyTable, ...]:
+    """Return tables without misfits that agree, as `make_consistent` does; all parameters as above."""
+    if all(cells.all() for cells in kept):
+        return make_consistent(tables, [len(cells) for cells in kept], total=total)
+    fitting = [kept_cells(without_misfits(table, kept, misfits, total=total), kept) for table in tables]
+    agreed = make_consistent(fitting, [int(cells.sum()) for cells in kept], total=total)
+    return tuple(all_cells(table, kept) for table in agreed)
+
+
+def with_misfits(
+    table: FloatArray, clique: Clique, kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
+) -> FloatArray:
+    """Return a misfit-free table, flat, as it would be counted if misfits struck each column at random."""
+    shape = table_shape([len(cells) for cells in kept], clique)
+    counts = table.reshape(shape)
+    for axis, j in enumerate(clique):
+        dropped = np.flatnonzero(~kept[j])
+        if not len(dropped) or misfits[j] <= 0:
+            continue
+        share = min(float(misfits[j]) / max(total, 1.0), 1.0)
+        struck = counts.sum(axis=axis, keepdims=True) * share
+        counts = counts * (1 - share)
+        place = [slice(None)] * len(shape)
+        place[axis] = slice(int(dropped[0]), int(dropped[0]) + 1)
+        counts[tuple(place)] += struck
+    return np.asarray(counts.ravel(), np.float64)
+
+
+def kept_cells(table: NoisyTable, kept: Sequence[BoolArray]) -> NoisyTable:
+    """Return the kept cells of a table alone."""
+    shape = table_shape([len(cells) for cells in kept], table.clique)
+    inside = table.counts.reshape(shape)[np.ix_(*(kept[j] for j in table.clique))]
+    return NoisyTable(clique=table.clique, counts=inside.ravel(), stddev=table.stddev)
+
+
+def all_cells(table: NoisyTable, kept: Sequence[BoolArray]) -> NoisyTable:
+    """Return a table of kept cells with a 0 in all others."""
+    shape = [len(cells) for cells in kept]
+    found = np.zeros(table_size(shape, table.clique))
+    mask = np.ones(1, np.bool_)
+    for j in table.clique:
+        mask = np.logical_and.outer(mask, kept[j]).ravel()
+    found[mask] = table.counts
+    return NoisyTable(clique=table.clique, counts=found, stddev=table.stddev)
+
+
+def _fitting(
+    counts: FloatArray,
+    clique: Clique,
+    part: tuple[int, ...],
+    kept: Sequence[BoolArray],
+    misfits: FloatArray,
+    total: float,
+) -> float:
+    """Return the rows that fit in some columns of a table, by inclusion and exclusion: few noisy cells are added up."""
+    struck = [axis for axis in part if misfits[clique[axis]] > 0]
+    rows = total - sum(float(misfits[clique[axis]]) for axis in struck)
+    for size in range(2, len(struck) + 1):
+        for some in itertools.combinations(struck, size):
+            inside = counts
+            for axis in some:
+                inside = inside.take(np.flatnonzero(~kept[clique[axis]]), axis=axis)
+            rows += (-1) ** size * float(inside.sum())
+    least = max(total - float(sum(misfits[clique[axis]] for axis in struck)), LEAST_FIT * total, 1.0)
+    most = total - max((float(misfits[clique[axis]]) for axis in struck), default=0.0)
+    return max(min(rows, most), least)
