@@ -11,7 +11,6 @@ import numpy as np
 from synthdp.arrays import Answers, IntArray, frozen
 from synthdp.queries.protocol import Statistic
 
-
 UNLIKELY = 0.01
 """How often, at most, noise alone passes for something in a release: over all answers that are looked at together."""
 

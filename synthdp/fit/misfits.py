@@ -50,9 +50,7 @@ def misfit_rows(tables: Sequence[NoisyTable], kept: Sequence[BoolArray]) -> Floa
     return np.where(known & (rows > bounds), rows, 0.0)
 
 
-def without_misfits(
-    table: NoisyTable, kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
-) -> NoisyTable:
+def without_misfits(table: NoisyTable, kept: Sequence[BoolArray], misfits: FloatArray, *, total: float) -> NoisyTable:
     """Return a table as it would be if the misfits were spread like the values that fit; 0 in their cells.
 
     Parameters
