@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.special import betaincinv, ndtri
 
 from synthdp.arrays import FloatArray
+from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import encode
@@ -162,8 +163,7 @@ def scores_of(
     score: Callable[[pd.DataFrame], float], tables: tuple[pd.DataFrame, pd.DataFrame], *, runs: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the scores of so many releases of each table, (runs,) each; parameters as in `audit`."""
-    if runs < LEAST_RUNS:
-        raise ParameterError(f"runs ({runs}) must be at least {LEAST_RUNS}")
+    check_whole("runs", runs, least=LEAST_RUNS)
     without, with_ = (np.array([score(table) for _ in range(runs)], np.float64) for table in tables)
     return without, with_
 
@@ -187,8 +187,7 @@ def score_bound(
         How counts become a bound; default: `epsilon_bound`, which supposes nothing.
     """
     bound = bound or epsilon_bound
-    if not 0.5 < confidence < 1:
-        raise ParameterError(f"confidence ({confidence}) must be above 0.5 and below 1")
+    check_number("confidence", confidence, above=0.5, below=1)
     pilot = max(1, int(PILOT * min(len(without), len(with_))))
     runs = min(len(without), len(with_)) - pilot
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from synthdp.answers.expressions import Node, parse
 from synthdp.arrays import FloatArray
+from synthdp.checks import check_whole
 from synthdp.errors import ParameterError
 
 MOST_COLUMNS = 6
@@ -186,8 +187,7 @@ def _name(column: object) -> str:
 
 def _bins(value: Any) -> Bins:
     if isinstance(value, int) and not isinstance(value, bool):
-        if value < 1:
-            raise ParameterError(f"bins ({value}) must be at least 1")
+        check_whole("bins", value)
         return value
     try:
         ends = tuple(float(end) for end in value)

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, FloatArray, Table, frozen
+from synthdp.checks import check_number
 from synthdp.errors import ParameterError
 
 Clique: TypeAlias = tuple[int, ...]
@@ -55,8 +56,7 @@ class NoisyTable:
         counts = np.array(self.counts, dtype=np.float64)
         if counts.ndim != 1 or not np.isfinite(counts).all():
             raise ParameterError(f"counts of clique {self.clique} must be a flat array of finite numbers")
-        if not (math.isfinite(self.stddev) and self.stddev > 0):
-            raise ParameterError(f"stddev ({self.stddev}) must be positive and finite")
+        check_number("stddev", self.stddev, above=0)
         object.__setattr__(self, "counts", frozen(counts))
         object.__setattr__(self, "stddev", float(self.stddev))
 

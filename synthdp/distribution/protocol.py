@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from synthdp.arrays import BoolArray, Codes, FloatArray, Table
+from synthdp.checks import check_whole
 from synthdp.distribution.contingency import Clique, Shape
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
@@ -97,8 +98,7 @@ def check_evidence(given: Evidence | None, shape: Sequence[int]) -> dict[int, Fl
 
 def check_rows(rows: int) -> None:
     """Raise ParameterError if ``rows`` is negative."""
-    if rows < 0:
-        raise ParameterError(f"rows ({rows}) must be at least 0")
+    check_whole("rows", rows, least=0)
 
 
 class ImpossibleEvidenceError(ParameterError):

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.errors import MechanismFailure, ParameterError
+from synthdp.checks import check_whole
+from synthdp.errors import MechanismFailure
 from synthdp.queries.sparse.supports import Support
 
 STEPS = 200
@@ -44,8 +45,7 @@ class SparseTable:
     _total: float = field(init=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.slots, bool) or not isinstance(self.slots, int) or self.slots < 1:
-            raise ParameterError(f"slots ({self.slots!r}) must be a whole number of at least 1")
+        check_whole("slots", self.slots)
         self._total = self._sum()
 
     def __repr__(self) -> str:

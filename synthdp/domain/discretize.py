@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from synthdp.checks import check_whole
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.errors import ParameterError
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
 
@@ -30,8 +30,7 @@ def axis_of(name: str, column: Column, *, bins: int = 32) -> Axis:
 
     Special values, the missing value and "other" have cells of their own.
     """
-    if bins < 1:
-        raise ParameterError(f"bins ({bins}) must be at least 1")
+    check_whole("bins", bins)
     grid = grid_of(column)
     count = min(bins, grid.regular) if grid.ordered else grid.regular
     starts = np.concatenate([-(-np.arange(count) * grid.regular // count), np.arange(grid.regular, grid.size)])

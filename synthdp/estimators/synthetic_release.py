@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
@@ -475,15 +475,13 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""
         loss = loss_of(self.epsilon, self.delta)
-        if not EPSILONS[0] <= self.epsilon <= EPSILONS[1]:
-            raise ParameterError(f"epsilon ({self.epsilon}) must be from {EPSILONS[0]:g} to {EPSILONS[1]:g}")
+        check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
         neighbors_named(self.neighbors)
-        if self.n_rows is not None and not _is_whole(self.n_rows, least=1):
-            raise ParameterError(f"n_rows ({self.n_rows!r}) must be a whole number of at least 1")
+        if self.n_rows is not None:
+            check_whole("n_rows", self.n_rows)
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise ParameterError("schema must be a synthdp Schema: build one, or read one with Schema.read(path)")
-        if not isinstance(self.domain_budget, Real) or not 0 < self.domain_budget < 1:
-            raise ParameterError(f"domain_budget ({self.domain_budget!r}) must be above 0 and below 1")
+        check_share("domain_budget", self.domain_budget)
         if self.on_progress is not None and not callable(self.on_progress):
             raise ParameterError("on_progress must be a function of one Progress")
         generator(self.random_state)
@@ -527,10 +525,6 @@ def _check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
     labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
     if labelled and isinstance(loss, PureDP):
         raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
-
-
-def _is_whole(value: object, *, least: int) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:

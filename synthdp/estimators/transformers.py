@@ -14,10 +14,11 @@ from sklearn.base import (
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from synthdp.checks import check_whole
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import DataError
 from synthdp.queries.smooth.trigonometric import chebyshev
 from synthdp.randomness import RandomState, generator
 from synthdp.schema.columns import Continuous
@@ -60,8 +61,7 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     def fit(self, X: Any, y: Any = None) -> TrigonometricFeatures:  # noqa: ARG002
         """Note the bounds."""
-        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)) or self.degree < 1:
-            raise ParameterError(f"degree ({self.degree!r}) must be a whole number of at least 1")
+        check_whole("degree", self.degree)
         X = numeric_array(self, X, dtype=np.float64)
         low, high = X.min(axis=0), X.max(axis=0)
         self.lower_ = low if self.lower is None else np.full(X.shape[1], float(self.lower))

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import Answers, FloatArray, IntArray
+from synthdp.checks import check_one_of, check_share
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
@@ -56,8 +57,7 @@ class DirectAnswers:
 
     def interval(self, confidence: float = 0.95) -> tuple[Answers, Answers]:
         """Return both ends of an interval that holds each sum's truth with probability ``confidence``."""
-        if not 0 < confidence < 1:
-            raise ParameterError(f"confidence ({confidence}) must be between 0 and 1")
+        check_share("confidence", confidence)
         laplace = self.measurements[0].noise.law is NoiseLaw.LAPLACE
         miss = 1 - confidence
         width = -math.log(miss) / math.sqrt(2) if laplace else float(-ndtri(miss / 2))
@@ -241,5 +241,4 @@ def _asked(wish: LinearQueries | Wish | None, curator: Curator) -> LinearQueries
 
 
 def _check_aim(aim: str) -> None:
-    if aim not in AIMS:
-        raise ParameterError(f"aim ({aim!r}) must be one of {', '.join(AIMS)}")
+    check_one_of("aim", aim, AIMS)

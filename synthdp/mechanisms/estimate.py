@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from synthdp.arrays import FloatArray
-from synthdp.errors import ParameterError
+from synthdp.checks import check_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,8 +48,7 @@ class Estimate:
         ParameterError
             If ``level`` is not between 0 and 1.
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level ({level}) must be between 0 and 1")
+        check_share("level", level)
         bias = self.truncation if self.truncation_bound is None else self.truncation_bound
         half = float(ndtri(0.5 + level / 2)) * self.stderr + bias
         return self.estimate - half, self.estimate + half

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from synthdp.arrays import BoolArray, Codes, FloatArray
+from synthdp.checks import check_one_of
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import Clique
 from synthdp.distribution.explicit import Explicit
@@ -111,8 +112,7 @@ class L1Fit(Spender):
     on_progress: ProgressCallback = silent
 
     def __post_init__(self) -> None:
-        if self.basis not in ("marginals", "trigonometric"):
-            raise ParameterError(f"basis ({self.basis!r}) must be 'marginals' or 'trigonometric'")
+        check_one_of("basis", self.basis, ("marginals", "trigonometric"))
         if self.degree < 1 or self.support < 1:
             raise ParameterError(f"degree ({self.degree}) and support ({self.support}) must be at least 1")
         solver_named(self.solver)

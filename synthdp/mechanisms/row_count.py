@@ -98,9 +98,3 @@ def row_total(account: Curator, domain: Domain, *, share: float) -> RowTotal:
     if rest is None:
         raise ParameterError("share must leave something of the budget")
     return RowTotal(round(count.rows), rest, count.measurements)
-
-
-def check_share(name: str, share: float) -> None:
-    """Refuse a share that is no proper fraction."""
-    if not 0 < share < 1:
-        raise ParameterError(f"{name} ({share}) must be above 0 and below 1")

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synthdp.arrays import Codes, Units
+from synthdp.checks import check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import contingency, table_size
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import decode
-from synthdp.errors import ParameterError, SchemaError
+from synthdp.errors import SchemaError
 from synthdp.mechanisms.automatic import Automatic
 from synthdp.planning.plan import Plan
 from synthdp.planning.simulated_table import stand_in
@@ -102,8 +103,7 @@ def plan(
     >>> expected.rows, sorted(expected.errors)
     (5000, [1, 2])
     """
-    if isinstance(rows, bool) or rows < 1:
-        raise ParameterError(f"rows ({rows}) must be a whole number of at least 1")
+    check_whole("rows", rows)
     if schema.undeclared:
         raise SchemaError(f"a plan needs the bounds and levels of all columns; open: {', '.join(schema.undeclared)}")
     losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from scipy.special import ndtri
 
+from synthdp.checks import check_share
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
@@ -115,8 +116,7 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
     """
     if isinstance(max_alarms, bool) or not isinstance(max_alarms, int) or max_alarms < 1:
         raise ParameterError(f"max_alarms ({max_alarms!r}) must be a whole number of at least 1")
-    if not 0 < alarm_share < 1:
-        raise ParameterError(f"alarm_share ({alarm_share}) must be above 0 and below 1")
+    check_share("alarm_share", alarm_share)
     match loss:
         case ApproxDP(epsilon, delta) if delta > 0:
             rest = gaussian_account(ApproxDP(epsilon * (1 - alarm_share), delta))

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from scipy.special import erfcx, ndtr, ndtri
 
+from synthdp.checks import check_number, check_one_of, check_share, check_whole
 from synthdp.errors import ParameterError
 from synthdp.privacy.bisection import last_holding
 
@@ -38,7 +39,7 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
     Canonne, Kamath, Steinke 2020, Proposition 12: the minimum over α > 1 of
     exp((α−1)(αρ−ε))·(1−1/α)^α/(α−1); any α is valid, so the search for it needs no care.
     """
-    _check_positive(rho, name="rho")
+    check_number("rho", rho, above=0)
     _check_epsilon(epsilon)
 
     def rising(excess: float) -> bool:  # over α = 1 + excess, which is exact however near to 1
@@ -53,15 +54,15 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
     """Return the least ε such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`; infinite above 700."""
-    _check_positive(rho, name="rho")
-    _check_delta(delta)
+    check_number("rho", rho, above=0)
+    check_share("delta", delta)
     return _least_epsilon(lambda epsilon: zcdp_to_delta(rho, epsilon) <= delta)
 
 
 def zcdp_from_approx(epsilon: float, delta: float) -> float:
     """Return the largest ρ such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`."""
-    _check_positive(epsilon, name="epsilon")
-    _check_delta(delta)
+    check_number("epsilon", epsilon, above=0)
+    check_share("delta", delta)
     return last_holding(lambda rho: zcdp_to_delta(rho, epsilon) <= delta, inside=1e-300, outside=_TOO_MUCH)
 
 
@@ -73,7 +74,7 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (Balle, Wang 2018, Theorem 8; Dong, Roth, Su 2022, Corollary 2.13).
     With y = ε/μ − μ/2 and Mills' ratio m(y) = Φ(−y)/φ(y) it is φ(y)·(m(y) − m(y + μ)): nothing overflows.
     """
-    _check_positive(mu, name="mu")
+    check_number("mu", mu, above=0)
     _check_epsilon(epsilon)
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
@@ -84,15 +85,15 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
 
 def gdp_to_epsilon(mu: float, delta: float) -> float:
     """Return the least ε such that μ-Gaussian DP implies (ε, δ)-DP; infinite above 700."""
-    _check_positive(mu, name="mu")
-    _check_delta(delta)
+    check_number("mu", mu, above=0)
+    check_share("delta", delta)
     return _least_epsilon(lambda epsilon: gdp_to_delta(mu, epsilon) <= delta)
 
 
 def gdp_from_approx(epsilon: float, delta: float) -> float:
     """Return the largest μ such that μ-Gaussian DP implies (ε, δ)-DP."""
     _check_epsilon(epsilon)
-    _check_delta(delta)
+    check_share("delta", delta)
     # At μ = δ it holds: there δ(ε) ≤ δ(0) = 2Φ(μ/2) − 1 < μ/2.
     return last_holding(lambda mu: gdp_to_delta(mu, epsilon) <= delta, inside=delta, outside=_TOO_MUCH)
 
@@ -108,7 +109,7 @@ def gdp_from_bounded_range(loss_range: float) -> float:
     It is 2Φ⁻¹(1/(1+e^(−range/2))), about 0.627·range, rounded up.  The exponential mechanism at ``scale`` has
     range 2Δ∞/scale, or Δ∞/scale for monotonic scores.
     """
-    _check_positive(loss_range, name="loss_range")
+    check_number("loss_range", loss_range, above=0)
     _check_epsilon(loss_range / 2)
     return float(-2 * ndtri(1 / (1 + math.exp(loss_range / 2)))) * (1 + _SLACK) + 1e-14
 
@@ -128,16 +129,15 @@ def gdp_from_discrete_gaussian(sensitivity: float, *, sigma: float) -> float:
     Lemma 1 of ``docs/proofs/gaussian-filter.md`` with v = 4: Δ/√(σ² − 4), times a factor 1 + 10⁻¹⁷ that the upward
     rounding covers.
     """
-    _check_positive(sensitivity, name="sensitivity")
-    if not 4 <= sigma <= 2.0**53:
-        raise ParameterError(f"sigma ({sigma}) must be at least 4 and at most 2**53")
+    check_number("sensitivity", sensitivity, above=0)
+    check_number("sigma", sigma, least=4, most=2.0**53)
     return sensitivity / math.sqrt(sigma * sigma - _BLUR) * (1 + _SLACK)
 
 
 def discrete_gaussian_sigma(sensitivity: float, *, mu: float) -> float:
     """Return a σ at which `gdp_from_discrete_gaussian` is at most μ, the least up to a relative 1e-11."""
-    _check_positive(sensitivity, name="sensitivity")
-    _check_positive(mu, name="mu")
+    check_number("sensitivity", sensitivity, above=0)
+    check_number("mu", mu, above=0)
     return max(4.0, math.hypot(sensitivity / mu * (1 + 2 * _SLACK), math.sqrt(_BLUR)))
 
 
@@ -154,8 +154,7 @@ def rounded_gaussian_gap(sigma: float) -> float:
     Lemma 5 of ``docs/proofs/gaussian-filter.md``: with τ² = σ² − 1/12,
     ½·[(√24/τ⁴ + √30/τ⁵)/720 + 2.001·e^(−2π²σ²)], about 0.0034/σ⁴.
     """
-    if not sigma >= 1:
-        raise ParameterError(f"sigma ({sigma}) must be at least 1")
+    check_number("sigma", sigma, least=1, infinite=True)
     tau = math.sqrt(sigma * sigma - 1 / 12)
     smooth = (math.sqrt(24) / tau**4 + math.sqrt(30) / tau**5) / 720
     return (smooth + 2.001 * math.exp(-2 * math.pi**2 * sigma * sigma)) / 2 * (1 + _SLACK)
@@ -189,13 +188,10 @@ class NoiseEvent:
     unit_shifts: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in ("laplace", "gaussian"):
-            raise ParameterError(f"kind ({self.kind!r}) must be 'laplace' or 'gaussian'")
-        _check_positive(self.scale, name="scale")
+        check_one_of("kind", self.kind, ("laplace", "gaussian"))
+        check_number("scale", self.scale, above=0)
         for name in ("sensitivity", "count", "coordinates"):
-            value = getattr(self, name)
-            if int(value) != value or value < 1:
-                raise ParameterError(f"{name} ({value}) must be an integer of at least 1")
+            check_whole(name, getattr(self, name))
         if self.kind == "gaussian" and not self.tabulated and self.scale < 1:
             raise ParameterError(f"scale ({self.scale}) must be at least 1: multiply by a larger resolution")
 
@@ -221,7 +217,7 @@ def pld_epsilon(events: Sequence[NoiseEvent], delta: float) -> float:
     Pessimistic estimates of dp-accounting.  Which pair of laws dominates a vector: section 5 of
     ``docs/proofs/gaussian-filter.md``.
     """
-    _check_delta(delta)
+    check_share("delta", delta)
     if delta < SMALLEST_PLD_DELTA:
         raise ParameterError(f"delta ({delta}) must be at least {SMALLEST_PLD_DELTA} for privacy loss distributions")
     if not events:
@@ -259,7 +255,7 @@ def pld_gaussian_scale(
     count, coordinates, unit_shifts
         As in `NoiseEvent`.
     """
-    _check_positive(epsilon, name="epsilon")
+    check_number("epsilon", epsilon, above=0)
 
     def holds(sigma: float) -> bool:
         event = NoiseEvent(
@@ -312,16 +308,5 @@ def _least_epsilon(holds: Callable[[float], bool]) -> float:
     return 0.0 if holds(0.0) else last_holding(holds, inside=_LARGEST_EPSILON, outside=0.0)
 
 
-def _check_positive(value: float, *, name: str) -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise ParameterError(f"{name} ({value}) must be positive and finite")
-
-
 def _check_epsilon(epsilon: float) -> None:
-    if not 0 <= epsilon <= _LARGEST_EPSILON:
-        raise ParameterError(f"epsilon ({epsilon}) must be at least 0 and at most 700")
-
-
-def _check_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ParameterError(f"delta ({delta}) must be between 0 and 1")
+    check_number("epsilon", epsilon, least=0, most=_LARGEST_EPSILON)

@@ -10,6 +10,7 @@ import math
 
 from scipy.special import gammainccinv, ndtri
 
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.errors import ParameterError
 from synthdp.privacy import accounting, composition
 
@@ -92,10 +93,7 @@ def _one_tail(k: int, beta: float) -> float:
 
 
 def _check(k: int, *, sensitivity: float, epsilon: float, beta: float) -> None:
-    if int(k) != k or k < 1:
-        raise ParameterError(f"k ({k}) must be an integer of at least 1")
-    for name, value in (("sensitivity", sensitivity), ("epsilon", epsilon)):
-        if not (value > 0 and math.isfinite(value)):
-            raise ParameterError(f"{name} ({value}) must be positive and finite")
-    if not 0 < beta < 1:
-        raise ParameterError(f"beta ({beta}) must be between 0 and 1")
+    check_whole("k", k)
+    check_number("sensitivity", sensitivity, above=0)
+    check_number("epsilon", epsilon, above=0)
+    check_share("beta", beta)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from synthdp.errors import ParameterError
+from synthdp.checks import check_number, check_one_of, check_share, check_whole
 from synthdp.privacy import accounting
 from synthdp.privacy.bisection import last_holding
 
@@ -147,8 +147,7 @@ def split(epsilon: float, k: int, *, delta: float, rule: str = "optimal") -> flo
     0.024
     """
     _check(epsilon, k)
-    if rule not in RULES:
-        raise ParameterError(f"rule ({rule!r}) must be one of {', '.join(RULES)}")
+    check_one_of("rule", rule, RULES)
     total = RULES[rule]
     inside = epsilon / k * (1 - 1e-12)
     if rule in ("lecture", "drv", "zcdp"):
@@ -159,13 +158,10 @@ def split(epsilon: float, k: int, *, delta: float, rule: str = "optimal") -> flo
 
 
 def _check(epsilon: float, k: int) -> None:
-    if not (epsilon > 0 and math.isfinite(epsilon)):
-        raise ParameterError(f"epsilon ({epsilon}) must be positive and finite")
-    if int(k) != k or k < 1:
-        raise ParameterError(f"k ({k}) must be an integer of at least 1")
+    check_number("epsilon", epsilon, above=0)
+    check_whole("k", k)
 
 
 def _log_inverse(delta: float) -> float:
-    if not 0 < delta < 1:
-        raise ParameterError(f"delta ({delta}) must be between 0 and 1")
+    check_share("delta", delta)
     return -math.log(delta)

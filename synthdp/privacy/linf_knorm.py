@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
+from synthdp.checks import check_whole
 from synthdp.errors import ParameterError
 
 Bits: TypeAlias = Callable[[int], int]
@@ -43,8 +44,7 @@ def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:
     exp(−r/scale) = (1 − e^(−1/scale)) Σ_{k ≥ r} e^(−k/scale), so the law is a mixture of uniform laws on the
     cubes {−k..k}^R, with weight proportional to (2k+1)^R e^(−k/scale).
     """
-    if dimension < 1:
-        raise ParameterError(f"dimension ({dimension}) must be at least 1")
+    check_whole("dimension", dimension)
     if scale < SMALLEST_SCALE:
         raise ParameterError(f"scale ({float(scale)}) must be at least {float(SMALLEST_SCALE)}")
     halfwidth = _draw_halfwidth(_envelope(dimension, scale), bits)

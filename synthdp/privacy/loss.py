@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from synthdp.checks import check_number
 from synthdp.errors import ParameterError
 
 ROUNDING = 1e-12
 """Relative slack when parts are added up to a whole: promises hold up to this rounding of their numbers."""
 
 
-def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        raise ParameterError(f"{name} ({value!r}) must be a positive finite number")
+def _positive(name: str, value: float) -> float:
+    check_number(name, value, above=0)
     return float(value)
 
 
@@ -80,8 +80,7 @@ class ApproxDP:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
         delta = self.delta
-        if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1:
-            raise ParameterError(f"delta ({delta!r}) must be at least 0 and below 1")
+        check_number("delta", delta, least=0, below=1)
         object.__setattr__(self, "delta", float(delta))
 
     def __str__(self) -> str:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from synthdp.arrays import IntArray
+from synthdp.checks import check_number, check_whole
 from synthdp.errors import InternalError, ParameterError, PrivacyError
 from synthdp.privacy import linf_knorm as linf_knorm_law
 from synthdp.privacy.versions import version_of
@@ -462,18 +463,15 @@ def _finite(cost: float) -> float:
 
 
 def _check_scale(scale: float) -> None:
-    if not 0 < scale <= LARGEST_SCALE:
-        raise ParameterError(f"scale ({scale}) must be positive and at most 2**53")
+    check_number("scale", scale, above=0, most=LARGEST_SCALE)
 
 
 def _check_target(value: float, *, name: str) -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise ParameterError(f"{name} ({value}) must be positive and finite")
+    check_number(name, value, above=0)
 
 
 def _check_threshold(threshold: int) -> None:
-    if int(threshold) != threshold or not 1 <= threshold <= LARGEST_VALUE:
-        raise ParameterError(f"threshold ({threshold}) must be an integer between 1 and 2**53")
+    check_whole("threshold", threshold, most=LARGEST_VALUE)
 
 
 def _check_sensitivity(value: int, *, name: str, least: int = 0, below: int = 2**63) -> None:

@@ -8,10 +8,11 @@ from functools import reduce
 import numpy as np
 
 from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
+from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, column_norms, whole
+from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, column_norms
 from synthdp.queries.protocol import check_overflow
 
 EXACT_PAIRS = 1024

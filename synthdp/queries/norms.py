@@ -7,14 +7,13 @@ sensitivity that has wrapped around is no sensitivity: nothing here is computed 
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import SupportsIndex
 
 import numpy as np
 
 from synthdp.arrays import AnyArray, IntArray, frozen
+from synthdp.checks import whole
 from synthdp.errors import ParameterError, SensitivityError
 
 LARGEST_SUM = 2**62
@@ -173,31 +172,6 @@ def root_up(square: int) -> float:
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)
     return root
-
-
-def whole(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
-    """Return a whole number of any type as a Python integer, whose arithmetic is exact.
-
-    Raises
-    ------
-    ParameterError
-        If it is no whole number, or below ``least``, or above ``most``.
-    """
-    number = _index(value)
-    if number is None or number < least:
-        raise ParameterError(f"{name} ({value!r}) must be a whole number of at least {least}")
-    if most is not None and number > most:
-        raise ParameterError(f"{name} ({value!r}) must be at most {most}")
-    return number
-
-
-def _index(value: object) -> int | None:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:  # an array that holds more than one number
-        return None
 
 
 def whole_numbers(name: str, values: object) -> IntArray:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Codes, Features, FloatArray, IntArray
+from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError, SensitivityError
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import Norms, RecordBounds, largest, whole, whole_numbers
+from synthdp.queries.norms import Norms, RecordBounds, largest, whole_numbers
 from synthdp.queries.protocol import check_overflow
 
 LARGEST_NUMBER = 2**30

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, Units, narrow
+from synthdp.checks import check_one_of, whole
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.domain.domain import Domain
@@ -119,8 +120,7 @@ class SyntheticModel:
         ParameterError
             If ``method`` is another, ``rows`` is below 1, or ``given`` names no column or a combination of probability 0.
         """
-        if method not in ("systematic", "multinomial"):
-            raise ParameterError(f"method ({method!r}) must be 'systematic' or 'multinomial'")
+        check_one_of("method", method, ("systematic", "multinomial"))
         wanted, rng = self.rows if rows is None else rows, generator(random_state)
         units = self.sample_units(wanted, rng, given=given, independent=method == "multinomial")
         return (format or self.format).build(self.schema, _Values(self.schema, units))
@@ -182,7 +182,10 @@ class SyntheticModel:
         first
             Rows that were drawn elsewhere: the labels of identifiers go on after them.
         """
-        wanted, size = _checked_rows(self.rows if rows is None else rows), _checked_rows(block_rows, "block_rows")
+        wanted, size = (
+            whole("rows", self.rows if rows is None else rows, least=1),
+            whole("block_rows", block_rows, least=1),
+        )
         return self._blocks(wanted, size, generator(random_state), given, first, format or self.format)
 
     def _blocks(
@@ -196,7 +199,7 @@ class SyntheticModel:
         self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None, independent: bool = False
     ) -> dict[str, Units]:
         """Draw rows as units of each column."""
-        rows = _checked_rows(rows)
+        rows = whole("rows", rows, least=1)
         allowed = {name: self._allowed(name, value) for name, value in (given or {}).items()}
         units, wrong = self._draw(rows, rng, allowed, independent)
         for number in range(REPLACEMENTS):
@@ -316,12 +319,6 @@ class _Values(Mapping[str, RawColumn]):
 
     def __len__(self) -> int:
         return len(self._schema)
-
-
-def _checked_rows(rows: object, name: str = "rows") -> int:
-    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
-        raise ParameterError(f"{name} ({rows!r}) must be a whole number of at least 1")
-    return int(rows)
 
 
 def _units_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> Units:

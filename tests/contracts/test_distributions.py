@@ -161,7 +161,7 @@ def test_evidence_that_does_not_fit_is_refused(case, evidence, message):
 
 
 def test_a_negative_number_of_rows_is_refused(case):
-    with pytest.raises(ParameterError, match=r"rows \(-1\) must be at least 0"):
+    with pytest.raises(ParameterError, match=r"rows \(-1\) must be"):
         case[0].sample(-1, np.random.default_rng(0))
 
 

@@ -16,6 +16,7 @@ import highspy
 import numpy as np
 
 from synthdp.arrays import Answers, Codes, FloatArray, IntArray, Weights, frozen
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit.l1_dual import FEASIBILITY, L1Dual, weights_from
 from synthdp.fit.explicit.pricing import CoordinateAscent, Priced, Pricer, uniform_codes
@@ -100,14 +101,10 @@ class ColumnGeneration:
 
     def __post_init__(self) -> None:
         for name in ("points_per_round", "max_rounds", "initial_points"):
-            if not getattr(self, name) >= 1:
-                raise ParameterError(f"{name} ({getattr(self, name)}) must be at least 1")
-        if not self.seconds > 0:
-            raise ParameterError(f"seconds ({self.seconds}) must be positive")
-        if not 0 < self.tolerance < 1:
-            raise ParameterError(f"tolerance ({self.tolerance}) must lie strictly between 0 and 1")
-        if not self.noise_multiple >= 0:
-            raise ParameterError(f"noise_multiple ({self.noise_multiple}) must be non-negative")
+            check_whole(name, getattr(self, name))
+        check_number("seconds", self.seconds, above=0, infinite=True)
+        check_share("tolerance", self.tolerance)
+        check_number("noise_multiple", self.noise_multiple, least=0, infinite=True)
 
     def solve(self, problem: GridProblem, *, start: Codes | None = None, rng: Generator | None = None) -> GridFit:
         """Return weights on grid points.

@@ -14,7 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.errors import InternalError, ParameterError, SolverFailedError
+from synthdp.checks import check_number, check_share
+from synthdp.errors import InternalError, SolverFailedError
 from synthdp.fit.explicit.l1_dual import FEASIBILITY, L1Dual, weights_from
 from synthdp.fit.explicit.linear_program import Minimum, minimise
 from synthdp.fit.explicit.problem import FitProblem, ProblemSize
@@ -50,10 +51,8 @@ class L1Highs:
     tolerance: float = 1e-8
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0:
-            raise ParameterError(f"seconds ({self.seconds}) must be positive")
-        if not 0 < self.tolerance < 1:
-            raise ParameterError(f"tolerance ({self.tolerance}) must lie strictly between 0 and 1")
+        check_number("seconds", self.seconds, above=0, infinite=True)
+        check_share("tolerance", self.tolerance)
 
     def solve(self, problem: FitProblem) -> FitResult:
         """Return optimal weights; see `Solver.solve`."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from synthdp.arrays import FloatArray, Weights
-from synthdp.errors import ParameterError
+from synthdp.checks import check_number, check_whole
 from synthdp.fit.explicit.problem import FitProblem, ProblemSize
 from synthdp.fit.explicit.solver import Cost, FitResult, FitStatus
 
@@ -67,16 +67,11 @@ class MultiplicativeWeights:
     seconds: float = math.inf
 
     def __post_init__(self) -> None:
-        if not 0 < self.smoothing < math.inf:
-            raise ParameterError(f"smoothing ({self.smoothing}) must be positive and finite")
-        if not self.noise_multiple >= 0:
-            raise ParameterError(f"noise_multiple ({self.noise_multiple}) must be non-negative")
-        if not self.tolerance > 0:
-            raise ParameterError(f"tolerance ({self.tolerance}) must be positive")
-        if not self.max_iterations >= 1:
-            raise ParameterError(f"max_iterations ({self.max_iterations}) must be at least 1")
-        if not self.seconds > 0:
-            raise ParameterError(f"seconds ({self.seconds}) must be positive")
+        check_number("smoothing", self.smoothing, above=0)
+        check_number("noise_multiple", self.noise_multiple, least=0, infinite=True)
+        check_number("tolerance", self.tolerance, above=0, infinite=True)
+        check_whole("max_iterations", self.max_iterations)
+        check_number("seconds", self.seconds, above=0, infinite=True)
 
     def width(self, problem: FitProblem) -> float:
         """Return δ, the half-width of the quadratic part, in units of r · (A w − b)."""

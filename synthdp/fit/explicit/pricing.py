@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from synthdp.arrays import Codes, FloatArray, IntArray
+from synthdp.checks import check_number, check_whole
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.randomness import Generator
@@ -110,10 +111,8 @@ class CoordinateAscent:
     max_sweeps: int = 30
 
     def __post_init__(self) -> None:
-        if not self.restarts >= 1:
-            raise ParameterError(f"restarts ({self.restarts}) must be at least 1")
-        if not self.max_sweeps >= 1:
-            raise ParameterError(f"max_sweeps ({self.max_sweeps}) must be at least 1")
+        check_whole("restarts", self.restarts)
+        check_whole("max_sweeps", self.max_sweeps)
 
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator
@@ -162,8 +161,7 @@ class MixedInteger:
     seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0:
-            raise ParameterError(f"seconds ({self.seconds}) must be positive")
+        check_number("seconds", self.seconds, above=0, infinite=True)
 
     def price(
         self, basis: ProductBasis, y: FloatArray, *, incumbents: Codes, threshold: float, count: int, rng: Generator

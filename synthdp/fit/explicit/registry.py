@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from synthdp.errors import ParameterError, SolverFailedError, SolverUnavailableError
+from synthdp.checks import check_number
+from synthdp.errors import SolverFailedError, SolverUnavailableError
 from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem, ProblemSize
@@ -39,10 +40,8 @@ class Auto:
     memory_bytes: float = _DEFAULT_BYTES
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0:
-            raise ParameterError(f"seconds ({self.seconds}) must be positive")
-        if not self.memory_bytes > 0:
-            raise ParameterError(f"memory_bytes ({self.memory_bytes}) must be positive")
+        check_number("seconds", self.seconds, above=0, infinite=True)
+        check_number("memory_bytes", self.memory_bytes, above=0, infinite=True)
 
     def choose(self, size: ProblemSize) -> Solver:
         """Return the solver that a problem of ``size`` starts with."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import FloatArray, Table
+from synthdp.checks import check_number
 from synthdp.distribution.contingency import (
     Clique,
     NoisyTable,
@@ -104,8 +105,7 @@ def pooled_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total:
         If a table does not fit ``shape``, or ``total`` is not finite.
     """
     sizes = check_shape(shape)
-    if not math.isfinite(total):
-        raise ParameterError(f"total ({total}) must be finite")
+    check_number("total", total)
     weighted: dict[Clique, FloatArray] = {}
     precisions: dict[Clique, float] = {}
     for noisy in tables:

@@ -6,7 +6,6 @@ Multiplicative weights over the whole exponential universe, held implicitly.  Fo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +13,7 @@ from enum import Enum
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray
+from synthdp.checks import check_number, check_whole
 from synthdp.distribution.contingency import (
     Clique,
     NoisyTable,
@@ -105,15 +105,10 @@ class MaxEntropy:
 
     def __post_init__(self) -> None:
         for name in ("ridge_one_way", "ridge", "total_floor"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ParameterError(f"{name} ({value}) must be positive and finite")
-        if self.max_sweeps < 1:
-            raise ParameterError(f"max_sweeps ({self.max_sweeps}) must be at least 1")
-        if not self.tolerance >= 0:
-            raise ParameterError(f"tolerance ({self.tolerance}) must be at least 0")
-        if self.polish_steps < 0:
-            raise ParameterError(f"polish_steps ({self.polish_steps}) must be at least 0")
+            check_number(name, getattr(self, name), above=0)
+        check_whole("max_sweeps", self.max_sweeps)
+        check_number("tolerance", self.tolerance, least=0, infinite=True)
+        check_whole("polish_steps", self.polish_steps, least=0)
 
     def ridge_of(self, table: NoisyTable) -> float:
         """Return the ridge v of a table's potential, in rows."""
@@ -149,8 +144,7 @@ class MaxEntropy:
             If a table or mask does not fit ``shape``, a clique has two tables, ``total`` is not finite, or
             ``allowed`` leaves no combination possible.
         """
-        if not math.isfinite(total):
-            raise ParameterError(f"total ({total}) must be finite")
+        check_number("total", total)
         dual = self._dual(list(tables), check_shape(shape), max(total, self.total_floor), allowed or {})
         start = {table.clique: _start(table, dual.total) for table in dual.tables}
         potentials, sweeps, settled = fit_by_sweeps(dual, start, max_sweeps=self.max_sweeps, tolerance=self.tolerance)

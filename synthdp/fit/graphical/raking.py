@@ -5,17 +5,16 @@ Last step of a fit, after `max_entropy`; makes an `Explicit`.  Knows no private 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from synthdp.arrays import AnyArray, FloatArray
+from synthdp.checks import check_number, check_whole
 from synthdp.distribution.contingency import NoisyTable, cell_index, check_tables
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.errors import ParameterError
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import MomentMatching, NoisyProducts
 from synthdp.fit.graphical.proportional_step import rake
@@ -46,10 +45,8 @@ class Particles:
     ridges: MaxEntropy = field(default_factory=MaxEntropy)
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ParameterError(f"size ({self.size}) must be at least 1")
-        if self.sweeps < 1:
-            raise ParameterError(f"sweeps ({self.sweeps}) must be at least 1")
+        check_whole("size", self.size)
+        check_whole("sweeps", self.sweeps)
 
     def fit(
         self,
@@ -84,8 +81,7 @@ class Particles:
         ParameterError
             If a table does not fit the model's shape, or ``total`` is not finite.
         """
-        if not math.isfinite(total):
-            raise ParameterError(f"total ({total}) must be finite")
+        check_number("total", total)
         total = max(total, self.ridges.total_floor)
         ordered = sorted(tables, key=lambda t: (t.clique in model.potentials, len(t.clique) == 1))
         check_tables(ordered, model.shape)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import FloatArray
+from synthdp.checks import check_whole
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.moments.damped_newton import closest_to_moments
 
@@ -37,8 +38,7 @@ def chebyshev_grid(nodes: int = 201) -> ChebyshevGrid:
     ParameterError
         If ``nodes`` is below 2.
     """
-    if nodes < 2:
-        raise ParameterError(f"nodes ({nodes}) must be at least 2")
+    check_whole("nodes", nodes, least=2)
     angles = (np.arange(nodes)[::-1] + 0.5) * np.pi / nodes
     weights = np.sin(angles)
     return ChebyshevGrid(nodes=np.cos(angles), weights=weights / weights.sum())

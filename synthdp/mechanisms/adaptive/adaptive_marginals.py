@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from synthdp.checks import check_number, check_share
 from synthdp.curator.curator import Curator
-from synthdp.errors import ParameterError
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 from synthdp.mechanisms.adaptive.coarsening import group_target
@@ -33,7 +33,7 @@ from synthdp.mechanisms.adaptive.shares import (
 )
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.row_count import RowCount, check_share, count_rows_from
+from synthdp.mechanisms.row_count import RowCount, count_rows_from
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -117,8 +117,8 @@ class AdaptiveMarginals(Spender):
     def __post_init__(self) -> None:
         if self.screen is not None:
             check_share("screen", self.screen)
-        if self.second_stage is not None and not 0 <= self.second_stage < 1:
-            raise ParameterError(f"second_stage ({self.second_stage}) must be at least 0 and below 1")
+        if self.second_stage is not None:
+            check_number("second_stage", self.second_stage, least=0, below=1)
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema as it is: all columns come out.

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 
+from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
-from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.budget import BudgetAllocation
@@ -67,14 +66,11 @@ class OneWayTree:
     deep: float = 2.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.bins, bool) or not isinstance(self.bins, Integral) or not 2 <= self.bins <= MOST_BINS:
-            raise ParameterError(f"bins ({self.bins!r}) must be a whole number from 2 to {MOST_BINS}")
-        for name, least in (("fan", 2), ("levels", 1), ("deep", 1.0)):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= least):
-                raise ParameterError(f"{name} ({value}) must be at least {least}")
-        if not (math.isfinite(self.heavy) and self.heavy > 0):
-            raise ParameterError(f"heavy ({self.heavy}) must be positive")
+        check_whole("bins", self.bins, least=2, most=MOST_BINS)
+        check_whole("fan", self.fan, least=2)
+        check_whole("levels", self.levels)
+        check_number("deep", self.deep, least=1)
+        check_number("heavy", self.heavy, above=0)
 
     def measure(
         self, curator: Curator, budget: BudgetAllocation, *, share: float, most: float, total: float

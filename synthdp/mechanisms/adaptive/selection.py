@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import FloatArray
+from synthdp.checks import check_number, check_whole
 from synthdp.distribution.contingency import Clique
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.errors import ParameterError
 from synthdp.mechanisms.budget import BudgetAllocation
 
 MEAN_ABS = math.sqrt(2 / math.pi)
@@ -110,11 +110,9 @@ class Planner:
     max_batch: int = 100
 
     def __post_init__(self) -> None:
-        if not self.tree_cells > 0:
-            raise ParameterError(f"tree_cells ({self.tree_cells}) must be positive")
+        check_number("tree_cells", self.tree_cells, above=0, infinite=True)
         for name in ("max_off_tree", "max_batch"):
-            if not getattr(self, name) >= 0:
-                raise ParameterError(f"{name} ({getattr(self, name)}) must be at least 0")
+            check_whole(name, getattr(self, name), least=0)
 
     def choose_next_tables(
         self,

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.checks import check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements
@@ -150,12 +151,11 @@ class DecisionListRelease(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, int) or not 1 <= self.length <= MAX_LENGTH:
-            raise ParameterError(f"length ({self.length!r}) must be a whole number from 1 to {MAX_LENGTH}")
-        if self.order is not None and not (isinstance(self.order, int) and 1 <= self.order <= self.length):
-            raise ParameterError(f"order ({self.order!r}) must be a whole number from 1 to length ({self.length})")
-        if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
-            raise ParameterError(f"rows ({self.rows!r}) must be a whole number of at least 1")
+        check_whole("length", self.length, most=MAX_LENGTH)
+        if self.order is not None:
+            check_whole("order", self.order, most=self.length)
+        if self.rows is not None:
+            check_whole("rows", self.rows)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[DecisionListSummary]:  # noqa: ARG002
         """Measure the coefficients.

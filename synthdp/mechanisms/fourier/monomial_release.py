@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import FloatArray
+from synthdp.checks import check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
@@ -167,8 +168,7 @@ class MonomialRelease(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.order, int) or isinstance(self.order, bool) or self.order < 1:
-            raise ParameterError(f"order ({self.order!r}) must be a whole number of at least 1")
+        check_whole("order", self.order)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[MonomialSummary]:  # noqa: ARG002
         """Measure the counts.

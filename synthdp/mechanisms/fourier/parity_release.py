@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import FloatArray
+from synthdp.checks import check_one_of, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
@@ -102,13 +103,12 @@ class ParityRelease(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        for name in ("order", "width", "rows"):
+        check_whole("order", self.order)
+        for name in ("width", "rows"):
             value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            if not whole and not (value is None and name != "order"):
-                raise ParameterError(f"{name} ({value!r}) must be a whole number of at least 1")
-        if self.weights not in ("optimal", "uniform"):
-            raise ParameterError(f"weights ({self.weights!r}) must be 'optimal' or 'uniform'")
+            if value is not None:
+                check_whole(name, value)
+        check_one_of("weights", self.weights, ("optimal", "uniform"))
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ParitySummary]:  # noqa: ARG002
         """Measure the parities.

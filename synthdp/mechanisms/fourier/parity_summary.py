@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import gammainccinv
 
 from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.checks import check_share
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.moments.moments import Interval, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements, Noise, NoiseLaw
@@ -193,8 +194,7 @@ class ParitySummary:
         ParameterError
             If the query has more than 10 literals, or ``confidence`` is not between 0 and 1.
         """
-        if not 0 < confidence < 1:
-            raise ParameterError(f"confidence ({confidence}) must be between 0 and 1")
+        check_share("confidence", confidence)
         order = min(self.order, query.k)
         table, moments = _truth_table(query.k, order), self.moments(query, order=order)
         known = moments.stddev > 0

@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from synthdp.arrays import FloatArray, frozen
-from synthdp.errors import ParameterError, SolverFailedError
+from synthdp.checks import check_whole
+from synthdp.errors import SolverFailedError
 from synthdp.fit.moments.coefficients import Coefficients, best_coefficients
 from synthdp.queries.fourier.krawtchouk import fourier_coefficients, krawtchouk, krawtchouk_sums
 
@@ -32,8 +33,7 @@ def chebyshev_conjunction(k: int, degree: int) -> FloatArray:
     ParameterError
         If ``k`` or ``degree`` is below 1, or ``degree`` above ``k``.
     """
-    if not 1 <= degree <= k:
-        raise ParameterError(f"degree ({degree}) must be from 1 to the number of literals ({k})")
+    check_whole("degree", degree, most=k)
     false = np.arange(k, -1, -1)
     if k == 1:
         return np.asarray(1.0 - false, np.float64)

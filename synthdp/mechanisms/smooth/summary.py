@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.row_count import RowCount, check_share, count_rows
+from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary
 from synthdp.mechanisms.smooth.domain import CELLS, ordered_columns, smooth_domain
 from synthdp.mechanisms.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
@@ -83,14 +84,12 @@ class SmoothSummary(Spender):
     law: NoiseLaw | None = None
 
     def __post_init__(self) -> None:
-        if self.smoothness < 1:
-            raise ParameterError(f"smoothness ({self.smoothness}) must be at least 1")
+        check_whole("smoothness", self.smoothness)
         if isinstance(self.degrees, str) and self.degrees not in RULES:
             raise ParameterError(f"degrees ({self.degrees!r}) must be a whole number or one of: {', '.join(RULES)}")
-        if not isinstance(self.degrees, str) and self.degrees < 2:
-            raise ParameterError(f"degrees ({self.degrees}) must be at least 2")
-        if self.cells < 2:
-            raise ParameterError(f"cells ({self.cells}) must be at least 2")
+        if not isinstance(self.degrees, str):
+            check_whole("degrees", self.degrees, least=2)
+        check_whole("cells", self.cells, least=2)
         check_share("total_share", self.total_share)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[TrigonometricSummary]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
+from synthdp.checks import check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.refinement import Refinement
-from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import SOLVERS
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.row_count import RowCount, check_share, count_rows
+from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.mechanisms.smooth.domain import ordered_columns, smooth_domain
 from synthdp.mechanisms.smooth.exact import check_columns, exact_synthesis
 from synthdp.mechanisms.smooth.practical import practical_synthesis
@@ -97,15 +97,12 @@ class SmoothSynthesis(Spender):
     solver: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ParameterError(f"variant ({self.variant!r}) must be one of: {', '.join(VARIANTS)}")
-        if self.solver not in ("auto", *SOLVERS):
-            raise ParameterError(f"solver ({self.solver!r}) must be one of: auto, {', '.join(SOLVERS)}")
+        check_one_of("variant", self.variant, VARIANTS)
+        check_one_of("solver", self.solver, ("auto", *SOLVERS))
         for name, least in (("smoothness", 1), ("functions", 1), ("grid", 2)):
-            if getattr(self, name) < least:
-                raise ParameterError(f"{name} ({getattr(self, name)}) must be at least {least}")
-        if self.candidates is not None and self.candidates < 1:
-            raise ParameterError(f"candidates ({self.candidates}) must be at least 1")
+            check_whole(name, getattr(self, name), least=least)
+        if self.candidates is not None:
+            check_whole("candidates", self.candidates)
         check_share("total_share", self.total_share)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:

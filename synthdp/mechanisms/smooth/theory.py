@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaincinv
 
-from synthdp.errors import ParameterError
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.privacy import accounting
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
@@ -179,8 +179,7 @@ def accuracy(
     neighbors
         The neighbours of the loss.
     """
-    if not 0 < beta < 1:
-        raise ParameterError(f"beta ({beta}) must be between 0 and 1")
+    check_share("beta", beta)
     truncation = truncation_bound(t, d=d, smoothness=smoothness, bound=bound, nodes=2 * t)
     norm = 2 ** (d / 2) * bound
     if isinstance(loss, PureDP):
@@ -216,8 +215,7 @@ def truncation_bound(t: int, *, d: int, smoothness: int, bound: float, nodes: in
     ParameterError
         If N < t.
     """
-    if nodes < t:
-        raise ParameterError(f"nodes ({nodes}) must be at least t ({t})")
+    check_whole("nodes", nodes, least=t)
     norm = projection_norm(t, nodes)
     columns = sum(norm**j for j in range(d))
     return (1 + norm) * columns * best_approximation(t, smoothness=smoothness, bound=bound)
@@ -251,9 +249,6 @@ def _ceil(x: float) -> int:
 
 
 def _check(rows: float, *, d: int, smoothness: int) -> None:
-    if not (rows >= 1 and math.isfinite(rows)):
-        raise ParameterError(f"rows ({rows}) must be at least 1")
-    if d < 1:
-        raise ParameterError(f"d ({d}) must be at least 1")
-    if smoothness < 1:
-        raise ParameterError(f"smoothness ({smoothness}) must be at least 1")
+    check_number("rows", rows, least=1)
+    check_whole("d", d)
+    check_whole("smoothness", smoothness)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from synthdp.checks import check_share
 from synthdp.curator.curator import Curator
-from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.queries.sparse.key_counts import KeyTotal
 
@@ -71,8 +71,7 @@ def rows_of(
     share
         0 < share < 1.
     """
-    if not 0 < share < 1:
-        raise ParameterError(f"total_share ({share}) must be above 0 and below 1")
+    check_share("total_share", share)
     if curator.adjacency.rows_are_public:
         return float(max(1, curator.rows)), loss
     if isinstance(loss, ApproxDP):  # Laplace noise: all of delta is left for the rest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from synthdp.errors import ParameterError
+from synthdp.checks import check_number
 
 
 def update_bound(slots: int, *, alpha: float) -> float:
@@ -116,5 +116,4 @@ def _moment(queries: int, beta: float) -> int:
 
 
 def _check_alpha(alpha: float) -> None:
-    if not 0 < alpha <= 1:
-        raise ParameterError(f"alpha ({alpha}) must be above 0 and at most 1")
+    check_number("alpha", alpha, above=0, most=1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
@@ -64,10 +65,9 @@ class SparseMWEM(Spender):
     def __post_init__(self) -> None:
         for name in ("rounds", "sweeps", "slots"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ParameterError(f"{name} ({value!r}) must be a whole number of at least 1")
-        if not 0 < self.select_share < 1:
-            raise ParameterError(f"select_share ({self.select_share}) must be above 0 and below 1")
+            if value is not None:
+                check_whole(name, value)
+        check_share("select_share", self.select_share)
         if not self.queries:
             raise ParameterError("queries must hold at least one sparse query")
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from synthdp.arrays import FloatArray
+from synthdp.checks import check_number, check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator
-from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
 from synthdp.mechanisms.sparse.bounds import needed_independence, theorem_dimension
@@ -83,14 +83,10 @@ class SparseProjection(Spender):
 
     def __post_init__(self) -> None:
         check_dimension(self.dimension)
-        if self.projection not in KINDS:
-            raise ParameterError(f"projection ({self.projection!r}) must be 'count_sketch' or 'signs'")
-        if isinstance(self.independence, bool) or not isinstance(self.independence, int) or self.independence < 4:
-            raise ParameterError(f"independence ({self.independence!r}) must be a whole number of at least 4")
-        if not 0 <= self.peel < 1:
-            raise ParameterError(f"peel ({self.peel}) must be at least 0 and below 1")
-        if not 0 < self.total_share < 1:
-            raise ParameterError(f"total_share ({self.total_share}) must be above 0 and below 1")
+        check_one_of("projection", self.projection, KINDS)
+        check_whole("independence", self.independence, least=4)
+        check_number("peel", self.peel, least=0, below=1)
+        check_share("total_share", self.total_share)
 
     @classmethod
     def of_theorem(

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.checks import check_share
 from synthdp.curator.curator import Curator
-from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
 from synthdp.mechanisms.sparse.model import check_query
@@ -62,8 +62,7 @@ class StabilityHistogram(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if not 0 < self.total_share < 1:
-            raise ParameterError(f"total_share ({self.total_share}) must be above 0 and below 1")
+        check_share("total_share", self.total_share)
 
     def release(
         self,

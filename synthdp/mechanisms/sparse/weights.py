@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Literal
 
+from synthdp.checks import check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator, SparseVector
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
@@ -95,15 +96,13 @@ class SparseWeights(Spender):
     def __post_init__(self) -> None:
         for name in ("sparsity", "max_updates", "queries", "sweeps", "slots"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ParameterError(f"{name} ({value!r}) must be a whole number of at least 1")
-        if self.accuracy is not None and not 0 < self.accuracy < 1:
-            raise ParameterError(f"accuracy ({self.accuracy}) must be above 0 and below 1")
-        if self.update not in ("projection", "paper"):
-            raise ParameterError(f"update ({self.update!r}) must be 'projection' or 'paper'")
+            if value is not None:
+                check_whole(name, value)
+        if self.accuracy is not None:
+            check_share("accuracy", self.accuracy)
+        check_one_of("update", self.update, ("projection", "paper"))
         for name in ("alarm_share", "total_share"):
-            if not 0 < getattr(self, name) < 1:
-                raise ParameterError(f"{name} ({getattr(self, name)}) must be above 0 and below 1")
+            check_share(name, getattr(self, name))
 
     def open(self, curator: Curator) -> SparseSession:
         """Open a session.

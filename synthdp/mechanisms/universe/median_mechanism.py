@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Codes, IntArray
+from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe
-from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.net import check_candidates
 from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
 from synthdp.mechanisms.universe.private_multiplicative_weights import check_updates
@@ -58,8 +58,7 @@ class MedianMechanism(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
-            raise ParameterError(f"size ({self.size!r}) must be a whole number of at least 1")
+        check_whole("size", self.size)
         check_share("total_share", self.total_share)
         check_share("alarm_share", self.alarm_share)
         check_guesses(self.threshold, self.queries)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Answers, IntArray
+from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.listed import check_listed
@@ -82,10 +83,8 @@ class MWEM(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1:
-            raise ParameterError(f"rounds ({self.rounds!r}) must be a whole number of at least 1")
-        if self.replay < 0:
-            raise ParameterError(f"replay ({self.replay}) must be at least 0")
+        check_whole("rounds", self.rounds)
+        check_whole("replay", self.replay, least=0)
         check_share("total_share", self.total_share)
 
     def output_schema(self, schema: Schema) -> Schema:

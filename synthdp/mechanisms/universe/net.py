@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe, universe_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.listed import check_listed
 from synthdp.mechanisms.workload import Wish, queries_of
@@ -64,8 +65,7 @@ class NetMechanism(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
-            raise ParameterError(f"size ({self.size!r}) must be a whole number of at least 1")
+        check_whole("size", self.size)
         check_share("total_share", self.total_share)
         if isinstance(self.queries, LinearQueries):
             check_candidates(universe_size(self.queries.domain), self.size)
@@ -138,8 +138,7 @@ def required_size(k: int, *, alpha: float) -> int:
     more with probability at most 2 exp(-2 m alpha^2) (Hoeffding), so some draw misses none.
     """
     _check(k=k)
-    if not 0 < alpha <= 1:
-        raise ParameterError(f"alpha ({alpha}) must be above 0 and at most 1")
+    check_number("alpha", alpha, above=0, most=1)
     return math.ceil(math.log(2 * k) / (2 * alpha**2))
 
 
@@ -167,5 +166,4 @@ def net_bound(k: int, *, cells: int, size: int, rows: int, epsilon: float, beta:
 
 def _check(**numbers: int) -> None:
     for name, value in numbers.items():
-        if value < 1:
-            raise ParameterError(f"{name} ({value}) must be at least 1")
+        check_whole(name, value)

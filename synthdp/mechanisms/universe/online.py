@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator, SparseVector
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
@@ -143,10 +144,9 @@ class OnlineSession:
 
 def check_guesses(threshold: float | None, queries: int) -> None:
     """Refuse a threshold or a number of queries that is none."""
-    if threshold is not None and not math.isfinite(threshold):
-        raise ParameterError(f"threshold ({threshold}) must be a number of rows")
-    if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
-        raise ParameterError(f"queries ({queries!r}) must be a whole number of at least 1")
+    if threshold is not None:
+        check_number("threshold", threshold)
+    check_whole("queries", queries)
 
 
 def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float) -> float:

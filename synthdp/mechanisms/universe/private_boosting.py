@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Answers, IntArray
+from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.listed import check_listed
@@ -95,10 +96,8 @@ class PrivateBoosting(Spender):
     def __post_init__(self) -> None:
         if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 3 or self.rounds % 2 == 0:
             raise ParameterError(f"rounds ({self.rounds!r}) must be an odd whole number of at least 3")
-        if isinstance(self.drawn, bool) or not isinstance(self.drawn, int) or self.drawn < 1:
-            raise ParameterError(f"drawn ({self.drawn!r}) must be a whole number of at least 1")
-        if self.replay < 1:
-            raise ParameterError(f"replay ({self.replay}) must be at least 1")
+        check_whole("drawn", self.drawn)
+        check_whole("replay", self.replay)
         for name, share in (("accuracy", self.accuracy), ("draw_share", self.draw_share)):
             check_share(name, share)
         check_share("total_share", self.total_share)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.row_count import check_share, row_total
+from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
@@ -77,8 +78,7 @@ class PrivateMultiplicativeWeights(Spender):
         check_share("alarm_share", self.alarm_share)
         check_guesses(self.threshold, self.queries)
         check_updates(self.max_updates)
-        if self.replay < 0:
-            raise ParameterError(f"replay ({self.replay}) must be at least 0")
+        check_whole("replay", self.replay, least=0)
         universe(self.domain)
 
     def open(self, curator: Curator) -> OnlineSession:
@@ -127,8 +127,7 @@ class _Weights:
 
 def check_updates(max_updates: int) -> None:
     """Refuse a number of updates that is none."""
-    if isinstance(max_updates, bool) or not isinstance(max_updates, int) or max_updates < 1:
-        raise ParameterError(f"max_updates ({max_updates!r}) must be a whole number of at least 1")
+    check_whole("max_updates", max_updates)
 
 
 def update_limit(cells: int, *, alpha: float) -> int:

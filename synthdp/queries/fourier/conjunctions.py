@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from synthdp.checks import check_whole
 from synthdp.errors import ParameterError
 from synthdp.schema.columns import Level
 
@@ -113,5 +114,4 @@ def symmetric(literals: Literals, function: Callable[[int], float] | Sequence[fl
 
 
 def _check_count(r: int, literals: Literals) -> None:
-    if isinstance(r, bool) or not isinstance(r, int) or not 0 <= r <= len(literals):
-        raise ParameterError(f"r ({r!r}) must be a whole number from 0 to the number of literals ({len(literals)})")
+    check_whole("r", r, least=0, most=len(literals))

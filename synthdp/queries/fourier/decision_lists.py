@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from synthdp.checks import check_whole
 from synthdp.errors import ParameterError
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
@@ -113,8 +114,7 @@ def decision_list_schema(variables: Sequence[str], *, length: int) -> Schema:
         If there is no variable, one occurs twice or cannot be written in a rule, or ``length`` is below 1.
     """
     rules = [str(rule) for rule in possible_rules(variables)]
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-        raise ParameterError(f"length ({length!r}) must be a whole number of at least 1")
+    check_whole("length", length)
     columns = {f"rule {i}": Categorical(rules) for i in range(1, length + 1)}
     return Schema(columns | {ELSE: Categorical(["no", "yes"])})
 

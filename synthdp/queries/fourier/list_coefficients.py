@@ -13,11 +13,12 @@ from functools import reduce
 import numpy as np
 
 from synthdp.arrays import BoolArray, Codes, Features, FloatArray, IntArray, Totals, frozen
+from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.fourier.krawtchouk import level_sizes, ranks
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import LARGEST_CHANGE, Norms, RecordBounds, column_norms, whole
+from synthdp.queries.norms import LARGEST_CHANGE, Norms, RecordBounds, column_norms
 from synthdp.queries.protocol import CHUNK_CELLS, check_overflow
 
 

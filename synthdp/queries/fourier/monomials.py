@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, Features, Totals
+from synthdp.checks import check_whole, whole
 from synthdp.domain.domain import Domain
-from synthdp.errors import ParameterError
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.krawtchouk import level_sizes, subsets_of
 from synthdp.queries.fourier.subset_counts import all_ones_counts
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import Norms, RecordBounds, whole
+from synthdp.queries.norms import Norms, RecordBounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +41,7 @@ class Monomials(LinearFamily):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", whole("order", self.order))
-        if not 1 <= self.order <= self.bits.d:
-            raise ParameterError(f"order ({self.order}) must be from 1 to the number of bits ({self.bits.d})")
+        check_whole("order", self.order, most=self.bits.d)
 
     @property
     def domain(self) -> Domain:

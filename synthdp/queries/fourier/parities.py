@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, Features, IntArray, Totals
+from synthdp.checks import check_whole, whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.krawtchouk import level_sizes, odd_overlaps, subsets_of
 from synthdp.queries.fourier.subset_counts import odd_counts
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import Norms, RecordBounds, whole
+from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
 
@@ -42,8 +43,7 @@ class Parities(LinearFamily):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", tuple(whole("scales", scale) for scale in self.scales))
-        if not 1 <= self.order <= self.bits.d:
-            raise ParameterError(f"order ({self.order}) must be from 1 to the number of bits ({self.bits.d})")
+        check_whole("order", self.order, most=self.bits.d)
         if not any(self.scales[1:]):
             raise ParameterError("scales must be whole numbers of at least 0, and one of level 1 or more above 0")
         check_overflow(self)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import IntArray, Totals
+from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import (
     LARGEST_EXPECTATION,
@@ -14,7 +15,6 @@ from synthdp.queries.norms import (
     Norms,
     RecordBounds,
     expectations,
-    whole,
 )
 from synthdp.queries.protocol import LinearQueries, check_overflow
 from synthdp.queries.scores.score import Score

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import IntArray, Totals
+from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.norms import LARGEST_EXPECTATION, LARGEST_UNIT, Norms, RecordBounds, expectations, whole
+from synthdp.queries.norms import LARGEST_EXPECTATION, LARGEST_UNIT, Norms, RecordBounds, expectations
 from synthdp.queries.protocol import check_overflow
 from synthdp.queries.scores.score import Score
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Codes, IntArray, Totals, frozen
+from synthdp.checks import whole
 from synthdp.errors import ParameterError
-from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds, largest, whole
+from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds, largest
 from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
 from synthdp.queries.scores.score import Score
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import IntArray, Totals
+from synthdp.checks import whole
 from synthdp.errors import ParameterError
-from synthdp.queries.norms import LARGEST_UNIT, RecordBounds, expectations, whole
+from synthdp.queries.norms import LARGEST_UNIT, RecordBounds, expectations
 from synthdp.queries.protocol import LinearQueries, check_overflow
 from synthdp.queries.scores.score import Score
 

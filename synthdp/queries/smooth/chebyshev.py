@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synthdp.arrays import Codes, Features, FloatArray, frozen
+from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, whole
+from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
 UNIT = 2**24

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from synthdp.arrays import FloatArray, Weights, frozen
+from synthdp.checks import check_number
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 
@@ -73,8 +74,7 @@ class GaussianKernels:
             raise ParameterError(f"centers {centers.shape} must be (k, J, d), and weights {weights.shape} (k, J)")
         if not (np.isfinite(centers).all() and np.isfinite(weights).all()):
             raise ParameterError("centers and weights must be finite")
-        if not 0 < self.sigma < np.inf:
-            raise ParameterError(f"sigma ({self.sigma}) must be positive and finite")
+        check_number("sigma", self.sigma, above=0)
         object.__setattr__(self, "centers", frozen(centers))
         object.__setattr__(self, "weights", frozen(weights))
 

@@ -17,9 +17,10 @@ from pyspark import StorageLevel
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from synthdp.arrays import AnyArray, Totals
+from synthdp.checks import check_whole
 from synthdp.domain.encoder import RawColumn, encode
 from synthdp.domain.grid import grid_of
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import DataError
 from synthdp.queries.protocol import Statistic
 from synthdp.randomness import RandomState, generator
 from synthdp.schema.columns import Column, Identifier
@@ -161,8 +162,7 @@ def sample_on_spark(
     ParameterError
         If there are fewer rows than partitions, or fewer than one partition.
     """
-    if not 1 <= partitions <= rows:
-        raise ParameterError(f"partitions ({partitions}) must be at least 1 and at most rows ({rows})")
+    check_whole("partitions", partitions, most=rows)
     seeds = generator(random_state).integers(2**63, size=partitions).tolist()
     ends = [rows * i // partitions for i in range(partitions + 1)]
     form = TableFormat.default(sampler.schema, library="pyarrow")

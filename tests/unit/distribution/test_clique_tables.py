@@ -104,8 +104,8 @@ def test_a_noisy_table_keeps_its_own_read_only_copy():
         ({"clique": (-1,)}, "strictly increasing column indices"),
         ({"counts": np.array([1.0, np.nan])}, r"counts of clique \(0,\) must be a flat array of finite numbers"),
         ({"counts": np.zeros((2, 2))}, "must be a flat array"),
-        ({"stddev": 0.0}, r"stddev \(0.0\) must be positive and finite"),
-        ({"stddev": np.inf}, r"stddev \(inf\) must be positive and finite"),
+        ({"stddev": 0.0}, r"stddev \(0.0\) must be"),
+        ({"stddev": np.inf}, r"stddev \(inf\) must be"),
     ],
 )
 def test_a_noisy_table_that_makes_no_sense_is_refused(settings, message):

@@ -106,7 +106,7 @@ def test_a_finest_axis_has_a_cell_for_every_unit():
 
 
 def test_bins_must_be_one_or_more():
-    with pytest.raises(ParameterError, match=r"^bins \(0\) must be at least 1$"):
+    with pytest.raises(ParameterError, match=r"^bins \(0\) must be"):
         axis_of("x", Integer(0, 3), bins=0)
 
 

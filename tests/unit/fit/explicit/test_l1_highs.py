@@ -100,8 +100,8 @@ def test_unusable_duals_are_a_failure_with_a_status(monkeypatch):
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"seconds": 0}, r"seconds \(0\) must be positive"),
-        ({"tolerance": 1.0}, r"tolerance \(1.0\) must lie strictly between 0 and 1"),
+        ({"seconds": 0}, r"seconds \(0\) must be"),
+        ({"tolerance": 1.0}, r"tolerance \(1.0\) must be"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(settings_, message):

@@ -82,11 +82,11 @@ def test_the_limits_are_named_in_the_status():
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"smoothing": 0.0}, r"smoothing \(0.0\) must be positive and finite"),
-        ({"noise_multiple": -1.0}, r"noise_multiple \(-1.0\) must be non-negative"),
-        ({"tolerance": 0.0}, r"tolerance \(0.0\) must be positive"),
-        ({"max_iterations": 0}, r"max_iterations \(0\) must be at least 1"),
-        ({"seconds": 0.0}, r"seconds \(0.0\) must be positive"),
+        ({"smoothing": 0.0}, r"smoothing \(0.0\) must be"),
+        ({"noise_multiple": -1.0}, r"noise_multiple \(-1.0\) must be"),
+        ({"tolerance": 0.0}, r"tolerance \(0.0\) must be"),
+        ({"max_iterations": 0}, r"max_iterations \(0\) must be"),
+        ({"seconds": 0.0}, r"seconds \(0.0\) must be"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(settings_, message):

@@ -163,9 +163,9 @@ def test_a_malformed_basis_is_refused(axes, terms, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CoordinateAscent(restarts=0), r"restarts \(0\) must be at least 1"),
-        (lambda: CoordinateAscent(max_sweeps=0), r"max_sweeps \(0\) must be at least 1"),
-        (lambda: MixedInteger(seconds=0), r"seconds \(0\) must be positive"),
+        (lambda: CoordinateAscent(restarts=0), r"restarts \(0\) must be"),
+        (lambda: CoordinateAscent(max_sweeps=0), r"max_sweeps \(0\) must be"),
+        (lambda: MixedInteger(seconds=0), r"seconds \(0\) must be"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(make, message):

@@ -269,7 +269,7 @@ def test_settings_out_of_range_are_refused():
         ParityRelease(1, width=0)
     with pytest.raises(ParameterError, match=r"rows \(1.5\) must"):
         ParityRelease(1, rows=1.5)
-    with pytest.raises(ParameterError, match=r"weights \('best'\) must be 'optimal' or 'uniform'"):
+    with pytest.raises(ParameterError, match=r"weights \('best'\) must be"):
         ParityRelease(1, weights="best")
     with pytest.raises(ParameterError, match=r"order \(7\) must be at most the number of bits \(6\)"):
         ParityRelease(7).release(curator(table(10)))

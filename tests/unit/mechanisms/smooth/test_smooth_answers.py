@@ -163,5 +163,5 @@ def test_an_estimate_reads_as_a_number_and_as_an_array():
     assert (low, high) == pytest.approx((0.5 - 0.196 - 0.02, 0.5 + 0.196 + 0.02), abs=1e-4)
     proven = Estimate(estimate=0.5, stderr=0.0, truncation=0.02, truncation_bound=0.3).interval()
     assert proven == pytest.approx((0.2, 0.8))
-    with pytest.raises(ParameterError, match=r"level \(1\) must be between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"level \(1\) must be"):
         answer.interval(1)

@@ -284,7 +284,7 @@ def test_settings_out_of_range_are_refused():
     with pytest.raises(ParameterError, match=r"solver \('cplex'\) must be one of: auto, lp, mw"):
         SmoothSynthesis(solver="cplex")
     for name, value in (("smoothness", 0), ("functions", 0), ("grid", 1), ("candidates", 0)):
-        with pytest.raises(ParameterError, match=rf"{name} \({value}\) must be at least"):
+        with pytest.raises(ParameterError, match=rf"{name} \({value}\) must be"):
             SmoothSynthesis(**{name: value})
     table, schema = wide(15, 10)
     asked = curator(table, schema=schema)

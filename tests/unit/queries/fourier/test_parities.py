@@ -131,7 +131,7 @@ def test_odd_overlaps_count_the_subsets_that_meet_the_flipped_bits_in_an_odd_num
 
 
 def test_a_parity_statistic_refuses_bad_settings():
-    with pytest.raises(ParameterError, match=r"order \(3\) must be from 1 to the number of bits \(2\)"):
+    with pytest.raises(ParameterError, match=r"order \(3\) must be"):
         Parities(binary(2), (1, 1, 1, 1))
     with pytest.raises(ParameterError, match="scales must be whole numbers"):
         Parities(binary(2), (1, 0, 0))

@@ -1,0 +1,135 @@
+"""Checks of parameters: each raises one `ParameterError` that names the parameter, its value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from synthdp.errors import ParameterError
+
+
+def check_whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
+    """Check that a value is a whole number within limits; see `whole`."""
+    whole(name, value, least=least, most=most)
+
+
+def whole(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
+    """Return a whole number of any type as a Python integer, whose arithmetic is exact.
+
+    Parameters
+    ----------
+    name
+        The parameter, as its user knows it.
+    value
+        What was given; of a type of Python or NumPy, and no truth value.
+    least, most
+        The smallest and the largest value allowed.
+
+    Raises
+    ------
+    ParameterError
+        If it is no whole number, or outside the limits.
+    """
+    number = _index(value)
+    if number is None or number < least or (most is not None and number > most):
+        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ParameterError(f"{name} ({value!r}) must be a whole number {limits}")
+    return number
+
+
+def _index(value: object) -> int | None:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # an array that holds more than one number
+        return None
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> None:
+    """Check that a value is a number within limits, and no NaN.
+
+    Parameters
+    ----------
+    name
+        The parameter, as its user knows it.
+    value
+        What was given; of a type of Python or NumPy.
+    above, below
+        Limits that it may not reach.
+    least, most
+        Limits that it may reach.
+    infinite
+        Whether infinity is allowed within the limits.
+
+    Raises
+    ------
+    ParameterError
+        Otherwise.
+    """
+    if _is_number(value, infinite=infinite):
+        inside = (
+            above is None or value > above,
+            least is None or value >= least,
+            below is None or value < below,
+            most is None or value <= most,
+        )
+        if all(inside):
+            return
+    limits = [
+        f"{word} {limit}"
+        for word, limit in (("above", above), ("at least", least), ("below", below), ("at most", most))
+        if limit is not None
+    ]
+    kind = "a number" if infinite or below is not None or most is not None else "a finite number"
+    link = " of " if limits and limits[0].startswith("at") else " "
+    raise ParameterError(f"{name} ({value!r}) must be {kind}{link}{' and '.join(limits)}".rstrip())
+
+
+def _is_number(value: object, *, infinite: bool) -> bool:
+    """Return whether a value is a real number in the range of floats, and no NaN."""
+    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
+        return False
+    try:
+        number = float(value)
+    except OverflowError:
+        return False
+    return not math.isnan(number) and (infinite or math.isfinite(number))
+
+
+def check_share(name: str, value: object) -> None:
+    """Check that a value lies strictly between 0 and 1, as a probability or a part of something does.
+
+    Raises
+    ------
+    ParameterError
+        Otherwise.
+    """
+    check_number(name, value, above=0, below=1)
+
+
+def check_one_of(name: str, value: object, allowed: Iterable[object]) -> None:
+    """Check that a value is one of some values.
+
+    Raises
+    ------
+    ParameterError
+        Otherwise.
+    """
+    options = list(allowed)
+    if not any(isinstance(value, type(option)) and value == option for option in options):
+        raise ParameterError(f"{name} ({value!r}) must be one of: {', '.join(map(str, options))}")
