@@ -47,7 +47,17 @@ TESTS = (
     "tests/statistical/test_noise_laws.py",
     "tests/statistical/test_linf_knorm_law.py",
 )
-OPTIONS = ("-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark")
+OPTIONS = (
+    "-q",
+    "--hypothesis-profile=thorough",
+    "--assert=plain",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-p",
+    "no:benchmark",
+)
 STRUCTURE = (
     "tests/architecture/test_trusted_code.py::test_what_is_no_state_cannot_be_changed_and_nothing_can_be_added",
     "tests/architecture/test_trusted_code.py::test_every_argument_can_be_named",

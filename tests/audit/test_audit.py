@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from attackers import ATTACKERS
 from click.testing import CliRunner
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from mechanism_cases import CASES, KEYS
 from no_noise import without_noise
 from scipy.stats import binom, binomtest
@@ -39,7 +39,6 @@ from synthdp.queries.marginals import Marginals, one_ways
 RELATIONS = ["add_remove", "replace_one"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.floats(0.01, 0.99), st.floats(0, 3), st.integers(5, 60), st.sampled_from([0.0, 0.05]))
 def test_the_bound_exceeds_the_truth_no_more_often_than_it_says(p, epsilon, runs, delta):
     """Exactly, over all outcomes of two binomials whose probabilities are at the edge of the promise."""

@@ -103,7 +103,6 @@ def drawn(make, data, unit):
 
 @pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
 @given(data=st.data(), unit=st.sampled_from(UNITS) | st.integers(1, 2**62))
-@settings(deadline=None, max_examples=40)
 def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table(make, data, unit):
     """Brute force over all records and all pairs of them: no sum, no square, no difference may leave 64 bits."""
     for family in drawn(make, data, unit):
@@ -117,7 +116,7 @@ def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_t
 
 @pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
 @given(data=st.data(), unit=st.sampled_from(UNITS))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_every_family_that_is_not_refused_can_be_noised_in_every_currency(make, data, unit):
     for family in drawn(make, data, unit):
         for adjacency in (Adjacency(), Adjacency("replace_one"), Adjacency(unit="id", rows=3)):

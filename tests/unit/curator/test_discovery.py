@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from no_noise import recorded, replayed, without_noise
 
 from synthdp.curator.curator import Curator
@@ -284,7 +284,6 @@ def test_bounds_are_of_the_finite_numbers_whatever_they_are_stored_as(monkeypatc
 
 
 @given(st.integers(-EXPONENTS, EXPONENTS - 1), st.integers(0, 9), st.sampled_from([1, -1]))
-@settings(max_examples=40)
 def test_two_numbers_are_bounded_by_parts_of_the_powers_of_two_around_them(power, less, sign):
     """A range over a factor of four or more begins at zero; that of mirrored numbers is mirrored."""
     near, far = 1.3 * 2.0 ** max(power - less, -EXPONENTS), 1.3 * 2.0**power
@@ -308,7 +307,6 @@ def test_the_last_bins_hold_all_larger_numbers(monkeypatch, value):
 
 
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000))
-@settings(max_examples=40)
 def test_bounds_of_whole_numbers_are_the_whole_numbers_around_those_of_real_ones(one, two):
     with pytest.MonkeyPatch.context() as patch:
         without_noise(patch)

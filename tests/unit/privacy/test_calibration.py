@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import mpmath
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from mpmath import mpf
 
 from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
@@ -32,7 +32,6 @@ def length(norms):
 @example(norms=Norms(24, 120, 5), k=10, epsilon=1.0)
 @example(norms=Norms(47, 470, 10), k=10, epsilon=1.0)
 @example(norms=Norms(468, 46_800, 100), k=10, epsilon=1.0)
-@settings(deadline=None, max_examples=60)
 def test_pure_noise_is_the_lesser_of_two_laws(norms, k, epsilon):
     k = max(k, length(norms))
     best = calibrate(norms, PureDP(epsilon), k=k)
@@ -50,7 +49,6 @@ def test_pure_noise_is_the_lesser_of_two_laws(norms, k, epsilon):
 
 
 @given(norms=norms_of_vectors, mu=st.floats(1e-6, 1e5))
-@settings(deadline=None, max_examples=60)
 def test_gaussian_noise_is_on_the_coarsest_lattice_that_is_fine_enough(norms, mu):
     k = length(norms)
     plan = calibrate(norms, GaussianDP(mu), k=k)

@@ -6,7 +6,7 @@ import math
 
 import mpmath
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 from mpmath import mpf
 
 from synthdp.errors import ParameterError
@@ -61,7 +61,6 @@ def test_the_distance_of_the_rounded_normal_law_is_its_formula_rounded_up(sigma)
 
 
 @given(sensitivity=st.floats(1e-3, 1e9), sigma=st.floats(4, 2**53))
-@settings(deadline=None, max_examples=60)
 def test_the_loss_of_integer_gaussian_noise_is_its_formula_rounded_up(sensitivity, sigma):
     """Lemma 1 with v = 4, its factor for the wiggle of the lattice included."""
     with mpmath.workdps(80):
@@ -73,7 +72,6 @@ def test_the_loss_of_integer_gaussian_noise_is_its_formula_rounded_up(sensitivit
 
 
 @given(sensitivity=st.floats(1e-3, 1e9), mu=mus)
-@settings(deadline=None, max_examples=60)
 def test_the_noise_of_a_gaussian_loss_costs_no_more_and_hardly_less(sensitivity, mu):
     sigma = accounting.discrete_gaussian_sigma(sensitivity, mu=mu)
     assert accounting.gdp_from_discrete_gaussian(sensitivity, sigma=sigma) <= mu
@@ -93,7 +91,6 @@ def test_an_account_is_the_largest_gaussian_budget_and_never_worse_than_zcdp(los
 
 
 @given(rho=rhos, epsilon=epsilons)
-@settings(deadline=None, max_examples=60)
 def test_the_delta_of_zcdp_is_its_minimum_rounded_up(rho, epsilon):
     with mpmath.workdps(50):
         never_less(
@@ -102,7 +99,6 @@ def test_the_delta_of_zcdp_is_its_minimum_rounded_up(rho, epsilon):
 
 
 @given(mu=mus, epsilon=epsilons)
-@settings(deadline=None, max_examples=60)
 def test_the_delta_of_gaussian_dp_is_its_formula_rounded_up(mu, epsilon):
     with mpmath.workdps(50):
         claimed, exact = accounting.gdp_to_delta(mu, epsilon), gaussian_delta(mu, epsilon)
@@ -111,7 +107,6 @@ def test_the_delta_of_gaussian_dp_is_its_formula_rounded_up(mu, epsilon):
 
 
 @given(loss_range=st.floats(min_value=1e-3, max_value=60))
-@settings(deadline=None, max_examples=60)
 def test_the_gaussian_of_a_bounded_range_is_its_formula_rounded_up(loss_range):
     with mpmath.workdps(50):
         vertex = 1 / (1 + mpmath.exp(mpf(loss_range) / 2))
@@ -120,7 +115,6 @@ def test_the_gaussian_of_a_bounded_range_is_its_formula_rounded_up(loss_range):
 
 
 @given(rho=rhos, epsilon=st.floats(0.05, 20))
-@settings(deadline=None, max_examples=30)
 def test_zcdp_converts_back_to_no_less(rho, epsilon):
     delta = accounting.zcdp_to_delta(rho, epsilon)
     assume(delta < 0.5)
@@ -129,7 +123,6 @@ def test_zcdp_converts_back_to_no_less(rho, epsilon):
 
 
 @given(mu=mus, epsilon=st.floats(0.05, 20))
-@settings(deadline=None, max_examples=30)
 def test_gaussian_dp_converts_back_to_no_less(mu, epsilon):
     delta = accounting.gdp_to_delta(mu, epsilon)
     assume(delta < 0.5)

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError
 from synthdp.privacy import composition
@@ -62,7 +62,6 @@ def randomised_response(epsilon, k):
     k=st.integers(1, 8),
     delta=st.floats(min_value=1e-6, max_value=0.2),
 )
-@settings(deadline=None)
 def test_optimal_composition_is_the_hockey_stick_of_randomised_response(epsilon, k, delta):
     p, q = randomised_response(epsilon, k)
     total = composition.optimal(epsilon, k, delta=delta)
@@ -79,7 +78,6 @@ def test_optimal_composition_is_the_hockey_stick_of_randomised_response(epsilon,
     k=st.integers(1, 500),
     delta=st.floats(min_value=1e-9, max_value=1e-3),
 )
-@settings(deadline=None, max_examples=50)
 def test_no_rule_for_pure_mechanisms_beats_the_optimal_one(epsilon, k, delta):
     best = composition.optimal(epsilon, k, delta=delta) * (1 - 1e-9)
     assert best <= composition.basic(epsilon, k)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 
 from synthdp.errors import ParameterError
 from synthdp.privacy import linf_knorm
@@ -49,7 +49,6 @@ def test_the_privacy_ratio_on_neighbours_is_bounded_and_attained():
     x=st.fractions(min_value=0, max_value=60, max_denominator=10**9),
     precision=st.sampled_from([64, 128, 640]),
 )
-@settings(deadline=None)
 def test_exp_bounds_enclose_tightly(x, precision):
     low, high = linf_knorm._exp_bounds(x, precision)
     with localcontext(prec=300):
@@ -62,7 +61,6 @@ def test_exp_bounds_enclose_tightly(x, precision):
     dimension=st.integers(1, 60),
     scale=st.fractions(min_value=Fraction(1, 50), max_value=500, max_denominator=1000),
 )
-@settings(max_examples=60, deadline=None)
 def test_the_staircase_lies_above_the_weights(dimension, scale):
     envelope = linf_knorm._envelope(dimension, scale)
 
@@ -80,7 +78,6 @@ def test_the_staircase_lies_above_the_weights(dimension, scale):
     dimension=st.integers(1, 60),
     scale=st.fractions(min_value=Fraction(1, 50), max_value=500, max_denominator=1000),
 )
-@settings(max_examples=60, deadline=None)
 def test_at_least_a_sixth_of_the_proposals_is_accepted(dimension, scale):
     envelope = linf_knorm._envelope(dimension, scale)
     k = np.arange(envelope.mode + 60 * envelope.step)
@@ -94,7 +91,6 @@ def test_at_least_a_sixth_of_the_proposals_is_accepted(dimension, scale):
     word=st.integers(0, 2**64 - 1),
     nudge=st.sampled_from([None, -1, 0, 1]),
 )
-@settings(deadline=None)
 def test_the_coin_compares_the_revealed_digits_with_the_exact_chance(at, word, nudge):
     dimension, scale, mode = 3, Fraction(5, 2), 7
     chance = linf_knorm._Chance.of(dimension, scale, at=at, mode=mode, doublings=0)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import synthdp as sd
 from synthdp.errors import InternalError, ParameterError, PrivacyError
@@ -120,7 +120,6 @@ INVERSES = [
 
 @pytest.mark.parametrize(("scale_for", "cost_of"), INVERSES)
 @given(sensitivity=sensitivities, target=targets)
-@settings(max_examples=40, deadline=None)
 def test_the_inverse_is_the_least_scale_within_the_target(scale_for, cost_of, sensitivity, target):
     scale = scale_for(sensitivity, target)
     assert cost_of(sensitivity, scale) <= target

@@ -33,7 +33,7 @@ def test_bounds_of_cell_queries_are_the_largest_changes():
     equal(QUERIES.bounds.swap, largest_change(QUERIES, 2, swap=True))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.lists(st.integers(-4, 4), min_size=6, max_size=6), min_size=1, max_size=3))
 def test_bounds_of_any_cell_queries_are_the_largest_changes(values):
     queries = CellQueries(DOMAIN, np.array(values))

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from query_cases import bits, mixed, of_sizes, ordered
 
 from synthdp.errors import ParameterError, SensitivityError
@@ -124,7 +124,6 @@ def test_the_euclidean_norm_is_rounded_up_and_by_no_more_than_one_step(square):
 # Columns of a matrix
 
 
-@settings(deadline=None)
 @given(st.data(), st.integers(1, 40), st.integers(1, 5), st.sampled_from([1, 9, 10**8, LARGEST_CHANGE - 1]))
 def test_the_norms_of_columns_are_those_of_python_integers(data, k, m, size):
     numbers = st.sampled_from([0, 1, -1, size, -size, size // 3])

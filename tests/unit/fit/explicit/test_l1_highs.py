@@ -36,7 +36,6 @@ def problems(draw) -> FitProblem:
     return FitProblem(A=A, b=truth + rng.normal(size=k) * draw(st.sampled_from([0.0, 0.1, 3.0])), stddev=stddev)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_the_optimum_is_that_of_the_textbook_program(problem):
     result = L1Highs().solve(problem)
@@ -46,7 +45,7 @@ def test_the_optimum_is_that_of_the_textbook_program(problem):
     assert result.objective - result.gap == pytest.approx(expected, abs=1e-5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(problem=problems())
 def test_sparse_features_give_the_same_optimum(problem):
     sparse = FitProblem(A=sp.csc_array(problem.A), b=problem.b, stddev=problem.stddev)

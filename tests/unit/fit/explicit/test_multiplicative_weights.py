@@ -20,7 +20,7 @@ def noisy_problem(seed: int, *, k: int = 20, m: int = 500, stddev: float = 0.02)
     return FitProblem(A=A, b=A @ rng.dirichlet(np.full(m, 0.1)) + rng.normal(size=k) * stddev, stddev=stddev)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 40))
 def test_the_objective_never_rises_above_the_priors(seed, steps):
     problem = noisy_problem(seed)
@@ -29,7 +29,7 @@ def test_the_objective_never_rises_above_the_priors(seed, steps):
     assert result.iterations <= steps
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_the_gap_is_at_least_the_distance_to_the_programs_optimum(seed):
     problem = noisy_problem(seed)

@@ -78,7 +78,6 @@ def test_enumeration_refuses_a_grid_beyond_its_limit():
         price(Enumeration(max_points=99), basis, np.ones(2))
 
 
-@settings(deadline=None)
 @given(basis=bases())
 def test_coordinate_ascent_ends_in_points_that_no_single_column_improves(basis):
     y = dual_vector(basis)
@@ -103,7 +102,7 @@ def test_coordinate_ascent_finds_the_maximum_of_separable_scores():
     assert price(CoordinateAscent(restarts=1), basis, y).scores[0] == pytest.approx(best + constant)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(basis=bases(order=2))
 def test_the_mixed_integer_program_agrees_with_enumeration(basis):
     y = dual_vector(basis)

@@ -41,7 +41,7 @@ def gradients(fit, solver, tables, shape):
     return value, result
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problems())
 def test_the_sweeps_reach_the_optimum(problem):
     shape, tables = problem
@@ -50,7 +50,7 @@ def test_the_sweeps_reach_the_optimum(problem):
         assert np.abs(gradient).max() < 2e-3
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problems())
 def test_objective_and_residual_are_those_of_the_joint_table(problem):
     shape, tables = problem
@@ -61,7 +61,7 @@ def test_objective_and_residual_are_those_of_the_joint_table(problem):
     assert fit.residual == pytest.approx(max((np.abs(g).sum() for g in by_table), default=0) / 100, abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problems())
 def test_quasi_newton_steps_reach_the_same_model_as_sweeps(problem):
     shape, tables = problem
@@ -72,7 +72,7 @@ def test_quasi_newton_steps_reach_the_same_model_as_sweeps(problem):
         np.testing.assert_allclose(swept.model.marginal(table.clique), polished.model.marginal(table.clique), atol=2e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problems())
 def test_polishing_never_worsens_the_objective(problem):
     shape, tables = problem
@@ -147,7 +147,7 @@ def constrained(draw):
     return shape, noisy_tables(shape, cliques, rng, stddev=stddev, possible=possible), {clique: allowed}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(constrained())
 def test_forbidden_cells_have_no_mass_and_the_rest_reaches_its_optimum(problem):
     shape, tables, allowed = problem
@@ -166,7 +166,7 @@ def test_forbidden_cells_have_no_mass_and_the_rest_reaches_its_optimum(problem):
         assert np.abs(100 * margin(shape, joint, table.clique)[reachable] + pull).max() < 2e-3
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(constrained())
 def test_polishing_respects_forbidden_cells(problem):
     shape, tables, allowed = problem

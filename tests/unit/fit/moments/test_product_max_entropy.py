@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError
 from synthdp.fit.moments.product_max_entropy import chebyshev_grid, chebyshev_moments, product_max_entropy
@@ -28,7 +28,6 @@ def test_moments_are_chebyshev_polynomials():
     np.testing.assert_allclose(chebyshev_moments(x, 3), [x, 2 * x**2 - 1, 4 * x**3 - 3 * x], atol=1e-12)
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), p=st.integers(1, 6), stddev=st.floats(0.005, 1.0))
 def test_the_density_satisfies_the_optimality_conditions_of_the_regularised_problem(seed, p, stddev):
     """At the optimum w ∝ prior · exp(y'T) with y = (moments − E_w[T]) / stddev²: moments are those of rows, with noise."""

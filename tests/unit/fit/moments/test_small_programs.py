@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.fit.explicit.linear_program import optimum
 from synthdp.fit.moments.coefficients import best_coefficients
@@ -51,7 +51,6 @@ def test_a_program_without_a_solution_says_so():
     assert optimum(np.ones(1), rows=np.ones((1, 1)), limits=-np.ones(1)) is None
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(0, 40), min_size=8, max_size=8).filter(any), st.lists(st.floats(-2, 2), min_size=8, max_size=8)
 )
@@ -88,7 +87,6 @@ def test_moments_that_no_measure_has_are_widened_until_one_does():
     np.testing.assert_allclose(found, [0.0, 0.0], atol=1e-3)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(0.05, 1.0), min_size=8, max_size=8), st.floats(0.001, 0.3))
 def test_maximum_entropy_satisfies_its_optimality_conditions(weights, stddev):
     truth = np.array(weights) / sum(weights)

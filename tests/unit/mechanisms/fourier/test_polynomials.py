@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.fourier.monomial_release import approximation
@@ -51,7 +51,6 @@ def test_chebyshev_degree_is_the_least_that_suffices():
         assert degree == 1 or 1 / math.cosh((degree - 1) * math.acosh((k + 1) / (k - 1))) > 0.05
 
 
-@settings(max_examples=50)
 @given(st.lists(st.floats(-3, 3), min_size=2, max_size=9))
 def test_newton_coefficients_give_the_function_back(values):
     a = newton_coefficients(np.array(values))
@@ -66,7 +65,6 @@ def test_newton_coefficients_of_the_paper_are_small_but_their_weighted_sum_explo
     assert 1e3 < sum(math.comb(16, i) * abs(a[i]) for i in range(7)) < 1e5
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=9), st.data())
 def test_the_polynomial_is_within_its_error_of_the_query(values, data):
     k = len(values) - 1
@@ -154,7 +152,6 @@ def test_approximations_have_their_degree_and_the_right_ends(degree):
         assert np.abs(fourier_coefficients(values)[degree + 1 :]).max(initial=0.0) < 1e-9
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.floats(0.01, 10), min_size=3, max_size=3),
     st.lists(st.lists(st.floats(0.01, 5), min_size=3, max_size=3), min_size=1, max_size=4),

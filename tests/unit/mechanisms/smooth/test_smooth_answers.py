@@ -29,7 +29,7 @@ def points(d: int, count: int = 50, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1, 1, (count, d))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(d=st.integers(1, 3), t=st.integers(2, 6), seed=st.integers(0, 2**32))
 def test_a_polynomial_of_degree_below_t_is_answered_exactly(d, t, seed):
     rng = np.random.default_rng(seed)

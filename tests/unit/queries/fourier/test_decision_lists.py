@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp import Boolean, Schema
 from synthdp.domain.discretize import domain_of
@@ -104,7 +104,6 @@ def test_a_list_that_is_too_long_is_refused():
         decision_list_schema(["a"], length=0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(lists, min_size=1, max_size=6))
 def test_canonical_lists_decide_as_the_lists_do(rows):
     found = canonical(codes_of(rows), 3)
@@ -119,7 +118,6 @@ def test_canonical_lists_decide_as_the_lists_do(rows):
             assert bool(answer) is one(values)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(lists, min_size=1, max_size=6))
 def test_coefficients_of_full_order_answer_every_input_exactly(rows):
     scales = (2**16, 2**17, 2**18, 2**19)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp import Boolean, Categorical, Integer, Schema
 from synthdp.domain.universe import universe
@@ -116,7 +116,6 @@ def test_krawtchouk_sums_the_parities_of_a_level(k):
         np.testing.assert_array_equal(total, krawtchouk(k, k)[bits.sum(axis=1), i])
 
 
-@settings(max_examples=50)
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=10))
 def test_fourier_coefficients_give_the_function_back(values):
     k = len(values) - 1

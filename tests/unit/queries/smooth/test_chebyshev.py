@@ -58,7 +58,7 @@ def test_sums_add_up_the_rounded_features():
     np.testing.assert_array_equal(tensor.finish(tensor.sums(codes)), tensor.sums(codes))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(d=st.integers(1, 3), t=st.integers(2, 5), cells=st.integers(1, 4), nullable=st.booleans())
 def test_no_record_and_no_swap_exceeds_the_declared_bounds(d, t, cells, nullable):
     domain = grid(d, cells, nullable=nullable)

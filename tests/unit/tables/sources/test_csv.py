@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.curator.contribution import Bounding
 from synthdp.domain.encoder import Labels, decode, encode
@@ -199,7 +199,6 @@ def read_rows(path, lines):
 
 
 @pytest.mark.parametrize(("line", "row"), ODD_ROWS.values(), ids=ODD_ROWS)
-@settings(max_examples=30, deadline=None)
 @given(rows=GOOD_ROWS, place=st.integers(0, 6))
 def test_an_odd_row_is_one_row_and_changes_no_other(tmp_path_factory, line, row, rows, place):
     path = tmp_path_factory.mktemp("odd") / "t.csv"
@@ -209,7 +208,6 @@ def test_an_odd_row_is_one_row_and_changes_no_other(tmp_path_factory, line, row,
     assert read_rows(path, [*lines[:place], line, *lines[place:]]) == [*good[:place], row, *good[place:]]
 
 
-@settings(deadline=None)
 @given(
     st.binary(max_size=80) | st.lists(st.sampled_from([b'"', b",", b"\n", b"\r", b"a", b"\xff", b"\x00"])).map(b"".join)
 )
