@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,28 @@ def continuous(draw: Callable[..., Any], *, numbers: st.SearchStrategy[float] = 
 
 
 @st.composite
+def decimal_numbers(draw: Callable[..., Any]) -> Continuous:
+    """Continuous columns of so many decimals, few and many."""
+    decimals = draw(st.integers(0, 6))
+    span = st.one_of(st.integers(-40, 40), st.integers(-(10**9), 10**9))
+    lower, upper = sorted(draw(st.lists(span, min_size=2, max_size=2, unique=True)))
+    special = draw(_special(st.sampled_from([-99.0, -1.0, 0.5, 7.0])))
+    scale = 10**decimals
+    return Continuous(lower / scale, upper / scale, nullable=draw(st.booleans()), special=special, decimals=decimals)
+
+
+@st.composite
+def multiples(draw: Callable[..., Any]) -> Continuous | Integer:
+    """Columns of multiples of a step, counted from any number."""
+    step, lower = draw(st.sampled_from([0.25, 0.1, 0.3, 5, 100, 7])), draw(st.integers(-1000, 1000))
+    steps = draw(st.one_of(st.integers(1, 50), st.integers(1, 10**8)))
+    if isinstance(step, int):
+        return Integer(lower, lower + steps * step, nullable=draw(st.booleans()), step=step)
+    upper = float(lower + steps * Fraction(str(step)))
+    return Continuous(lower, upper, nullable=draw(st.booleans()), step=step)
+
+
+@st.composite
 def integers(draw: Callable[..., Any], *, largest: int = 2**62) -> Integer:
     """Integer columns, narrow and wide."""
     span = st.one_of(st.integers(-40, 40), st.integers(-largest, largest))
@@ -90,12 +113,21 @@ booleans = st.builds(Boolean, nullable=st.booleans())
 identifiers = st.builds(Identifier, prefix=st.one_of(st.none(), texts))
 
 columns: st.SearchStrategy[Column] = st.one_of(
-    continuous(), integers(), datetimes(), durations(), categoricals, ordinals, booleans, identifiers
+    continuous(),
+    decimal_numbers(),
+    integers(),
+    multiples(),
+    datetimes(),
+    durations(),
+    categoricals,
+    ordinals,
+    booleans,
+    identifiers,
 )
 """Declared columns of every kind."""
 
 measured_columns: st.SearchStrategy[Column] = st.one_of(
-    continuous(), integers(), datetimes(), durations(), categoricals, ordinals, booleans
+    continuous(), decimal_numbers(), integers(), multiples(), datetimes(), durations(), categoricals, ordinals, booleans
 )
 """Declared columns whose values are read."""
 

@@ -1,8 +1,7 @@
 """Values of one column <-> units of its grid.
 
 Encoding is total: it never raises on a value and drops no row.  Numbers beyond the bounds are clipped, unforeseen
-values go to "other", missing ones to the null unit.  Decoding is deterministic: the value of a unit is the roundest one
-it holds.
+values go to "other", missing ones to the null unit.  Decoding gives the roundest value of a unit, or one drawn from it.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units, narrow
 from synthdp.domain.grid import Grid, edges_of, grid_of
+from synthdp.randomness import Generator
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 LARGEST_WHOLE = 2**62
@@ -74,8 +74,19 @@ def encode(column: Column, raw: RawColumn) -> Units:
     return narrow(units, grid.size)
 
 
-def decode(column: Column, units: Units) -> RawColumn:
-    """Return the value of every unit; the inverse of `encode` on the units that may be released."""
+def decode(column: Column, units: Units, *, rng: Generator | None = None) -> RawColumn:
+    """Return the value of every unit; the inverse of `encode` on the units that may be released.
+
+    Parameters
+    ----------
+    column
+        The column.
+    units
+        (n,) the units.
+    rng
+        Draws a value for every unit, uniformly among all evenly spaced values that it holds; without one it is the
+        roundest of them.
+    """
     grid = grid_of(column)
     codes = units.astype(np.int64)
     regular = np.minimum(codes, grid.regular - 1)
@@ -87,7 +98,7 @@ def decode(column: Column, units: Units) -> RawColumn:
         case Interval() as interval:
             values: AnyArray = _decimal_values(interval, grid, regular)
         case Steps() as steps:
-            values = _whole_values(steps, grid, regular) * steps.size
+            values = steps.value(_roundest(steps, grid, regular) if rng is None else _spread(steps, grid, regular, rng))
     missing = codes >= grid.regular + len(grid.special)
     for i, special in enumerate(grid.special):
         values = np.where(codes == grid.regular + i, np.asarray(special, dtype=values.dtype), values)
@@ -120,13 +131,11 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
         case Interval(lower, upper):
             x = np.clip(np.where(missing, lower, values).astype(np.float64), lower, upper)
             units = _cell_of(support, x, grid.regular)
-        case Steps(first, last, size):
-            if values.dtype.kind == "f" and not support.rounds_down:
-                values = np.rint(values / size) * size if size > 1 else np.rint(values)
-            x = np.where(missing, first * size, values)
-            if size > 1:
-                x = np.floor(x / size) if x.dtype.kind == "f" else x // size
-            units = _whole(x, first, last) // grid.width
+        case Steps(first, last):
+            if values.dtype.kind == "f" and not support.rounds_down and support.denominator is None:
+                values = np.rint(values)
+            steps = _steps_of(support, np.where(missing, support.value(first), values))
+            units = _whole(steps, first, last) // grid.width
     for i, special in enumerate(grid.special):
         units = np.where(values == special, grid.regular + i, units)
     return np.where(missing, grid.other if grid.null is None else grid.null, units)
@@ -138,6 +147,20 @@ def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
     units -= (x < edges_of(interval, units)) & (units > 0)  # rounding above may miss by one
     units += (x >= edges_of(interval, units + 1)) & (units < regular - 1)
     return units
+
+
+def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
+    """Return the number of steps of each value, those beyond the bounds on any side of them."""
+    size, offset = steps.size, steps.offset
+    if steps.denominator is not None:
+        return np.asarray(np.rint((values.astype(np.float64) * steps.denominator - offset) / size))
+    if (size, offset) == (1, 0):
+        return values
+    half = 0 if steps.rounds_down else size // 2
+    if values.dtype.kind == "f":
+        return np.asarray(np.floor((values - offset + half) / size))
+    inside = np.clip(values, steps.value(steps.first), steps.value(steps.last) + size - 1)
+    return np.asarray((inside - offset + half) // size)
 
 
 def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
@@ -238,8 +261,19 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
     return values
 
 
-def _whole_values(steps: Steps, grid: Grid, units: IntArray) -> IntArray:
-    """Value of each regular unit: the bounds themselves at the ends, else the roundest step, none that is special."""
+def _spread(steps: Steps, grid: Grid, units: IntArray, rng: Generator) -> IntArray:
+    """Draw a step of each regular unit, uniformly, none that is special."""
+    if grid.width == 1:
+        return steps.first + units
+    low = steps.first + units * grid.width
+    drawn = rng.integers(low, np.minimum(low + grid.width, steps.last + 1))
+    special = np.isin(steps.value(drawn), grid.special)
+    drawn[special] = _roundest(steps, grid, units[special])
+    return drawn
+
+
+def _roundest(steps: Steps, grid: Grid, units: IntArray) -> IntArray:
+    """Return a step of each regular unit: the bounds themselves at the ends, else the roundest, none that is special."""
     lower, upper = steps.first, steps.last
     low = lower + units * grid.width
     if grid.width == 1:
@@ -254,7 +288,7 @@ def _whole_values(steps: Steps, grid: Grid, units: IntArray) -> IntArray:
     values[units == 0] = lower
     values[high == upper + 1] = upper
     for k in range(len(grid.special)):
-        values = np.where(np.isin(values, grid.special), np.minimum(low + k, high - 1), values)
+        values = np.where(np.isin(steps.value(values), grid.special), np.minimum(low + k, high - 1), values)
     return values
 
 

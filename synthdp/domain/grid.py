@@ -114,8 +114,8 @@ def bounds_of(column: Column) -> tuple[float, float]:
     match column.support():
         case Interval(lower, upper):
             return lower, upper
-        case Steps(first, last, size):
-            return first * size, last * size
+        case Steps(first, last) as steps:
+            return steps.value(first), steps.value(last)
         case _:
             raise SchemaError(f"a column of type {type(column).__name__} has no bounds")
 

@@ -133,7 +133,7 @@ def _highest(column: Column) -> int | float:
     """Return the greatest number that a value of the column may be before it is rounded."""
     support = column.support()
     if isinstance(support, Steps) and support.rounds_down:
-        return (support.last + 1) * support.size - 1
+        return int(support.value(support.last + 1)) - 1
     return bounds_of(column)[1]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -18,6 +18,7 @@ from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import RawColumn, decode, fresh_labels
+from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import rules_of
 from synthdp.domain.values import units_of_values
@@ -27,6 +28,7 @@ from synthdp.sampling.balanced import balanced_sample
 from synthdp.sampling.constraint_repair import Repair
 from synthdp.sampling.structural_zeros import obeying
 from synthdp.schema.column import Fresh
+from synthdp.schema.constraints import columns_of
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.write import library_for, write_blocks
@@ -123,7 +125,7 @@ class SyntheticModel:
         check_one_of("method", method, ("systematic", "multinomial"))
         wanted, rng = self.rows if rows is None else rows, generator(random_state)
         units = self.sample_units(wanted, rng, given=given, independent=method == "multinomial")
-        return (format or self.format).build(self.schema, _Values(self.schema, units))
+        return (format or self.format).build(self.schema, _Values(self.schema, units, rng, kept=given or ()))
 
     def sample_to(
         self,
@@ -193,7 +195,7 @@ class SyntheticModel:
     ) -> Iterator[Any]:
         for done in range(0, rows, size):
             units = self.sample_units(min(size, rows - done), rng, given=given)
-            yield form.build(self.schema, _Values(self.schema, units, first=first + done))
+            yield form.build(self.schema, _Values(self.schema, units, rng, kept=given or (), first=first + done))
 
     def sample_units(
         self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None, independent: bool = False
@@ -302,17 +304,35 @@ class SyntheticModel:
 
 
 class _Values(Mapping[str, RawColumn]):
-    """The values of drawn rows, each column decoded when it is asked for and then forgotten: it is asked for once."""
+    """The values of drawn rows, each column decoded when it is asked for and then forgotten: it is asked for once.
 
-    def __init__(self, schema: Schema, units: dict[str, Units], *, first: int = 0) -> None:
+    Parameters
+    ----------
+    schema, units
+        The columns and the drawn units.
+    rng
+        Draws a value within each unit that holds several, but in columns that a rule or a condition names: those
+        are kept by the units' roundest values.
+    kept
+        Columns that a condition names.
+    first
+        Rows that were drawn elsewhere.
+    """
+
+    def __init__(
+        self, schema: Schema, units: dict[str, Units], rng: Generator, *, kept: Iterable[str] = (), first: int = 0
+    ) -> None:
         self._schema, self._units, self._first = schema, units, first
+        named = {*kept, *(name for rule in schema.constraints for name in columns_of(rule))}
+        wide = [name for name, column in schema.items() if grid_of(column).width > 1 and name not in named]
+        self._seeds = dict(zip(wide, rng.integers(2**63, size=len(wide)).tolist(), strict=True))
 
     def __getitem__(self, name: str) -> RawColumn:
         column, units = self._schema[name], self._units.pop(name)
         support = column.support()
         if isinstance(support, Fresh):
             return fresh_labels(support.prefix, len(units), first=self._first)
-        return decode(column, units)
+        return decode(column, units, rng=generator(self._seeds[name]) if name in self._seeds else None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._schema)

@@ -7,7 +7,7 @@ with `register` above it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from synthdp.errors import SchemaError
@@ -42,18 +42,20 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The values are the multiples ``first * size`` to ``last * size`` of a whole number.
+    """The values are evenly spaced: ``offset + k * size`` for ``first <= k <= last``, over ``denominator``.
 
     Parameters
     ----------
     first, last
-        The first and the last multiple.
-    size
-        The whole number: 1 for integers, the microseconds of the resolution for times.
+        The numbers of the first and the last value.
+    size, offset
+        Whole numbers: 1 and 0 for integers, the microseconds of the resolution and 0 for times.
+    denominator
+        A whole number that all values are divided by; with ``None`` they are whole numbers.
     special
         Further values with a meaning of their own.
     rounds_down
-        Whether a value between two multiples belongs to the lower one; otherwise to the nearer one.
+        Whether a value between two steps belongs to the lower one; otherwise to the nearer one.
     clock
         Of times, the numbers of steps in a day, in parts of a day and so on, the longest first.
     """
@@ -61,9 +63,16 @@ class Steps:
     first: int
     last: int
     size: int = 1
+    offset: int = 0
+    denominator: int | None = None
     special: tuple[float, ...] = ()
     rounds_down: bool = False
     clock: tuple[int, ...] = ()
+
+    def value(self, step: Any) -> Any:
+        """Return the value of a number of steps, or of an array of them."""
+        whole = self.offset + step * self.size
+        return whole if self.denominator is None else whole / self.denominator
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +219,10 @@ class Known(Column):
     """
 
     source: str | None = field(default=None, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        shown = [f for f in fields(self) if f.repr and not (f.kw_only and getattr(self, f.name) == f.default)]
+        return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
 
 
 COLUMN_TYPES: dict[str, type[Column]] = {}

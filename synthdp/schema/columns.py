@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from synthdp.schema.column import (
     is_drafted,
     register,
 )
+from synthdp.schema.spacing import check_spacing, evenly_spaced, outer_multiples, spacing
 from synthdp.schema.times import RESOLUTIONS, Datetime, Duration, check_pair, whole_bounds
 
 __all__ = [
@@ -45,7 +46,7 @@ LARGEST_WHOLE = 2**62
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Continuous(Known):
     """A real number with lower <= x <= upper; values beyond are clipped.
 
@@ -57,12 +58,17 @@ class Continuous(Known):
         Whether a missing value is a value of its own.
     special
         Numbers with a meaning of their own, inside the bounds or not (-1 = "refused"): kept as point masses.
+    decimals
+        How many digits values have after the point, if that is known; synthetic values have as many.
+    step
+        What values are multiples of, counted from ``lower``, if that is known; in place of ``decimals``.
 
     Examples
     --------
     >>> from synthdp import Continuous
     >>> Continuous(0, 250, nullable=True, special=[-1]).special  # -1: "would not say"
     (-1,)
+    >>> price, shoe_size = Continuous(0, 500, decimals=2), Continuous(0.5, 14, step=0.5)
     """
 
     quantity: ClassVar[Quantity] = "number"
@@ -70,6 +76,8 @@ class Continuous(Known):
     upper: float | None = None
     nullable: bool = False
     special: tuple[float, ...] = ()
+    decimals: int | None = field(default=None, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _store_numbers(self)
@@ -79,20 +87,26 @@ class Continuous(Known):
         """Whether the bounds are declared."""
         return self.lower is not None and self.upper is not None
 
-    def support(self) -> Interval:
-        """Return the interval between the bounds."""
-        return Interval(float(self.lower or 0.0), float(self.upper or 0.0), self.special)
+    def support(self) -> Interval | Steps:
+        """Return the interval between the bounds, or the numbers in it that have the digits."""
+        lower, upper = self.lower or 0, self.upper or 0
+        if self.decimals is None and self.step is None:
+            return Interval(float(lower), float(upper), self.special)
+        return evenly_spaced(lower, upper, spacing(self.decimals, self.step), special=self.special)
 
     def check(self, where: str) -> None:
-        """Check the bounds."""
+        """Check the bounds and the digits."""
         _check_numbers(self, where)
+        check_spacing(self.lower, self.upper, self.decimals, self.step, where)
 
     def example(self) -> Self:
         """Return the column with some bounds."""
-        return self if self.is_complete else replace(self, lower=0, upper=1)
+        return self if self.is_complete else replace(self, lower=0, upper=1 if self.step is None else self.step)
 
     def with_bounds(self, lower: float, upper: float) -> Continuous:
-        """Return the column with these bounds."""
+        """Return the column with these bounds, or with the next ones that have the digits."""
+        if self.decimals is not None or self.step is not None:
+            lower, upper = outer_multiples(lower, upper, spacing(self.decimals, self.step))
         return replace(self, lower=lower, upper=upper)
 
     def in_words(self) -> str:
@@ -101,9 +115,17 @@ class Continuous(Known):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Integer(Known):
-    """A whole number with lower <= x <= upper; values beyond are clipped.  Parameters as in `Continuous`."""
+    """A whole number with lower <= x <= upper; values beyond are clipped.
+
+    Parameters
+    ----------
+    lower, upper, nullable, special
+        As for `Continuous`.
+    step
+        What values are multiples of, counted from ``lower``, if that is known.
+    """
 
     quantity: ClassVar[Quantity] = "number"
     whole: ClassVar[bool] = True
@@ -111,6 +133,7 @@ class Integer(Known):
     upper: int | None = None
     nullable: bool = False
     special: tuple[int, ...] = ()
+    step: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _store_numbers(self)
@@ -122,19 +145,27 @@ class Integer(Known):
 
     def support(self) -> Steps:
         """Return the whole numbers between the bounds."""
-        return Steps(int(self.lower or 0), int(self.upper or 0), special=self.special)
+        lower, upper = int(self.lower or 0), int(self.upper or 0)
+        if self.step is None:
+            return Steps(lower, upper, special=self.special)
+        return Steps(0, (upper - lower) // self.step, size=self.step, offset=lower, special=self.special)
 
     def check(self, where: str) -> None:
-        """Check the bounds."""
+        """Check the bounds and the step."""
         _check_numbers(self, where)
+        if self.step is not None and (isinstance(self.step, bool) or not isinstance(self.step, int)):
+            raise SchemaError(f"the step of an Integer must be a whole number {where}")
+        check_spacing(self.lower, self.upper, None, self.step, where)
 
     def example(self) -> Self:
         """Return the column with some bounds."""
-        return self if self.is_complete else replace(self, lower=0, upper=1)
+        return self if self.is_complete else replace(self, lower=0, upper=self.step or 1)
 
     def with_bounds(self, lower: float, upper: float) -> Integer:
         """Return the column with whole bounds around these."""
-        low, high = whole_bounds(lower, upper, -LARGEST_WHOLE, LARGEST_WHOLE)
+        step = self.step or 1
+        first, last = whole_bounds(lower / step, upper / step, -(LARGEST_WHOLE // step), LARGEST_WHOLE // step)
+        low, high = first * step, last * step
         return replace(self, lower=low, upper=high)
 
     def in_words(self) -> str:
@@ -378,7 +409,7 @@ def _check_levels(levels: Sequence[Level], where: str) -> None:
 def _store_numbers(column: Continuous | Integer) -> None:
     """Keep special values as a tuple, and all numbers as Python's own."""
     object.__setattr__(column, "special", _as_tuple("special", column.special))
-    for bound in ("lower", "upper"):
+    for bound in ("lower", "upper", "step"):
         if isinstance(value := getattr(column, bound), np.generic):
             object.__setattr__(column, bound, value.item())
 

@@ -12,18 +12,20 @@ from synthdp.errors import FormatError, SchemaError
 from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
 from synthdp.schema.constraints import Constraint, Forbidden, Implies, LessEqual
 
-VERSION = 2
-"""Since version 2 a column may say its ``source``; a schema without any is written as the version 1 that it is."""
+VERSION = 3
+"""The newest version that is read; a schema is written as the oldest one that knows all that it says."""
 
-READ = (1, VERSION)
+_SINCE = {"source": 2, "decimals": 3, "step": 3}
+"""The version that came with a setting or a type."""
 _RULES: dict[str, type[Constraint]] = {"less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies}
 _NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed" marks what was drafted from a table
 
 
 def to_document(columns: Mapping[str, Column], constraints: Sequence[Constraint]) -> dict[str, Any]:
     """Return the JSON document of a schema."""
-    version = VERSION if any(column.source is not None for column in columns.values()) else 1
-    document: dict[str, Any] = {"synthdp_schema": version, "columns": [_column(n, c) for n, c in columns.items()]}
+    entries = [_column(name, column) for name, column in columns.items()]
+    version = max(_SINCE.get(word, 1) for entry in entries for word in (entry["type"], *entry))
+    document: dict[str, Any] = {"synthdp_schema": version, "columns": entries}
     if constraints:
         names = {rule: name for name, rule in _RULES.items()}
         document["constraints"] = [
@@ -44,8 +46,8 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
     """
     if not isinstance(document, dict) or "synthdp_schema" not in document:
         raise FormatError(f"{source} is not a synthdp schema: it has no 'synthdp_schema' version")
-    if document["synthdp_schema"] not in READ:
-        known = " and ".join(map(str, READ))
+    if document["synthdp_schema"] not in range(1, VERSION + 1):
+        known = f"1 to {VERSION}"
         raise FormatError(f"{source} has schema version {document['synthdp_schema']!r}; this synthdp reads {known}")
     entries = document.get("columns")
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):

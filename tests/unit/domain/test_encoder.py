@@ -14,6 +14,7 @@ from synthdp.domain.discretize import axis_of
 from synthdp.domain.encoder import Labels, Numbers, decode, encode, shortest_decimals
 from synthdp.domain.grid import MAX_UNITS, edges_of, grid_of, has_labels, labels_of
 from synthdp.errors import SchemaError
+from synthdp.schema.column import Steps
 from synthdp.schema.columns import (
     RESOLUTIONS,
     Boolean,
@@ -31,10 +32,10 @@ any_floats = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def shadowed(column, units):
-    """Units of one whole number that is declared special: no value is encoded to them."""
+    """Units of one value that is declared special: no value is encoded to them."""
     grid = grid_of(column)
     raw = decode(column, units)
-    single = grid.width == 1 and isinstance(column, Integer)
+    single = grid.width == 1 and isinstance(column.support(), Steps)
     return single & (units < grid.regular) & np.isin(getattr(raw, "values", units), grid.special)
 
 
