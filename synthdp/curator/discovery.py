@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
 from synthdp.errors import SchemaError
@@ -27,6 +29,7 @@ from synthdp.schema.columns import (
     Categorical,
     Column,
     Level,
+    check_column,
 )
 from synthdp.schema.schema import Schema
 
@@ -35,6 +38,15 @@ EXPONENTS = 64
 
 PARTS = 32
 """Equal parts of the found range that the second look tells apart."""
+
+DIGITS_SHARE = 0.2
+"""Share of a column's budget that says how many digits its numbers have."""
+
+OFF_DIGITS = 0.02
+"""Largest share of numbers that may be rounded to the digits that were found."""
+
+DEVIATIONS = 3.0
+"""Standard deviations of noise that finer digits may hide in."""
 
 NOTHING: tuple[Level, ...] = (0,)
 """The level of a column without a label for others, no value of which was frequent enough to be released."""
@@ -76,8 +88,8 @@ def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: 
     """Complete the schema of a private table, which is lent to each step by ``spend``.
 
     Bounds: a histogram of signs and powers of two, whose first and last clear bins give a range; then one of equal parts
-    of that range, whose ends without clear counts are cut off.  Levels: counts above a threshold (stability histogram),
-    the most frequent first, the rest together as ``other``.
+    of that range, whose ends without clear counts are cut off; then one of the digits of the numbers.  Levels: counts
+    above a threshold (stability histogram), the most frequent first, the rest together as ``other``.
 
     Costs ``loss``, in equal parts for every undeclared column, for the table's neighbours.
 
@@ -111,7 +123,8 @@ def _no_epsilon(loss: PrivacyLoss) -> float:
 
 
 def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, spend: Spend[Any]) -> Column:
-    half = loss.fraction(0.5)
+    digits = column.spacings()
+    half = loss.fraction((1 - DIGITS_SHARE) / 2 if digits else 0.5)
     counts, stddev = _noisy_histogram(
         adjacency, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
     )
@@ -129,7 +142,47 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, 
     filled = np.flatnonzero(counts > stddev)
     if len(filled):
         lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
-    return column.with_bounds(float(lower), float(upper))
+    if not digits:
+        return column.with_bounds(float(lower), float(upper))
+    counts, stddev = _noisy_histogram(
+        adjacency, name, partial(_spacing_bins, digits), len(digits) + 2, loss.fraction(DIGITS_SHARE), spend,
+        step=f"discovered digits: {name}",
+    )  # fmt: skip
+    spaced = _with_spacing(column, digits, counts[1:], stddev).with_bounds(float(lower), float(upper))
+    try:
+        check_column(name, spaced)
+    except SchemaError:  # bounds too wide for such digits to be exact
+        return column.with_bounds(float(lower), float(upper))
+    return spaced
+
+
+def _spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray:
+    """Return the bin of each number: 0 for zero, then by the widest spacing that it is a multiple of, last for none."""
+    bins = np.full(len(values), len(spacings) + 1.0)
+    for i in range(len(spacings) - 1, -1, -1):
+        bins[_multiples(values, spacings[i])] = i + 1
+    bins[values == 0] = 0
+    return bins
+
+
+def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
+    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of one far value
+        if spacing.denominator == 1:
+            return np.asarray(np.fmod(values, float(spacing)) == 0)
+        return np.asarray(np.rint(values * spacing.denominator) / spacing.denominator == values)
+
+
+def _with_spacing(column: Column, spacings: Sequence[Fraction], counts: IntArray, stddev: float) -> Column:
+    """Return the column with the widest spacing that nearly all numbers clearly have, if there is one.
+
+    At most a share `OFF_DIGITS` of the numbers other than zero may have a finer one, with what noise may have hidden.
+    """
+    total = counts.sum() - DEVIATIONS * stddev * math.sqrt(len(counts))
+    for i, spacing in enumerate(spacings):
+        finer = counts[i + 1 :].sum() + DEVIATIONS * stddev * math.sqrt(len(counts) - i - 1)
+        if total > 0 and finer <= OFF_DIGITS * total:
+            return column.with_spacing(spacing)
+    return column
 
 
 def _range(first: int, last: int) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import Field, dataclass, field, fields
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from synthdp.errors import SchemaError
@@ -176,6 +177,14 @@ class Column(ABC):
     def with_bounds(self, lower: float, upper: float) -> Column:
         """Return the column with bounds at or around two numbers, if they are open."""
         raise SchemaError(f"a column of type {type(self).__name__} has no bounds ({lower}, {upper})")
+
+    def spacings(self) -> tuple[Fraction, ...]:
+        """Return which spacings values may turn out to have where none is declared, the widest first."""
+        return ()
+
+    def with_spacing(self, spacing: Fraction) -> Column:
+        """Return the column with one of `spacings` declared."""
+        raise SchemaError(f"a column of type {type(self).__name__} has no spacing ({spacing})")
 
     def shown(self, value: Any) -> object:
         """Return the number that stands for a value as users know the value."""

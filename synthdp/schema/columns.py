@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,7 +33,7 @@ from synthdp.schema.column import (
     is_drafted,
     register,
 )
-from synthdp.schema.spacing import check_spacing, evenly_spaced, outer_multiples, spacing
+from synthdp.schema.spacing import POWERS_OF_TEN, check_spacing, evenly_spaced, outer_multiples, spacing
 from synthdp.schema.times import RESOLUTIONS, Datetime, Duration, check_pair, whole_bounds
 
 __all__ = [
@@ -109,6 +110,16 @@ class Continuous(Known):
             lower, upper = outer_multiples(lower, upper, spacing(self.decimals, self.step))
         return replace(self, lower=lower, upper=upper)
 
+    def spacings(self) -> tuple[Fraction, ...]:
+        """Return the powers of ten."""
+        return POWERS_OF_TEN if self.decimals is None and self.step is None else ()
+
+    def with_spacing(self, spacing: Fraction) -> Continuous:
+        """Return the column with decimals, or with a step of ten or more."""
+        if spacing > 1:
+            return replace(self, step=int(spacing))
+        return replace(self, decimals=len(str(spacing.denominator)) - 1)
+
     def in_words(self) -> str:
         """Return the bounds."""
         return f"number, {self.lower:,g} to {self.upper:,g}"
@@ -167,6 +178,14 @@ class Integer(Known):
         first, last = whole_bounds(lower / step, upper / step, -(LARGEST_WHOLE // step), LARGEST_WHOLE // step)
         low, high = first * step, last * step
         return replace(self, lower=low, upper=high)
+
+    def spacings(self) -> tuple[Fraction, ...]:
+        """Return the powers of ten from 1."""
+        return tuple(power for power in POWERS_OF_TEN if power >= 1) if self.step is None else ()
+
+    def with_spacing(self, spacing: Fraction) -> Integer:
+        """Return the column with a step, but none of 1."""
+        return replace(self, step=int(spacing) if spacing > 1 else None)
 
     def in_words(self) -> str:
         """Return the bounds."""

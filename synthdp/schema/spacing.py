@@ -9,6 +9,9 @@ from synthdp.errors import SchemaError
 from synthdp.schema.column import Steps
 
 MOST_DECIMALS = 15
+POWERS_OF_TEN = tuple(Fraction(10) ** power for power in range(3, -7, -1))
+"""Spacings that a release looks for where none is declared: thousands to millionths."""
+
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are exact as floats, so that a quotient of two is the float nearest to it."""
 

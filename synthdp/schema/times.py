@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -102,6 +103,14 @@ class Datetime(Known):
         low, high = whole_bounds(lower / step, upper / step, -(-CALENDAR[0] // step), CALENDAR[1] // step)
         return replace(self, lower=np.datetime64(low * step, "us"), upper=np.datetime64(high * step, "us"))
 
+    def spacings(self) -> tuple[Fraction, ...]:
+        """Return the resolutions down to the declared one, in microseconds."""
+        return tuple(Fraction(each) for each in RESOLUTIONS.values() if each >= RESOLUTIONS[self.resolution])
+
+    def with_spacing(self, spacing: Fraction) -> Datetime:
+        """Return the column in a coarser resolution."""
+        return replace(self, resolution=next(name for name, each in RESOLUTIONS.items() if each == spacing))
+
     def shown(self, value: Any) -> str:
         """Return a moment as text."""
         return str(np.datetime64(int(value), "us").astype(f"datetime64[{_unit(self.resolution)}]")).replace("T", " ")
@@ -192,6 +201,14 @@ class Duration(Known):
         step = RESOLUTIONS[self.resolution]
         low, high = whole_bounds(lower / step, upper / step, -(_LARGEST // step), _LARGEST // step)
         return replace(self, lower=low, upper=high)
+
+    def spacings(self) -> tuple[Fraction, ...]:
+        """Return the resolutions down to the declared one, in microseconds."""
+        return tuple(Fraction(each) for each in RESOLUTIONS.values() if each >= RESOLUTIONS[self.resolution])
+
+    def with_spacing(self, spacing: Fraction) -> Duration:
+        """Return the column in a coarser resolution."""
+        return replace(self, resolution=next(name for name, each in RESOLUTIONS.items() if each == spacing))
 
     def shown(self, value: Any) -> str:
         """Return a length of time as text."""

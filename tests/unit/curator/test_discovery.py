@@ -167,7 +167,9 @@ def test_discovery_is_itemised_and_spends_what_it_says():
     curator = Curator(frame, budget=budget)
     curator.discover(spend=ApproxDP(0.5, 1e-7))
     items = curator.receipt().items
-    assert [item.step for item in items] == ["discovered range: n", "discovered bounds: n", "discovered levels: c"]
+    assert [item.step for item in items] == [
+        "discovered range: n", "discovered bounds: n", "discovered digits: n", "discovered levels: c"
+    ]  # fmt: skip
     assert sum(item.loss.epsilon for item in items) == pytest.approx(0.5)
     assert sum(getattr(item.loss, "delta", 0) for item in items) == pytest.approx(1e-7)
     assert curator.remaining.epsilon == pytest.approx(0.5)
@@ -203,7 +205,7 @@ TINY = [-1e300, -3.0, 0.0, 1e-30, 0.7, 5.0, 1e300, np.inf, np.nan, None]
 
 
 def histogram_of(values):
-    """The exact histogram of powers of two that the noise is added to."""
+    """The exact histograms of powers of two, of parts and of digits that the noise is added to."""
     asked = []
 
     def catch(counts, *, scale):
@@ -229,8 +231,9 @@ def test_histograms_move_by_no_more_than_the_item_says(neighbors):
         "add_remove": [(table, (*table, value)) for table in base for value in TINY],
         "replace_one": [((*table, a), (*table, b)) for table in base for a, b in itertools.combinations(TINY, 2)],
     }[neighbors]
-    moved = max(np.abs(histogram_of(one)[0] - histogram_of(two)[0]).sum() for one, two in pairs)
-    assert moved == declared[0]
+    for fixed in (0, 2):  # the bins of the second depend on the answer to the first
+        moved = max(np.abs(histogram_of(one)[fixed] - histogram_of(two)[fixed]).sum() for one, two in pairs)
+        assert moved == declared[fixed]
 
 
 def level_counts(values):
@@ -286,7 +289,7 @@ def test_bounds_are_of_the_finite_numbers_whatever_they_are_stored_as(monkeypatc
 @given(st.integers(-EXPONENTS, EXPONENTS - 1), st.integers(0, 9), st.sampled_from([1, -1]))
 def test_two_numbers_are_bounded_by_parts_of_the_powers_of_two_around_them(power, less, sign):
     """A range over a factor of four or more begins at zero; that of mirrored numbers is mirrored."""
-    near, far = 1.3 * 2.0 ** max(power - less, -EXPONENTS), 1.3 * 2.0**power
+    near, far = math.sqrt(1.7) * 2.0 ** max(power - less, -EXPONENTS), math.sqrt(1.7) * 2.0**power
     with pytest.MonkeyPatch.context() as patch:
         without_noise(patch)
         found = discovered(np.repeat([sign * near, sign * far], 1000), Continuous(), budget=PureDP(1.0))
@@ -311,7 +314,7 @@ def test_bounds_of_whole_numbers_are_the_whole_numbers_around_those_of_real_ones
     with pytest.MonkeyPatch.context() as patch:
         without_noise(patch)
         real, whole = (
-            discovered(np.repeat([one, two], 1000), column, budget=PureDP(1.0)) for column in (Continuous(), Integer())
+            discovered(np.repeat([one, two], 1000), column, budget=PureDP(100.0)) for column in (Continuous(), Integer())
         )
     assert whole.lower == math.floor(real.lower)
     assert whole.upper == max(math.ceil(real.upper), whole.lower + 1)
@@ -320,13 +323,13 @@ def test_bounds_of_whole_numbers_are_the_whole_numbers_around_those_of_real_ones
 @pytest.mark.parametrize(("rounded", "upper"), [(math.floor, 2.0), (math.ceil, 2.0**11)])
 def test_laplace_noise_alone_extends_the_range_once_in_a_hundred_times(monkeypatch, rounded, upper):
     """A bin counts if it has more than noise alone reaches in any of the bins with probability 1 %."""
-    bins, loss = 4 * EXPONENTS + 1, PureDP(0.5)
+    bins, loss = 4 * EXPONENTS + 1, PureDP(0.4)
     scale = 1 / loss.epsilon
     clear = scale * math.log(bins / 2 / 0.01)
     counts = np.zeros(bins, np.int64)
     one = 3 * EXPONENTS + 1  # the bin of 1 <= x < 2
     counts[[one, one + 10]] = [10**6, rounded(clear)]
-    noisy = [counts, np.full(PARTS, 10**6)]
+    noisy = [counts, np.full(PARTS, 10**6), np.zeros(12, np.int64)]
     monkeypatch.setattr(noise, "discrete_laplace", lambda _, **__: noisy.pop(0))
     assert discovered([1.5], Continuous(), budget=PureDP(1.0)).upper == upper
 
@@ -363,3 +366,48 @@ def test_lengths_are_found_in_their_own_resolution(monkeypatch):
     )
     assert -3 <= found.lower <= -2
     assert -1 <= found.upper <= 0
+
+
+DIGITS = {
+    "whole, with missing ones": (lambda rng: np.where(rng.random(4000) < 0.2, np.nan, rng.integers(1990, 2020, 4000)),
+                                 Continuous(nullable=True), {"decimals": 0, "step": None}),
+    "cents": (lambda rng: np.round(rng.uniform(0, 80, 4000), 2), Continuous(), {"decimals": 2, "step": None}),
+    "cents, mostly zero": (lambda rng: np.where(rng.random(4000) < 0.7, 0, np.round(rng.uniform(0, 80, 4000), 2)),
+                           Continuous(), {"decimals": 2, "step": None}),
+    "hundreds": (lambda rng: 100.0 * rng.integers(1, 300, 4000), Continuous(), {"decimals": None, "step": 100}),
+    "whole hundreds": (lambda rng: 100 * rng.integers(1, 300, 4000), Integer(), {"step": 100}),
+    "whole": (lambda rng: rng.integers(1, 300, 4000), Integer(), {"step": None}),
+    "all digits": (lambda rng: rng.normal(size=4000), Continuous(), {"decimals": None, "step": None}),
+    "one in ten of all digits": (lambda rng: np.where(np.arange(4000) % 10 == 0, rng.normal(size=4000), 7),
+                                 Continuous(), {"decimals": None, "step": None}),
+    "nothing but zeros": (lambda rng: np.zeros(4000), Continuous(), {"decimals": None, "step": None}),
+    "hours": (lambda rng: np.datetime64("2013-01-01") + rng.integers(0, 8000, 4000).astype("timedelta64[h]"),
+              Datetime(), {"resolution": "h"}),
+    "minutes": (lambda rng: rng.integers(0, 8000, 4000).astype("timedelta64[m]").astype("timedelta64[s]"), Duration(),
+                {"resolution": "min"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "column", "digits"), DIGITS.values(), ids=DIGITS)
+def test_digits_that_nearly_all_numbers_have_are_found(make, column, digits):
+    found = discovered(make(np.random.default_rng(1)), column, budget=PureDP(5.0))
+    assert {name: getattr(found, name) for name in digits} == digits
+
+
+def test_digits_that_noise_could_have_made_are_not_found():
+    found = discovered(np.round(np.random.default_rng(1).uniform(0, 80, 100), 2), Continuous(), budget=PureDP(0.05))
+    assert (found.decimals, found.step) == (None, None)
+
+
+def test_what_is_declared_of_digits_is_not_looked_for():
+    frame = pd.DataFrame({"n": np.arange(1000.0)})
+    curator = Curator(frame, schema=Schema({"n": Continuous(decimals=1)}), budget=PureDP(4.0))
+    assert curator.discover(spend=PureDP(4.0)).schema["n"].decimals == 1
+    assert [item.step for item in curator.receipt().items] == ["discovered range: n", "discovered bounds: n"]
+
+
+def test_bounds_too_wide_for_the_digits_are_found_without_them(monkeypatch):
+    without_noise(monkeypatch)
+    found = discovered([*([0.01] * 4000), *([2.0**62] * 4000)], Continuous(), budget=PureDP(1.0))
+    assert found.upper >= 2.0**61
+    check_column("x", found)

@@ -83,15 +83,15 @@ def test_the_default_of_a_watch_is_a_share_of_four_fifths_and_ten_thousand_queri
     assert watch.plan.threshold_for(1) == watch.plan.query_scale / 1024
 
 
-def test_a_discovery_asks_for_a_histogram_of_powers_and_one_of_parts(monkeypatch):
+def test_a_discovery_asks_for_a_histogram_of_powers_one_of_parts_and_one_of_digits(monkeypatch):
     trace = recorded(monkeypatch, exact=True)
     curator = Curator(pd.DataFrame({"n": np.arange(100.0)}), schema=Schema({"n": Continuous()}), budget=PureDP(1.0))
     curator.discover(spend=PureDP(0.8))
-    assert [draw.shape for draw in trace.draws] == [(4 * EXPONENTS + 1,), (PARTS,)]
+    assert [draw.shape for draw in trace.draws] == [(4 * EXPONENTS + 1,), (PARTS,), (12,)]
     items = curator.receipt().items
-    assert [item.answers for item in items] == [4 * EXPONENTS + 1, PARTS]
-    assert [item.loss for item in items] == [PureDP(0.4)] * 2
-    assert [item.sensitivity for item in items] == [1, 1]
+    assert [item.answers for item in items] == [4 * EXPONENTS + 1, PARTS, 12]
+    assert [item.loss.epsilon for item in items] == pytest.approx([0.32, 0.32, 0.16])
+    assert [item.sensitivity for item in items] == [1, 1, 1]
 
 
 def test_a_discovery_of_levels_says_their_noise():
