@@ -18,6 +18,7 @@ import numpy as np
 
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError, ParameterError
+from synthdp.nonprivate.digits import outer, settings_of, spacing_of
 from synthdp.schema.columns import (
     DRAFTED,
     RESOLUTIONS,
@@ -74,6 +75,10 @@ OF_IDENTIFIERS = (
 )
 OF_DIFFERENT_NUMBERS = (
     " Nearly all values differ: if they name rows or persons, make the type identifier and delete the bounds."
+)
+OF_DIGITS = (
+    " All numbers of this table are multiples of one step, or have so many decimals; synthetic ones will be the same. Keep "
+    "that if it is how they are measured or written, else delete it."
 )
 OF_TRUTH = "Nothing to declare but whether a value can be missing."
 OF_CODES = (
@@ -277,9 +282,16 @@ def _order(level: Any) -> tuple[bool, Any]:
 def _numbers(seen: _Seen, *, whole: bool) -> Entry:
     codes = [code for code in _CODES if _stands_apart(code, seen)]
     rest = [value for value in seen.counts if value not in codes]
+    spacing = spacing_of(rest)
+    whole = whole or (spacing is not None and spacing >= 1)
     lower, upper = _outwards(min(rest), max(rest), whole=whole)
     comment = OF_BOUNDS
+    if spacing is not None:
+        lower, upper = outer(lower, upper, spacing)
     entry: Entry = {"type": "integer" if whole else "continuous", "lower": lower, "upper": upper}
+    if spacing is not None and (digits := settings_of(spacing)):
+        entry |= digits
+        comment += OF_DIGITS
     if codes:
         entry["special"] = codes
         comment += OF_CODES.format(codes=" and ".join(map(str, codes)))

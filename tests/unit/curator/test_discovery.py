@@ -314,7 +314,8 @@ def test_bounds_of_whole_numbers_are_the_whole_numbers_around_those_of_real_ones
     with pytest.MonkeyPatch.context() as patch:
         without_noise(patch)
         real, whole = (
-            discovered(np.repeat([one, two], 1000), column, budget=PureDP(100.0)) for column in (Continuous(), Integer())
+            discovered(np.repeat([one, two], 1000), column, budget=PureDP(100.0))
+            for column in (Continuous(), Integer())
         )
     assert whole.lower == math.floor(real.lower)
     assert whole.upper == max(math.ceil(real.upper), whole.lower + 1)

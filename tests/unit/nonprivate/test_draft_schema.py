@@ -41,8 +41,8 @@ NAMES = [f"person-{i:03}" for i in range(40)]
     [
         (["17", "90", "33"], Integer(10, 90)),
         (["17", "?", "33"], Integer(10, 40, nullable=True)),
-        (["0.125", "0.5", "1e-1"], Continuous(0.1, 0.5)),
-        (["5", "5", "5", "7.5"], Continuous(5, 8)),
+        (["0.125", "0.5", "1e-1"], Continuous(0.1, 0.5, decimals=3)),
+        (["5", "5", "5", "7.5"], Continuous(5, 8, decimals=1)),
         (["0", "1", "1"], Categorical([0, 1])),
         (["", "a", "b"], Categorical(["a", "b"], nullable=True)),
         (["007", "008", "009"], Categorical(["007", "008", "009"])),
@@ -67,7 +67,7 @@ def test_texts_say_what_a_column_is(tmp_path, texts, column):
     [
         (np.array([3, 14, 15]), Integer(0, 20)),
         (np.array([2**63, 2**64 - 1, 7], np.uint64), Integer(0, 2**62)),
-        (np.array([0.25, np.nan, np.inf]), Continuous(0.0, 1.0, nullable=True)),
+        (np.array([0.25, np.nan, np.inf]), Continuous(0.0, 1.0, nullable=True, decimals=2)),
         (np.array([1.5, 1e300]), Continuous(0.0, 2e300)),
         (pd.array([1, None, 5], dtype="Int64"), Integer(1, 5, nullable=True)),
         ([True, False, True], Boolean()),
