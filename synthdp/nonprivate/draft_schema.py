@@ -283,7 +283,7 @@ def _numbers(seen: _Seen, *, whole: bool) -> Entry:
     codes = [code for code in _CODES if _stands_apart(code, seen)]
     rest = [value for value in seen.counts if value not in codes]
     spacing = spacing_of(rest)
-    whole = whole or (spacing is not None and spacing >= 1)
+    whole = whole or (spacing is not None and spacing.denominator == 1)
     lower, upper = _outwards(min(rest), max(rest), whole=whole)
     comment = OF_BOUNDS
     if spacing is not None:
