@@ -19,6 +19,7 @@ SynthDPError
 └── InternalError                a bug in synthdp
 
 UserWarning
+├── MisfitWarning                values that do not fit the schema were left out of a release
 └── UnprotectedLabelsWarning     real labels are about to stand beside synthetic rows
 """
 
@@ -102,6 +103,10 @@ class InternalError(SynthDPError):
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"{detail}: this is a bug in synthdp, please report it")
+
+
+class MisfitWarning(UserWarning):
+    """More values than noise explains do not fit the schema; they were left out of the release."""
 
 
 class UnprotectedLabelsWarning(UserWarning):

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any, Generic, TypeVar
 
 from synthdp.answers.answer import answer
+from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.errors import ParameterError
 from synthdp.markup import render
 from synthdp.measurements import Measurements
@@ -62,6 +63,19 @@ class Release(Generic[OutputT_co]):
         if not isinstance(found, SyntheticModel):
             raise ParameterError(f"a release by {self.mechanism} holds no synthetic table")
         return found
+
+    @property
+    def misfits(self) -> dict[str, MisfitShare | None]:
+        """For each column of the table the noisy share of values that did not fit the schema.
+
+        ``None`` where the mechanism does not measure it.
+
+        Raises
+        ------
+        ParameterError
+            If the output is no table.
+        """
+        return misfit_shares(self.model, self.measurements)
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.

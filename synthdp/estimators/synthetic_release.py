@@ -20,6 +20,7 @@ from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
+from synthdp.estimators.findings import misfit_notes, warn_of_misfits
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.planning import Plan, plan
@@ -131,6 +132,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The schema, completed.
     receipt_ : Receipt
         What was spent on what.
+    misfits_ : dict of MisfitShare or None
+        For each column the noisy share of values that did not fit the schema, and its standard error; ``None`` where
+        the mechanism does not measure it.  Such values are left out: their rows keep their other columns.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -247,11 +251,13 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 unknown = whole.discover(spend=loss.fraction(self.domain_budget)).without_levels
             release = mechanism.release(whole, random_state=self.random_state)
         ignored = _notes(curator.extra_columns, self.privacy_unit)
-        receipt = release.receipt.noted(*ignored, *map(RARE.format, unknown), *notes)
+        misfits = release.misfits
+        receipt = release.receipt.noted(*ignored, *map(RARE.format, unknown), *misfit_notes(misfits), *notes)
         model = replace(release.model, format=format.suited(release.model.schema))
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
         self.schema_ = model.schema
-        self.receipt_ = receipt
+        self.receipt_, self.misfits_ = receipt, misfits
+        warn_of_misfits(misfits, stacklevel=3)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002

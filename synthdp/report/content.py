@@ -15,6 +15,7 @@ import numpy as np
 from synthdp.answers.answer import Asker
 from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import Direct
+from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.questions import marginal, quantile
 from synthdp.arrays import Codes, FloatArray
 from synthdp.distribution.contingency import Clique, contingency, table_size
@@ -46,6 +47,8 @@ class ColumnView:
         Whether neighbouring cells are alike: a histogram.
     missing
         Share of missing values and its interval, if the column may have some.
+    misfits
+        Share of values that did not fit the schema, and its standard error, if it was measured.
     summary
         One sentence: the median, or how many levels are left out.
     """
@@ -58,6 +61,7 @@ class ColumnView:
     upper: list[float]
     ordered: bool
     missing: tuple[float, float, float] | None
+    misfits: tuple[float, float] | None
     summary: str
 
     @property
@@ -92,7 +96,9 @@ def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) 
     """Return a view of every column but identifiers."""
     asker = Asker(model, measurements)
     total = max(asker.direct.total[0], 1.0)
-    return [_column(asker, name, column, total) for name, column in model.schema.items() if not column.names_rows]
+    misfits = misfit_shares(model, measurements)
+    shown = [(name, column) for name, column in model.schema.items() if not column.names_rows]
+    return [_column(asker, name, column, total, misfits[name]) for name, column in shown]
 
 
 def associations(model: SyntheticModel, *, random_state: int = 0) -> tuple[list[str], FloatArray]:
@@ -156,7 +162,7 @@ def _distance(real: Codes, released: Codes, shape: tuple[int, ...], clique: Cliq
     return 0.5 * float(np.abs(p - q).sum()), float(np.sqrt(2 / math.pi * p * (1 - p)).sum())
 
 
-def _column(asker: Asker, name: str, column: Column, total: float) -> ColumnView:
+def _column(asker: Asker, name: str, column: Column, total: float, misfits: MisfitShare | None) -> ColumnView:
     ordered = not has_labels(column)
     answers = asker.ask(marginal(name, bins={name: _bins(column)}) if ordered else marginal(name))
     labels = answers.labels[name]
@@ -173,7 +179,8 @@ def _column(asker: Asker, name: str, column: Column, total: float) -> ColumnView
     source = "" if column.source is None else f"; source: {column.source}"
     return ColumnView(
         name=name, kind=column.in_words() + source, labels=[str(row[0]) for row in rows], shares=[row[1] for row in rows],
-        lower=[row[2] for row in rows], upper=[row[3] for row in rows], ordered=ordered, missing=missing, summary=summary,
+        lower=[row[2] for row in rows], upper=[row[3] for row in rows], ordered=ordered, missing=missing,
+        misfits=None if misfits is None else (misfits.share * 100, misfits.stddev * 100), summary=summary,
     )  # fmt: skip
 
 

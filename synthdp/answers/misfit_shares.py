@@ -1,0 +1,113 @@
+"""How many rows lie in one unit of a column, and which share of its values does not fit the schema: said by noisy answers.
+
+Post-processing: everything here was measured, and paid for, by the mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.grid import grid_of
+from synthdp.measurements import Measurements, beyond_noise
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.smooth.trigonometric import Indicator, TensorBasis
+from synthdp.queries.total import Total
+from synthdp.sampling.synthetic_model import SyntheticModel
+
+
+class MisfitShare(NamedTuple):
+    """The noisy share of a column's values that did not fit the schema, from 0 to 1.
+
+    Numbers beyond the bounds are no misfits: they are clipped.
+    """
+
+    share: float
+    stddev: float
+    """Standard error of the share."""
+
+
+class UnitCount(NamedTuple):
+    """A noisy number of rows, which may be negative."""
+
+    rows: float
+    stddev: float
+
+
+def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[str, MisfitShare | None]:
+    """Return for each column the share of its values that did not fit; ``None`` where no answer says it.
+
+    It is exactly 0 for a column that takes every value, as one with a label for others does.
+    """
+    total, noise = _total(model, measurements)
+    shares: dict[str, MisfitShare | None] = {}
+    for name, column in model.schema.items():
+        hidden = grid_of(column).hidden
+        found = UnitCount(0.0, 0.0) if hidden is None else unit_count(measurements, name, hidden)
+        if found is None:
+            shares[name] = None
+            continue
+        share = min(max(found.rows / total, 0.0), 1.0)
+        shares[name] = MisfitShare(share, math.hypot(found.stddev, share * noise) / total)
+    return shares
+
+
+def misfit_columns(shares: Mapping[str, MisfitShare | None]) -> dict[str, MisfitShare]:
+    """Return the columns whose misfits noise does not explain."""
+    known = {name: share for name, share in shares.items() if share is not None}
+    return {name: one for name, one in known.items() if one.share > beyond_noise(one.stddev, len(known))}
+
+
+def unit_count(measurements: Sequence[Measurements], name: str, unit: int) -> UnitCount | None:
+    """Return how many rows have one unit of a column, by all answers that count it alone, or ``None`` if none does."""
+    found = [count for measured in measurements for count in _counts(measured, name, unit)]
+    if not found:
+        return None
+    precision = sum(count.stddev**-2 for count in found)
+    return UnitCount(sum(count.rows * count.stddev**-2 for count in found) / precision, precision**-0.5)
+
+
+def cell_of_unit(axis: Axis, unit: int) -> int | None:
+    """Return the cell that holds one unit and no other, if there is one."""
+    cell = int(axis.cells[np.searchsorted(axis.starts, unit, side="right") - 1])
+    runs = np.flatnonzero(axis.cells == cell)
+    ends = np.append(axis.starts[1:], axis.grid.size)
+    alone = len(runs) == 1 and axis.starts[runs[0]] == unit and ends[runs[0]] == unit + 1
+    return cell if alone else None
+
+
+def _counts(measured: Measurements, name: str, unit: int) -> Iterator[UnitCount]:
+    queries = measured.queries
+    if not isinstance(queries, (Marginals, TensorBasis)) or name not in queries.domain.names:
+        return
+    (column,) = queries.domain.index(name)
+    cell = cell_of_unit(queries.domain.axes[column], unit)
+    if cell is None:
+        return
+    stddev = max(measured.stddev, 1e-9)
+    if isinstance(queries, TensorBasis):
+        term = (Indicator(column, cell),)
+        if term in queries.terms:
+            yield UnitCount(float(measured.answers[queries.terms.index(term)]), stddev)
+        return
+    for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
+        if column in clique:
+            inside = _inside(counts, clique, queries.domain, column, cell)
+            yield UnitCount(float(inside.sum()), stddev * math.sqrt(inside.size))
+
+
+def _inside(counts: FloatArray, clique: tuple[int, ...], domain: Domain, column: int, cell: int) -> FloatArray:
+    table = counts.reshape([domain.shape[j] for j in clique])
+    return np.asarray(table.take(cell, axis=clique.index(column)))
+
+
+def _total(model: SyntheticModel, measurements: Sequence[Measurements]) -> tuple[float, float]:
+    """Return the number of rows and the noise in it."""
+    noise = [measured.stddev for measured in measurements if isinstance(measured.queries, Total)]
+    return max(model.total, 1.0), min(noise, default=0.0)
