@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -30,12 +31,15 @@ def shape(receipt: str) -> tuple[list[str], set[str], set[bool]]:
     return [line for line in lines if line not in steps], kinds, {step.fullmatch(line) is not None for line in steps}
 
 
-def test_the_quickstart_prints_a_receipt_like_the_one_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_quickstart_prints_rows_and_a_receipt_like_those_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code = block("quickstart", "python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 6
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
-    assert shape(capsys.readouterr().out) == shape(block("receipt", "text"))
+    rows, shown = capsys.readouterr().out.splitlines(), block("head", "text").splitlines()
+    assert rows[0].split() == shown[0].split()
+    assert len(rows) == len(shown) == 6
+    assert shape(str(names["release"].receipt_)) == shape(block("receipt", "text"))
 
 
 def test_the_readme_links_to_files_that_exist() -> None:
