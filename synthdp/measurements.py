@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from synthdp.arrays import Answers, IntArray, frozen
-from synthdp.queries.protocol import Statistic
+from synthdp.queries.protocol import KeyStatistic, Statistic
 
 UNLIKELY = 0.01
 """How often, at most, noise alone passes for something in a release: over all answers that are looked at together."""
@@ -69,7 +69,7 @@ class Measurements:
         Law of the noise on ``values``.
     """
 
-    queries: Statistic
+    queries: Statistic | KeyStatistic
     values: IntArray
     resolution: int
     noise: Noise

@@ -35,7 +35,7 @@ from synthdp.privacy.loss import from_document as loss_from_document, to_documen
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts
-from synthdp.queries.protocol import Statistic
+from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.smooth.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.queries.total import Total
@@ -254,7 +254,7 @@ def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArra
     raise FormatError("the release's distribution has an unknown kind")
 
 
-def _has_form(queries: Statistic) -> bool:
+def _has_form(queries: Statistic | KeyStatistic) -> bool:
     return isinstance(queries, (ClippedProducts, Marginals, MarginalDistances, TensorBasis, Total))
 
 
@@ -279,7 +279,7 @@ def _read_measurements(
     )
 
 
-def _queries(queries: Statistic, store: _Store) -> dict[str, Any]:
+def _queries(queries: Statistic | KeyStatistic, store: _Store) -> dict[str, Any]:
     match queries:
         case Marginals():
             return {

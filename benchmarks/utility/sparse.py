@@ -155,7 +155,7 @@ def _mechanisms(setting: Setting, counts: SparseCounts) -> dict[str, Callable[[C
         return _truth(setting, counts) + rng.normal(size=len(queries)) / mu
 
     def exact(curator: Curator) -> np.ndarray:
-        return curator.measure_keys(counts).answers
+        return curator.measure(counts).answers
 
     return {
         "sparse multiplicative weights": weights,

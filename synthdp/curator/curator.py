@@ -7,32 +7,25 @@ from contextlib import AbstractContextManager
 from os import PathLike
 from typing import TypeVar, final
 
-import numpy as np
-
-from synthdp.arrays import IntArray
 from synthdp.curator.discovery import Discovered, discover
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
-from synthdp.curator.private_table import PrivateTable, check_columns, check_key_columns, check_question, check_unit
+from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
 from synthdp.curator.sparse_vector import Continued, SparseVector, continued
 from synthdp.curator.vault import Vault
 from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.privacy import accounting, noise
+from synthdp.privacy import noise
 from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
-from synthdp.privacy.key_answers import KeyAnswers
+from synthdp.privacy.calibration import account_inside, calibrate, plan_selection
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
-from synthdp.privacy.loss import ZCDP, ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
-from synthdp.queries.sparse.supports import UNIT
 from synthdp.schema.schema import Schema
-from synthdp.tables.infer import infer_schema
-from synthdp.tables.sources.resolve import source_of
 
 __all__ = ["Continued", "Curator", "SparseVector"]
 
@@ -111,7 +104,7 @@ class Curator:
             return
         noise.check_opendp()
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
-        private, extra_columns = _private_table(table, schema, adjacency)
+        private, extra_columns = private_table(table, schema, adjacency)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
         self._ledger, self._dataset = ledger, DEFAULT_DATASET if dataset is None else dataset
@@ -199,7 +192,12 @@ class Curator:
             check_question(table, queries)
 
     def measure(
-        self, queries: Statistic, *, spend: Spend = Remaining(), step: str = "queries", law: NoiseLaw | None = None
+        self,
+        queries: Statistic | KeyStatistic,
+        *,
+        spend: Spend = Remaining(),
+        step: str = "queries",
+        law: NoiseLaw | None = None,
     ) -> Measurements:
         """Answer a statistic with exact integer noise.
 
@@ -208,7 +206,7 @@ class Curator:
         Parameters
         ----------
         queries
-            What to ask.
+            What to ask of the rows' cells, or of their keys.
         spend
             What it may cost; the noise is the least that costs no more.
         step
@@ -220,6 +218,8 @@ class Curator:
         ------
         BudgetExceededError
             If less is left; nothing is read then.
+        DataError
+            If a column of a record's key is missing.
         ParameterError
             If a column of the queries is declared otherwise than in the curator's schema.
         PrivacyError
@@ -228,19 +228,11 @@ class Curator:
             If the statistic may overflow an integer sum.
         """
         self.check(queries)
-        values, plan = self._noisy(queries, spend=spend, step=step, law=law)
+        loss = self.cost(spend)
+        plan = calibrate(self.adjacency.sensitivity(queries), loss, k=queries.k, law=law)
+        item = plan.item(step, loss, unit=queries.unit)
+        values = self._spend(item, lambda table: plan.noised(table.exact(queries)))
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
-
-    def measure_keys(
-        self, queries: KeyStatistic, *, spend: Spend = Remaining(), step: str = "queries", law: NoiseLaw | None = None
-    ) -> KeyAnswers:
-        """Answer a statistic of record keys with exact integer noise; parameters and errors as in `measure`.
-
-        Costs ``spend``, for this curator's neighbours; the ledger is charged before any row is read.
-        """
-        self.check(queries)
-        values, plan = self._noisy(queries, spend=spend, step=step, law=law)
-        return KeyAnswers(values=values, unit=queries.unit, plan=plan)
 
     def histogram(
         self, columns: tuple[str, ...], *, spend: Spend = Remaining(), step: str = "frequent records"
@@ -262,20 +254,7 @@ class Curator:
             check_key_columns(table, columns)
         loss = self.cost(spend)
         plan = plan_histogram(loss, adjacency=self.adjacency)
-        item = Item(
-            step=step,
-            mechanism="thresholded discrete Laplace",
-            answers=1,
-            sensitivity=float(plan.sensitivity),
-            stddev=plan.stddev,
-            loss=loss,
-        )
-        counts = self._spend(
-            item,
-            lambda table: noise.laplace_threshold(
-                table.key_counts(columns), scale=plan.scale, threshold=plan.threshold
-            ),
-        )
+        counts = self._spend(plan.item(step, loss, answers=1), lambda table: plan.noised(table.key_counts(columns)))
         return KeyCounts(columns=columns, counts=counts, plan=plan)
 
     def watch(
@@ -312,23 +291,10 @@ class Curator:
         """
         with self._vault.turn() as table:
             check_key_columns(table, columns)
-        if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / UNIT:
-            raise ParameterError(f"threshold ({threshold}) must be a number of rows")
-        if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
-            raise ParameterError(f"queries ({queries!r}) must be a whole number of at least 1")
         loss = self.cost(spend)
-        rows = self.adjacency.rows
-        plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=alarm_share, rows=rows)
-        item = Item(
-            step=step,
-            mechanism=f"sparse vector with geometric noise; {plan.answer.noise.law}",
-            answers=max_alarms,
-            sensitivity=float(rows),
-            stddev=plan.answer_stddev,
-            loss=loss,
-        )
-        level = round((plan.threshold_for(queries) if threshold is None else threshold) * UNIT)
-        return self._spend(item, lambda _: SparseVector(self._vault, columns, plan, level))
+        plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=alarm_share, rows=self.adjacency.rows)
+        level = plan.level(threshold, queries=queries)
+        return self._spend(plan.item(step, loss), lambda _: SparseVector(self._vault, columns, plan, level))
 
     def resume_watch(self, path: str | PathLike[str]) -> AbstractContextManager[Continued]:
         """Continue a saved watch over the same rows, once.
@@ -373,23 +339,9 @@ class Curator:
         """
         self.check(scores)
         loss = self.cost(spend)
-        linf = self.adjacency.sensitivity(scores).linf
-        if isinstance(loss, ZCDP):
-            choose, law = noise.exponential_mechanism, "exponential mechanism"
-            scale = noise.exponential_mechanism_scale(linf, rho=loss.rho, monotonic=False)
-            stddev = scale * np.pi / np.sqrt(6)  # of the Gumbel noise whose maximum has the same law
-        else:
-            choose, law = noise.noisy_max, "noisy max"
-            scale = stddev = noise.noisy_max_scale(linf, epsilon=_pure_epsilon(loss), monotonic=False)
-        item = Item(
-            step=step,
-            mechanism=law,
-            answers=1,
-            sensitivity=linf / scores.unit,
-            stddev=float(stddev) / scores.unit,
-            loss=loss,
-        )
-        return int(self._spend(item, lambda table: choose(table.exact(scores), scale=scale)))
+        plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss)
+        item = plan.item(step, loss, unit=scores.unit)
+        return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
 
     def discover(self, *, spend: Spend) -> Discovered:
         """Find undeclared bounds and levels under noise, and complete the schema with them.
@@ -422,7 +374,7 @@ class Curator:
             For an (epsilon, delta): `ZCDP` for zero-concentrated accounting, `ApproxDP` to keep basic composition.
         """
         loss = self.cost(spend)
-        inner = _inside(loss, currency)
+        inner = account_inside(loss, currency)
         with self._vault.turn():
             entry = self._charge(loss, what="account")
             if entry is not None and self._ledger is not None:
@@ -469,26 +421,6 @@ class Curator:
         self._vault.entries.append(entry)
         return entry
 
-    def _noisy(
-        self, queries: Statistic | KeyStatistic, *, spend: Spend, step: str, law: NoiseLaw | None
-    ) -> tuple[IntArray, Calibration]:
-        """Return a statistic with noise, and the noise's plan."""
-        loss = self.cost(spend)
-        norms = self.adjacency.sensitivity(queries)
-        plan = calibrate(norms, loss, k=queries.k, law=law)
-        item = Item(
-            step=step,
-            mechanism=str(plan.noise.law),
-            answers=queries.k,
-            sensitivity=plan.sensitivity / queries.unit,
-            stddev=plan.noise.stddev / (plan.resolution * queries.unit),
-            loss=loss,
-        )
-        values = self._spend(
-            item, lambda table: _noised(table.exact(queries), plan.resolution, plan.noise.law, plan.noise.scale)
-        )
-        return values, plan
-
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
         with self._vault.turn() as table:
@@ -501,41 +433,3 @@ class Curator:
                 ledger, number = self._vault.unsettled.pop()
                 ledger.commit(number)
             return result
-
-
-def _private_table(table: object, schema: Schema | None, adjacency: Adjacency) -> tuple[PrivateTable, tuple[str, ...]]:
-    """Return the rows, and the columns beyond the schema, after a look at the column names alone."""
-    source = source_of(table)
-    if schema is None:
-        schema = infer_schema(source, without=adjacency.unit)
-    extra_columns = check_columns(source, schema)
-    check_unit(source, schema, adjacency.unit)
-    return PrivateTable(source, schema, adjacency), extra_columns
-
-
-def _inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> PrivacyLoss:
-    if not isinstance(loss, ApproxDP) or currency is ApproxDP:
-        return loss
-    if loss.delta == 0:
-        return PureDP(loss.epsilon)
-    return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta)) if currency is ZCDP else gaussian_account(loss)
-
-
-def _noised(exact: IntArray, resolution: int, law: NoiseLaw, scale: float) -> IntArray:
-    most = noise.LARGEST_VALUE // resolution  # clipped before it is multiplied: a wrapped product has no sensitivity
-    values = np.ascontiguousarray(np.clip(exact, -most, most) * resolution)
-    match law:
-        case NoiseLaw.LAPLACE:
-            return noise.discrete_laplace(values, scale=scale)
-        case NoiseLaw.GAUSSIAN:
-            return noise.discrete_gaussian(values, scale=scale)
-    return noise.linf_knorm(values, scale=scale)
-
-
-def _pure_epsilon(loss: PrivacyLoss) -> float:
-    match loss:
-        case PureDP(epsilon):
-            return epsilon
-        case ApproxDP(epsilon, _):
-            return epsilon
-    raise ParameterError("a noisy maximum has no Gaussian-DP cost: select from an account in PureDP, ApproxDP or ZCDP")

@@ -18,7 +18,6 @@ from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw, beyond_noise
-from synthdp.privacy import noise
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.key_histogram import plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
@@ -209,23 +208,15 @@ def _noisy_histogram(
 ) -> tuple[IntArray, float]:
     """Return noisy counts of a column's finite numbers by bin, and the stddev of their noise."""
     plan = calibrate(adjacency.histogram, loss, k=bins, law=NoiseLaw.LAPLACE)
-    item = Item(
-        step=step,
-        mechanism=str(plan.noise.law),
-        answers=bins,
-        sensitivity=plan.sensitivity,
-        stddev=plan.noise.stddev,
-        loss=loss,
-    )
 
     def answer(table: PrivateTable) -> IntArray:
         counts = np.zeros(bins, np.int64)
         for raw in _raw(table, name):
             values = _present(raw)
             counts += np.bincount(bin_of(values).astype(np.int64), minlength=bins)
-        return noise.discrete_laplace(counts, scale=plan.noise.scale)
+        return plan.noised(counts)
 
-    return spend(item, answer), plan.noise.stddev
+    return spend(plan.item(step, loss), answer), plan.noise.stddev
 
 
 def _power_bins(values: FloatArray) -> FloatArray:
@@ -261,22 +252,14 @@ def _present(raw: RawColumn) -> FloatArray:
 
 def _with_levels(adjacency: Adjacency, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:
     plan = plan_histogram(loss, adjacency=adjacency)
-    item = Item(
-        step=f"discovered levels: {name}",
-        mechanism="thresholded discrete Laplace",
-        answers=MOST_LEVELS,
-        sensitivity=float(plan.sensitivity),
-        stddev=plan.stddev,
-        loss=loss,
-    )
 
     def answer(table: PrivateTable) -> dict[str, int]:
         counts: Counter[str] = Counter()
         for raw in _raw(table, name):
             counts.update(_level_counts(raw))
-        return noise.laplace_threshold(counts, scale=plan.scale, threshold=plan.threshold)
+        return plan.noised(counts)
 
-    noisy = spend(item, answer)
+    noisy = spend(plan.item(f"discovered levels: {name}", loss, answers=MOST_LEVELS), answer)
     frequent = [json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS]]
     levels = _different(frequent, other=column.other)
     return replace(column, levels=levels or (NOTHING if column.other is None else (column.other,)))

@@ -23,9 +23,11 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
 from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
+from synthdp.tables.infer import infer_schema
 from synthdp.tables.keys import count_keys
 from synthdp.tables.source import Source, SummingSource
 from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sources.resolve import source_of
 
 CACHED_DOMAINS = 4
 """Domains whose codes are kept for the next question."""
@@ -193,6 +195,22 @@ class PrivateTable:
                 "the curator has finished its plan and reads no more: make a new one for a new release"
             )
         return self.source
+
+
+def private_table(table: object, schema: Schema | None, adjacency: Adjacency) -> tuple[PrivateTable, tuple[str, ...]]:
+    """Return the rows of a table, and its columns beyond the schema, after a look at the column names alone.
+
+    Raises
+    ------
+    DataError, ParameterError, SchemaError
+        As `check_columns` and `check_unit` do.
+    """
+    source = source_of(table)
+    if schema is None:
+        schema = infer_schema(source, without=adjacency.unit)
+    extra_columns = check_columns(source, schema)
+    check_unit(source, schema, adjacency.unit)
+    return PrivateTable(source, schema, adjacency), extra_columns
 
 
 def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:

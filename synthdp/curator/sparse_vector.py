@@ -165,10 +165,8 @@ class SparseVector:
             if silent:
                 return None
             plan = self.plan.answer
-            most = noise.LARGEST_VALUE // plan.resolution
-            exact = np.array([max(-most, min(total, most)) * plan.resolution], np.int64)
-            draw = noise.discrete_laplace if plan.noise.law is NoiseLaw.LAPLACE else noise.discrete_gaussian
-            noisy = int(draw(exact, scale=plan.noise.scale)[0])
+            within = max(-noise.LARGEST_VALUE, min(total, noise.LARGEST_VALUE))
+            noisy = int(plan.noised(np.array([within], np.int64))[0])
             return AboveThresholdAnswer(noisy / (plan.resolution * UNIT), self.plan.answer_stddev, plan.noise.law)
 
     def close(self) -> None:

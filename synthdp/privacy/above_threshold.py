@@ -18,6 +18,7 @@ from synthdp.privacy import accounting, noise
 from synthdp.privacy.bisection import last_holding
 from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
+from synthdp.privacy.receipt import Item
 from synthdp.queries.norms import Norms
 from synthdp.queries.sparse.supports import UNIT
 
@@ -58,6 +59,31 @@ class WatchPlan:
         b ln(4k/c): of k queries with a perfect guess, c/4 are found above it on average.
         """
         return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / UNIT
+
+    def level(self, threshold: float | None, *, queries: int) -> int:
+        """Return the threshold in 1024ths of a row: the given one, in rows, or `threshold_for` so many queries.
+
+        Raises
+        ------
+        ParameterError
+            If one of the two is no such number.
+        """
+        if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / UNIT:
+            raise ParameterError(f"threshold ({threshold}) must be a number of rows")
+        if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
+            raise ParameterError(f"queries ({queries!r}) must be a whole number of at least 1")
+        return round((self.threshold_for(queries) if threshold is None else threshold) * UNIT)
+
+    def item(self, step: str, loss: PrivacyLoss) -> Item:
+        """Return the line of a receipt."""
+        return Item(
+            step=step,
+            mechanism=f"sparse vector with geometric noise; {self.answer.noise.law}",
+            answers=self.max_alarms,
+            sensitivity=self.answer.sensitivity / UNIT,
+            stddev=self.answer_stddev,
+            loss=loss,
+        )
 
     def silence_bound(self, threshold: float, *, beta: float) -> float:
         """Return how far any guess was off, in rows, that was met with silence; probability 1 - beta over the watch.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from synthdp.arrays import IntArray
 from synthdp.errors import ParameterError, SensitivityError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import accounting, composition, noise
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
+from synthdp.privacy.receipt import Item
 from synthdp.queries.norms import LARGEST_SUM, Norms
 
 LATTICE = 2**20
@@ -35,6 +40,67 @@ class Calibration:
     noise: Noise
     resolution: int
     sensitivity: float
+
+    def noised(self, exact: IntArray) -> IntArray:
+        """Return (k,) exact whole numbers, multiplied by ``resolution``, with noise.
+
+        Costs the loss that this was calibrated for.
+        """
+        most = noise.LARGEST_VALUE // self.resolution  # clipped before it is multiplied: a product must not wrap
+        values = np.ascontiguousarray(np.clip(exact, -most, most) * self.resolution)
+        match self.noise.law:
+            case NoiseLaw.LAPLACE:
+                return noise.discrete_laplace(values, scale=self.noise.scale)
+            case NoiseLaw.GAUSSIAN:
+                return noise.discrete_gaussian(values, scale=self.noise.scale)
+        return noise.linf_knorm(values, scale=self.noise.scale)
+
+    def item(self, step: str, loss: PrivacyLoss, *, unit: int = 1) -> Item:
+        """Return the line of a receipt, for a vector in which ``unit`` stands for 1."""
+        return Item(
+            step=step,
+            mechanism=str(self.noise.law),
+            answers=self.noise.k,
+            sensitivity=self.sensitivity / unit,
+            stddev=self.noise.stddev / (self.resolution * unit),
+            loss=loss,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """How the position of a large score is chosen.
+
+    Parameters
+    ----------
+    choose
+        From (m,) whole-number scores and the scale to a position.
+    mechanism
+        Its name.
+    sensitivity
+        Most that a score moves, in whole numbers.
+    scale
+        Of the noise on each score.
+    stddev
+        Of the same.
+    """
+
+    choose: Callable[..., int]
+    mechanism: str
+    sensitivity: int
+    scale: float
+    stddev: float
+
+    def item(self, step: str, loss: PrivacyLoss, *, unit: int) -> Item:
+        """Return the line of a receipt, for scores in which ``unit`` stands for 1."""
+        return Item(
+            step=step,
+            mechanism=self.mechanism,
+            answers=1,
+            sensitivity=self.sensitivity / unit,
+            stddev=self.stddev / unit,
+            loss=loss,
+        )
 
 
 def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None = None) -> Calibration:
@@ -98,6 +164,51 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
             _only_gaussian(law)
             return _gaussian(norms.l2, mu, k)
     raise ParameterError(f"no noise is known for a loss of {loss}")
+
+
+def plan_selection(linf: int, loss: PrivacyLoss) -> Selection:
+    """Return the selection with the least noise: permute-and-flip, or the exponential mechanism under zCDP.
+
+    What is chosen by it costs at most ``loss``, for neighbours that move every score by at most ``linf``.
+
+    Raises
+    ------
+    ParameterError
+        If the loss is in Gaussian DP.
+    """
+    match loss:
+        case ZCDP(rho):
+            scale = noise.exponential_mechanism_scale(linf, rho=rho, monotonic=False)
+            return Selection(
+                choose=noise.exponential_mechanism,
+                mechanism="exponential mechanism",
+                sensitivity=linf,
+                scale=scale,
+                stddev=scale * math.pi / math.sqrt(6),  # of the Gumbel noise whose maximum has the same law
+            )
+        case PureDP(epsilon) | ApproxDP(epsilon, _):
+            scale = noise.noisy_max_scale(linf, epsilon=epsilon, monotonic=False)
+            return Selection(choose=noise.noisy_max, mechanism="noisy max", sensitivity=linf, scale=scale, stddev=scale)
+    raise ParameterError("a noisy maximum has no Gaussian-DP cost: select from an account in PureDP, ApproxDP or ZCDP")
+
+
+def account_inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> PrivacyLoss:
+    """Return the budget of an account inside a loss: an (epsilon, delta) becomes one that adds up adaptively.
+
+    Spending the result costs at most ``loss``, adaptively or not.
+
+    Parameters
+    ----------
+    loss
+        What the account may cost.
+    currency
+        For an (epsilon, delta): `ZCDP`, `ApproxDP` for its own, or Gaussian DP.
+    """
+    if not isinstance(loss, ApproxDP) or currency is ApproxDP:
+        return loss
+    if loss.delta == 0:
+        return PureDP(loss.epsilon)
+    return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta)) if currency is ZCDP else gaussian_account(loss)
 
 
 def gaussian_account(loss: ApproxDP) -> GaussianDP:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from synthdp.errors import ParameterError
@@ -9,6 +10,7 @@ from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.privacy.receipt import Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,24 @@ class HistogramPlan:
     def stddev(self) -> float:
         """Standard deviation of a count, before the threshold."""
         return Noise(law=NoiseLaw.LAPLACE, scale=self.scale, k=1).stddev
+
+    def noised(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Return the keys whose noisy count reaches the threshold, with that count.
+
+        Costs the loss that this was planned for.
+        """
+        return noise.laplace_threshold(counts, scale=self.scale, threshold=self.threshold)
+
+    def item(self, step: str, loss: PrivacyLoss, *, answers: int) -> Item:
+        """Return the line of a receipt."""
+        return Item(
+            step=step,
+            mechanism="thresholded discrete Laplace",
+            answers=answers,
+            sensitivity=float(self.sensitivity),
+            stddev=self.stddev,
+            loss=loss,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

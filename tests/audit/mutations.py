@@ -170,9 +170,9 @@ MUTATIONS = (
     Mutation(
         "half the scale of a selection",
         "R7",
-        "Curator.select",
-        "noise.noisy_max_scale(linf, epsilon=_pure_epsilon(loss), monotonic=False)",
-        "noise.noisy_max_scale(linf, epsilon=_pure_epsilon(loss), monotonic=True)",
+        "calibration.plan_selection",
+        "noise.noisy_max_scale(linf, epsilon=epsilon, monotonic=False)",
+        "noise.noisy_max_scale(linf, epsilon=epsilon, monotonic=True)",
         ("tests/privacy/test_net_law.py::test_the_mechanism_hands_over_these_scores_with_this_scale",),
     ),
     Mutation(
@@ -227,7 +227,7 @@ MUTATIONS = (
         "levels are read from the data",
         "R1",
         "_with_levels.answer",
-        "noise.laplace_threshold(counts, scale=plan.scale, threshold=plan.threshold)",
+        "plan.noised(counts)",
         "dict(counts)",
         ("tests/unit/curator/test_discovery.py::test_a_value_of_one_row_is_never_a_level",),
     ),
@@ -287,10 +287,10 @@ return clipped + known[key]
     Mutation(
         "noise is drawn twice and the nearer kept",
         "R8",
-        "curator.curator._noised",
-        "return noise.discrete_laplace(values, scale=scale)",
+        "Calibration.noised",
+        "return noise.discrete_laplace(values, scale=self.noise.scale)",
         """
-drawn = [noise.discrete_laplace(values, scale=scale) for _ in range(2)]
+drawn = [noise.discrete_laplace(values, scale=self.noise.scale) for _ in range(2)]
 return min(drawn, key=lambda one: int(np.abs(one - values).sum()))
 """,
         ("tests/privacy/test_room.py::test_noise_is_drawn_once_for_a_spend",),
@@ -306,7 +306,7 @@ return min(drawn, key=lambda one: int(np.abs(one - values).sum()))
     Mutation(
         "a product that wraps is noised",
         "R5",
-        "curator.curator._noised",
+        "Calibration.noised",
         "np.clip(exact, -most, most)",
         "exact",
         ("tests/privacy/test_attacks.py::test_sums_too_large_for_the_lattice_are_clipped_and_never_wrap",),
@@ -417,9 +417,9 @@ self._table = X
         "a selection is charged after it was made",
         "R13",
         "Curator.select",
-        "return int(self._spend(item, lambda table: choose(table.exact(scores), scale=scale)))",
+        "return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))",
         """
-found = int(choose(self._vault._table.exact(scores), scale=scale))
+found = int(plan.choose(self._vault._table.exact(scores), scale=plan.scale))
 return self._spend(item, lambda _: found)
 """,
         ("tests/privacy/test_room.py::test_every_question_is_charged_before_the_data_is_read",),

@@ -35,11 +35,11 @@ from synthdp import (
     SyntheticRelease,
     nonprivate_evaluate,
 )
-from synthdp.curator import curator as curator_module
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import visible_domain
 from synthdp.errors import DataError, SynthDPError
-from synthdp.measurements import NoiseLaw
+from synthdp.measurements import Noise, NoiseLaw
+from synthdp.privacy.calibration import Calibration
 from synthdp.queries.marginals import one_ways
 from synthdp.storage import save
 from synthdp.tables.sources.csv import CsvSource
@@ -67,7 +67,8 @@ def poisoned(rows: int = 200) -> pd.DataFrame:
 def test_sums_too_large_for_the_lattice_are_clipped_and_never_wrap():
     """A product that wraps around 64 bits would move by 2^64 where the sum moved by one."""
     exact = np.array([2**61, -(2**61), 3], np.int64)
-    noisy = curator_module._noised(exact, 2**20, NoiseLaw.LAPLACE, 1.0)
+    plan = Calibration(Noise(law=NoiseLaw.LAPLACE, scale=1.0, k=3), 2**20, 1.0)
+    noisy = plan.noised(exact)
     assert noisy[0] > 2**52
     assert noisy[1] < -(2**52)
     assert abs(noisy[2] - 3 * 2**20) < 1000

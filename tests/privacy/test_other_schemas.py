@@ -237,7 +237,7 @@ ASKED: dict[str, tuple[type[Exception], Callable[[Curator], Any]]] = {
         SensitivityError, lambda curator: curator.select(Huge(domain_of(SCHEMA)), spend=PART),
     ),
     "measure keys of a column that is missing": (
-        DataError, lambda curator: curator.measure_keys(KeyTotal(("zzz",)), spend=PART),
+        DataError, lambda curator: curator.measure(KeyTotal(("zzz",)), spend=PART),
     ),
     "select by keys of a column that is missing": (
         DataError, lambda curator: curator.select(KeyTotal(("zzz",)), spend=PART),

@@ -27,7 +27,6 @@ from synthdp import (
 )
 from synthdp.errors import PrivacyError
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.sparse.supports import KeyList
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -105,7 +104,6 @@ def through(curator: Curator, path: Any) -> None:
 ASKED: dict[str, Callable[[World], Any]] = {
     "Curator.check": lambda w: w.curator.check(QUERIES),
     "Curator.measure": lambda w: w.curator.measure(QUERIES, spend=PART),
-    "Curator.measure_keys": lambda w: w.curator.measure_keys(KeyTotal((NAME,)), spend=PART),
     "Curator.histogram": lambda w: w.curator.histogram((NAME,), spend=PART),
     "Curator.select": lambda w: w.account.select(QUERIES),
     "Curator.watch": lambda w: w.curator.watch((NAME,), max_alarms=1, spend=PART),

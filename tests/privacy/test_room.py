@@ -308,7 +308,7 @@ def test_many_queries_of_bounded_entries_take_the_k_norm_noise() -> None:
 ASKED = {
     "measure": lambda curator, queries: curator.measure(queries, spend=PureDP(0.4), step="it"),
     "select": lambda curator, queries: curator.select(queries, spend=PureDP(0.4), step="it"),
-    "measure_keys": lambda curator, _: curator.measure_keys(KeyTotal(("city",)), spend=PureDP(0.4), step="it"),
+    "measure keys": lambda curator, _: curator.measure(KeyTotal(("city",)), spend=PureDP(0.4), step="it"),
     "watch": lambda curator, _: curator.watch(("city",), max_alarms=1, spend=PureDP(0.4), step="it").ask(
         KeyList.of(("city",), ["a"]).support(), guess=0.0
     ),

@@ -79,5 +79,5 @@ def rows_of(
         rest: PrivacyLoss = ApproxDP(loss.epsilon * (1 - share), loss.delta)
     else:
         spend, rest = loss.fraction(share), loss.fraction(1 - share)
-    measured = curator.measure_keys(KeyTotal(columns), spend=spend, step="number of rows")
+    measured = curator.measure(KeyTotal(columns), spend=spend, step="number of rows")
     return max(1.0, float(measured.answers[0])), rest

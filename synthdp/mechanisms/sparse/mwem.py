@@ -99,7 +99,7 @@ class SparseMWEM(Spender):
         for position in range(self.rounds):
             guesses = np.rint(_guesses(counts, table) * total).astype(np.int64)
             worst = account.select(Deviations(counts, guesses), spend=select, step=f"selection {position + 1}")
-            asked = account.measure_keys(
+            asked = account.measure(
                 SparseCounts.of([self.queries[worst]]), spend=measure, step=f"answer {position + 1}"
             )
             support = self.queries[worst].support()

@@ -121,7 +121,7 @@ class SparseProjection(Spender):
         sketch = KINDS[self.projection].draw(
             columns, self.dimension, independence=self.independence, rng=rng, without=without
         )
-        noisy = account.measure_keys(sketch, spend=_quietest(sketch, rest, account), step="projection")
+        noisy = account.measure(sketch, spend=_quietest(sketch, rest, account), step="projection")
         output = ProjectedRecords(
             sketch=sketch, values=noisy.answers, stddev=noisy.stddev, frequent=frequent, total=total
         )

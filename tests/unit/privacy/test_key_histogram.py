@@ -1,6 +1,7 @@
 """The stability histogram: its (epsilon, delta) by brute force, for both relations between neighbours."""
 
 import math
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -11,9 +12,7 @@ from no_noise import without_noise
 
 from synthdp import ApproxDP, Curator, PureDP
 from synthdp.errors import ParameterError
-from synthdp.measurements import Noise, NoiseLaw
-from synthdp.privacy.calibration import Calibration
-from synthdp.privacy.key_answers import KeyAnswers
+from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 
@@ -92,9 +91,10 @@ def test_a_unit_of_several_rows_is_counted_as_several_keys():
 
 
 @pytest.mark.parametrize(("resolution", "unit"), [(1, 1), (8, 1), (1, 4), (16, 4)])
-def test_answers_about_keys_are_in_rows(resolution, unit):
-    plan = Calibration(Noise(law=NoiseLaw.GAUSSIAN, scale=48.0, k=3), resolution, 1.0)
-    answers = KeyAnswers(values=np.array([-96, 0, 160]), unit=unit, plan=plan)
+def test_answers_are_in_rows(resolution, unit):
+    law = Noise(law=NoiseLaw.GAUSSIAN, scale=48.0, k=3)
+    queries, values = SimpleNamespace(unit=unit), np.array([-96, 0, 160])
+    answers = Measurements(queries=queries, values=values, resolution=resolution, noise=law)
     assert answers.answers.tolist() == [value / resolution / unit for value in (-96, 0, 160)]
     assert answers.stddev == 48.0 / resolution / unit
 
