@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
-from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
+from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.total import Total
 
 
@@ -34,7 +34,7 @@ class RowCount:
     measurements: tuple[Measurements, ...]
 
 
-def count_rows(account: Curator, *, spend: PrivacyLoss, domain: Domain | None = None) -> RowCount:
+def count_rows(account: Curator, *, spend: PrivacyLoss, queries: Total | KeyTotal | None = None) -> RowCount:
     """Return the number of rows: as it is where it is public, else measured.
 
     Costs ``spend`` under ``add_remove``, and nothing under ``replace_one``.
@@ -45,12 +45,12 @@ def count_rows(account: Curator, *, spend: PrivacyLoss, domain: Domain | None = 
         Whom to ask.
     spend
         What the estimate may cost.
-    domain
-        Any domain of the table; default: one bin a column.
+    queries
+        What counts the rows: by the cells of any domain, or by record keys; default: one bin a column.
     """
     if account.adjacency.rows_are_public:
         return RowCount(float(max(1, account.rows)), 0.0, ())
-    queries = Total(domain_of(account.schema, bins=1) if domain is None else domain)
+    queries = queries or Total(domain_of(account.schema, bins=1))
     found = account.measure(queries, spend=spend, step="number of rows")
     return RowCount(max(1.0, float(found.answers[0])), found.stddev, (found,))
 
@@ -68,14 +68,22 @@ def count_rows_from(account: Curator, budget: BudgetAllocation, *, share: float)
 class RowTotal(NamedTuple):
     """The number of rows and what is left for the rest of a program."""
 
-    rows: int
-    """At least 1; exact where it is public."""
+    found: RowCount
     rest: PrivacyLoss
-    measurements: tuple[Measurements, ...]
+
+    @property
+    def rows(self) -> int:
+        """At least 1; exact where it is public."""
+        return round(self.found.rows)
+
+    @property
+    def measurements(self) -> tuple[Measurements, ...]:
+        """What was measured for it."""
+        return self.found.measurements
 
 
-def row_total(account: Curator, domain: Domain, *, share: float) -> RowTotal:
-    """Return the number of rows as a whole number, and what the account has left.
+def row_total(account: Curator, queries: Total | KeyTotal, *, share: float) -> RowTotal:
+    """Return the number of rows, and what the account has left.
 
     Costs ``share`` of all that the account has left under ``add_remove``, and nothing under ``replace_one``.  Of an
     (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.
@@ -84,8 +92,8 @@ def row_total(account: Curator, domain: Domain, *, share: float) -> RowTotal:
     ----------
     account
         A curator whose whole budget belongs to the caller.
-    domain
-        Any domain of the table.
+    queries
+        What counts the rows.
     share
         0 < share < 1.
     """
@@ -93,8 +101,8 @@ def row_total(account: Curator, domain: Domain, *, share: float) -> RowTotal:
     if whole is None:
         raise ParameterError("the account must have something left")
     spend: PrivacyLoss = PureDP(whole.epsilon * share) if isinstance(whole, ApproxDP) else whole.fraction(share)
-    count = count_rows(account, spend=spend, domain=domain)
+    count = count_rows(account, spend=spend, queries=queries)
     rest = account.remaining
     if rest is None:
         raise ParameterError("share must leave something of the budget")
-    return RowTotal(round(count.rows), rest, count.measurements)
+    return RowTotal(count, rest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pickle
 
 import pytest
@@ -46,6 +47,22 @@ def test_by_default_it_costs_all_that_is_left(name):
     curator = Curator(case.world.table, schema=case.world.schema, budget=BUDGET)
     assert case.run(case.build(), curator).loss == BUDGET
     assert curator.remaining is None
+
+
+SHARES = [
+    (name, field.name)
+    for name, case in CASES.items()
+    for field in dataclasses.fields(case.build())
+    if field.name.endswith("_share")
+]
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
+@pytest.mark.parametrize(("name", "setting"), SHARES)
+def test_a_share_of_nothing_or_of_all_is_refused_when_it_is_set(name, setting, share):
+    """Before a curator is there to be charged."""
+    with pytest.raises(ParameterError, match=setting):
+        dataclasses.replace(CASES[name].build(), **{setting: share})
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -22,6 +22,7 @@ from synthdp.mechanisms.smooth.domain import CELLS, ordered_columns, smooth_doma
 from synthdp.mechanisms.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
+from synthdp.queries.total import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 
@@ -114,7 +115,7 @@ class SmoothSummary(Spender):
         domain = smooth_domain(curator.schema, ordered_columns(curator.schema, self.columns), cells=self.cells)
         self._check_size(len(domain))
         account = curator.open_account(self.spend)
-        count = count_rows(account, spend=account.budget.fraction(self.total_share), domain=domain)
+        count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(domain))
         basis = ChebyshevTensor(domain, self._degrees_for(count, len(domain), loss, account))
         measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=self.law)
         return Release(

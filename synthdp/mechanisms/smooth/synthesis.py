@@ -22,6 +22,7 @@ from synthdp.mechanisms.smooth.practical import practical_synthesis
 from synthdp.mechanisms.smooth.product import product_synthesis
 from synthdp.mechanisms.smooth.support import Synthesised
 from synthdp.privacy.loss import PureDP, Remaining, Spend
+from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -127,7 +128,7 @@ class SmoothSynthesis(Spender):
         rng = generator(random_state)
         account = curator.open_account(self.spend)
         cells = smooth_domain(schema, schema.names, cells=1)
-        count = count_rows(account, spend=account.budget.fraction(self.total_share), domain=cells)
+        count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(cells))
         found = self._synthesise(account, schema, count, rng)
         _warn_if_hopeless(found)
         model = SyntheticModel(

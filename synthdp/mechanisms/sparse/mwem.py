@@ -16,10 +16,10 @@ from synthdp.curator.curator import Curator
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.sparse.answer import rows_of
+from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.sparse.model import Measured, SparseModel, replay, touched
 from synthdp.privacy.loss import ZCDP, ApproxDP, Remaining, Spend
-from synthdp.queries.sparse.key_counts import Deviations, SparseCounts
+from synthdp.queries.sparse.key_counts import Deviations, KeyTotal, SparseCounts
 from synthdp.queries.sparse.supports import SparseQuery
 from synthdp.randomness import RandomState
 from synthdp.release import Release
@@ -68,6 +68,7 @@ class SparseMWEM(Spender):
             if value is not None:
                 check_whole(name, value)
         check_share("select_share", self.select_share)
+        check_share("total_share", self.total_share)
         if not self.queries:
             raise ParameterError("queries must hold at least one sparse query")
 
@@ -90,7 +91,8 @@ class SparseMWEM(Spender):
         loss = curator.cost(self.spend)
         curator.check(counts)
         whole = curator.open_account(loss, currency=ApproxDP)
-        total, rest = rows_of(whole, counts.columns, loss, share=self.total_share)
+        counted, rest = row_total(whole, KeyTotal(counts.columns), share=self.total_share)
+        total = counted.rows
         account = whole.open_account(rest, currency=ZCDP)
         table, measured = SparseTable(slots), list[Measured]()
         select, measure = (

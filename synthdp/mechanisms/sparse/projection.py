@@ -16,7 +16,8 @@ from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
+from synthdp.mechanisms.row_count import row_total
+from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.mechanisms.sparse.bounds import needed_independence, theorem_dimension
 from synthdp.mechanisms.sparse.model import check_query
 from synthdp.privacy.calibration import calibrate
@@ -115,7 +116,8 @@ class SparseProjection(Spender):
         loss = curator.cost(self.spend)
         curator.check(KeyTotal(columns))
         account = curator.open_account(loss, currency=ApproxDP)
-        total, rest = rows_of(account, columns, loss, share=self.total_share)
+        counted, rest = row_total(account, KeyTotal(columns), share=self.total_share)
+        total = counted.rows
         frequent, rest = self._peeled(account, columns, rest)
         without = frozenset(frequent.counts) if frequent else frozenset[str]()
         sketch = KINDS[self.projection].draw(

@@ -14,7 +14,8 @@ import numpy as np
 from synthdp.checks import check_share
 from synthdp.curator.curator import Curator
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
+from synthdp.mechanisms.row_count import row_total
+from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.mechanisms.sparse.model import check_query
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
@@ -79,7 +80,8 @@ class StabilityHistogram(Spender):
         plan_histogram(loss, adjacency=curator.adjacency)  # refuses a loss without delta before anything is spent
         curator.check(KeyTotal(columns))
         account = curator.open_account(loss, currency=ApproxDP)
-        total, rest = rows_of(account, columns, loss, share=self.total_share)
+        counted, rest = row_total(account, KeyTotal(columns), share=self.total_share)
+        total = counted.rows
         histogram = account.histogram(columns, spend=rest)
         return Release(
             mechanism=type(self).__name__,

@@ -14,7 +14,8 @@ from synthdp.curator.curator import Curator, SparseVector
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer, rows_of
+from synthdp.mechanisms.row_count import row_total
+from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.mechanisms.sparse.bounds import smallest_slots
 from synthdp.mechanisms.sparse.model import Measured, SparseModel, check_query, replay, touched
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
@@ -113,7 +114,8 @@ class SparseWeights(Spender):
         loss = curator.cost(self.spend)
         curator.check(KeyTotal(columns))
         account = curator.open_account(loss, currency=ApproxDP)
-        total, rest = rows_of(account, columns, loss, share=self.total_share)
+        counted, rest = row_total(account, KeyTotal(columns), share=self.total_share)
+        total = counted.rows
         watch = account.watch(
             columns,
             max_alarms=self.max_updates,

@@ -74,7 +74,7 @@ class MedianMechanism(Spender):
         loss = curator.cost(self.spend)
         curator.check(Total(self.domain))
         account = curator.open_account(loss, currency=ApproxDP)
-        total = row_total(account, self.domain, share=self.total_share)
+        total = row_total(account, Total(self.domain), share=self.total_share)
         cells = universe(self.domain)
         watch = account.watch(
             self.domain.names,

@@ -28,6 +28,7 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.scores.query_distances import QueryDistances
 from synthdp.queries.subset import Subset
+from synthdp.queries.total import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
@@ -108,7 +109,7 @@ class MWEM(Spender):
         cells = universe(workload.domain)
         curator.check(workload)
         account = curator.open_account(loss, currency=ZCDP)
-        total = row_total(account, workload.domain, share=self.total_share)
+        total = row_total(account, Total(workload.domain), share=self.total_share)
         each = total.rest.split(2 * self.rounds)
         fit = CellFit(cells, total.rows, replay=self.replay)
         measured: list[Measurements] = []

@@ -20,6 +20,7 @@ from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.net_scores import NetScores, multiset_count, multisets
+from synthdp.queries.total import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
@@ -95,7 +96,7 @@ class NetMechanism(Spender):
         domain = queries.domain
         curator.check(queries)
         account = curator.open_account(loss, currency=ApproxDP)
-        total = row_total(account, domain, share=self.total_share)
+        total = row_total(account, Total(domain), share=self.total_share)
         cells = universe(domain)
         candidates = multisets(len(cells), self.size)
         scores = NetScores(queries, cells, candidates, total.rows)

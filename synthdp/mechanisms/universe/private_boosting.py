@@ -27,6 +27,7 @@ from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.boosting_scores import BoostingScores
 from synthdp.queries.subset import Subset
+from synthdp.queries.total import Total
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 
@@ -114,7 +115,7 @@ class PrivateBoosting(Spender):
         domain, cells = queries.domain, universe(queries.domain)
         curator.check(queries)
         account = curator.open_account(loss, currency=ZCDP)
-        total = row_total(account, domain, share=self.total_share)
+        total = row_total(account, Total(domain), share=self.total_share)
         draw = total.rest.fraction(self.draw_share).split((self.rounds - 1) * self.drawn)
         measure = total.rest.fraction(1 - self.draw_share).split(self.rounds)
         positions = rng.integers(queries.k, size=self.drawn)

@@ -89,7 +89,7 @@ class PrivateMultiplicativeWeights(Spender):
         loss = curator.cost(self.spend)
         curator.check(Total(self.domain))
         account = curator.open_account(loss, currency=ApproxDP)
-        total = row_total(account, self.domain, share=self.total_share)
+        total = row_total(account, Total(self.domain), share=self.total_share)
         watch = account.watch(
             self.domain.names,
             max_alarms=self.max_updates,

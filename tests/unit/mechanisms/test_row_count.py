@@ -10,6 +10,8 @@ from synthdp.domain.discretize import domain_of
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.row_count import count_rows, count_rows_from, row_total
 from synthdp.privacy.loss import components
+from synthdp.queries.sparse.key_counts import KeyTotal
+from synthdp.queries.total import Total
 
 SCHEMA = Schema({"a": Integer(0, 9), "b": Boolean()})
 BUDGETS = [PureDP(1.0), ZCDP(0.5), GaussianDP(0.7)]
@@ -26,7 +28,7 @@ def test_a_public_number_is_exact_and_free(rows, budget):
     account = curator(rows, budget=budget, neighbors="replace_one")
     whole = BudgetAllocation.of(account)
     count, left = count_rows_from(account, whole, share=0.2)
-    total = row_total(account, domain_of(SCHEMA), share=0.2)
+    total = row_total(account, Total(domain_of(SCHEMA)), share=0.2)
     assert (count.rows, count.stddev, count.measurements) == (max(1, rows), 0.0, ())
     assert (total.rows, total.measurements) == (max(1, rows), ())
     assert left == whole
@@ -47,16 +49,18 @@ def test_all_counters_agree_without_noise(monkeypatch, budget):
     without_noise(monkeypatch)
     account = curator(37, budget=budget)
     assert count_rows(account, spend=budget.fraction(0.1)).rows == 37
-    assert row_total(account, domain_of(SCHEMA), share=0.1).rows == 37
+    assert row_total(account, Total(domain_of(SCHEMA)), share=0.1).rows == 37
+    assert row_total(account, KeyTotal(("b",)), share=0.1).rows == 37
 
 
 def test_an_empty_table_counts_as_one_row(monkeypatch):
     without_noise(monkeypatch)
     account = curator(0, budget=PureDP(1.0))
     assert count_rows(account, spend=PureDP(0.1)).rows == 1
-    assert row_total(account, domain_of(SCHEMA), share=0.1).rows == 1
+    assert row_total(account, Total(domain_of(SCHEMA)), share=0.1).rows == 1
+    assert row_total(account, KeyTotal(("b",)), share=0.1).rows == 1
 
 
 def test_the_number_of_rows_leaves_all_of_delta():
     account = curator(37, budget=ApproxDP(1.0, 1e-6))
-    assert row_total(account, domain_of(SCHEMA), share=0.1).rest == ApproxDP(0.9, 1e-6)
+    assert row_total(account, Total(domain_of(SCHEMA)), share=0.1).rest == ApproxDP(0.9, 1e-6)
