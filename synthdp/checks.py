@@ -12,10 +12,18 @@ import numpy as np
 
 from synthdp.errors import ParameterError
 
+_LARGE = 2**31
+"""A largest value that is not told to who is nowhere near it."""
+
 
 def check_whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
     """Check that a value is a whole number within limits; see `whole`."""
     whole(name, value, least=least, most=most)
+
+
+def check_integral(name: str, value: float, *, least: int = 1, most: int | None = None) -> None:
+    """Check as `check_whole` does, but let through floats that are whole."""
+    whole(name, int(value) if isinstance(value, float) and value.is_integer() else value, least=least, most=most)
 
 
 def whole(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
@@ -37,7 +45,9 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
     """
     number = _index(value)
     if number is None or number < least or (most is not None and number > most):
-        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        limits = f"from {least} to {most}" if most is not None and most < _LARGE else f"of at least {least}"
+        if number is not None and number >= least:
+            limits = f"of at most {most}"
         raise ParameterError(f"{name} ({value!r}) must be a whole number {limits}")
     return number
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from scipy.special import erfcx, ndtr, ndtri
 
-from synthdp.checks import check_number, check_one_of, check_share, check_whole
+from synthdp.checks import check_integral, check_number, check_one_of, check_share
 from synthdp.errors import ParameterError
 from synthdp.privacy.bisection import last_holding
 
@@ -191,7 +191,7 @@ class NoiseEvent:
         check_one_of("kind", self.kind, ("laplace", "gaussian"))
         check_number("scale", self.scale, above=0)
         for name in ("sensitivity", "count", "coordinates"):
-            check_whole(name, getattr(self, name))
+            check_integral(name, getattr(self, name))
         if self.kind == "gaussian" and not self.tabulated and self.scale < 1:
             raise ParameterError(f"scale ({self.scale}) must be at least 1: multiply by a larger resolution")
 

@@ -10,7 +10,7 @@ import math
 
 from scipy.special import gammainccinv, ndtri
 
-from synthdp.checks import check_number, check_share, check_whole
+from synthdp.checks import check_integral, check_number, check_share
 from synthdp.errors import ParameterError
 from synthdp.privacy import accounting, composition
 
@@ -93,7 +93,7 @@ def _one_tail(k: int, beta: float) -> float:
 
 
 def _check(k: int, *, sensitivity: float, epsilon: float, beta: float) -> None:
-    check_whole("k", k)
+    check_integral("k", k)
     check_number("sensitivity", sensitivity, above=0)
     check_number("epsilon", epsilon, above=0)
     check_share("beta", beta)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from synthdp.checks import check_number, check_one_of, check_share, check_whole
+from synthdp.checks import check_integral, check_number, check_one_of, check_share
 from synthdp.privacy import accounting
 from synthdp.privacy.bisection import last_holding
 
@@ -159,7 +159,7 @@ def split(epsilon: float, k: int, *, delta: float, rule: str = "optimal") -> flo
 
 def _check(epsilon: float, k: int) -> None:
     check_number("epsilon", epsilon, above=0)
-    check_whole("k", k)
+    check_integral("k", k)
 
 
 def _log_inverse(delta: float) -> float:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from synthdp.arrays import IntArray
-from synthdp.checks import check_number, check_whole
+from synthdp.checks import check_integral, check_number
 from synthdp.errors import InternalError, ParameterError, PrivacyError
 from synthdp.privacy import linf_knorm as linf_knorm_law
 from synthdp.privacy.versions import version_of
@@ -471,7 +471,7 @@ def _check_target(value: float, *, name: str) -> None:
 
 
 def _check_threshold(threshold: int) -> None:
-    check_whole("threshold", threshold, most=LARGEST_VALUE)
+    check_integral("threshold", threshold, most=LARGEST_VALUE)
 
 
 def _check_sensitivity(value: int, *, name: str, least: int = 0, below: int = 2**63) -> None:

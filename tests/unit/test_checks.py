@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.checks import check_number, check_one_of, check_share, check_whole, whole
+from synthdp.checks import check_integral, check_number, check_one_of, check_share, check_whole, whole
 from synthdp.errors import ParameterError
 
 NO_NUMBERS = ["3", None, b"3", [3], math.nan, True, np.True_, np.array([1, 2]), 3j]
@@ -74,3 +74,17 @@ def test_a_choice_is_by_value_and_type():
     for value in ("LP", None, 1, ["lp"], np.array(["lp"])):
         with pytest.raises(ParameterError, match=r"must be one of: lp, mw"):
             check_one_of("solver", value, ("lp", "mw"))
+
+
+@pytest.mark.parametrize("value", [5, np.int64(5), 5.0, np.float64(5)])
+def test_a_count_of_any_type_is_let_through_where_arithmetic_takes_it(value):
+    check_integral("k", value, least=5, most=5)
+    for limits in ({"least": 6}, {"most": 4}):
+        with pytest.raises(ParameterError):
+            check_integral("k", value, **limits)
+
+
+@pytest.mark.parametrize("value", [5.5, math.nan, math.inf, "5", None, True])
+def test_what_is_no_count_is_refused(value):
+    with pytest.raises(ParameterError):
+        check_integral("k", value)

@@ -17,7 +17,7 @@ from synthdp.privacy.above_threshold import AboveThresholdAnswer, plan_watch
     ("loss", "share"), [(PureDP(1.0), 0.0), (ApproxDP(1.0, 1e-6), 1.0), (ZCDP(0.1), -0.1), (PureDP(1.0), math.nan)]
 )
 def test_both_parts_of_a_watch_are_paid(loss, share):
-    with pytest.raises(ParameterError, match=r"^alarm_share \(.*\) must be above 0 and below 1$"):
+    with pytest.raises(ParameterError, match=r"^alarm_share \(.*\) must be a number above 0 and below 1$"):
         plan_watch(loss, max_alarms=1, alarm_share=share)
 
 

@@ -119,7 +119,7 @@ def test_a_loss_is_a_positive_finite_number(kind, value):
 
 @pytest.mark.parametrize("delta", [-1e-9, 1, 1.5, math.nan, True, "0", None])
 def test_delta_is_a_probability_below_one(delta):
-    with pytest.raises(ParameterError, match=r"delta .* must be at least 0 and below 1"):
+    with pytest.raises(ParameterError, match=r"delta .* must be a number of at least 0 and below 1"):
         ApproxDP(1.0, delta)
 
 
