@@ -364,6 +364,7 @@ def linf_knorm_scale(linf_sensitivity: int, *, epsilon: float) -> float:
     )
 
 
+@cache
 def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta: float) -> tuple[float, int]:
     """Return the smallest scale, and then the smallest threshold, at which `laplace_threshold` costs (ε, δ).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 
@@ -10,6 +11,7 @@ def noise_versions() -> tuple[tuple[str, str], ...]:
     return tuple((name, version_of(name)) for name in ("synthdp", "opendp", "dp-accounting", "numpy"))
 
 
+@cache
 def version_of(name: str) -> str:
     """Return the version of an installed package."""
     try:

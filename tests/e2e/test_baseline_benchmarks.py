@@ -17,6 +17,7 @@ def run(script: str, *options: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
+@pytest.mark.slow
 def test_every_baseline_is_within_its_bound_and_can_be_drawn(tmp_path):
     results = tmp_path / "results.jsonl"
     records = [json.loads(line) for line in run("utility/baselines.py", "--tiny", "--out", str(results)).splitlines()]
@@ -27,6 +28,7 @@ def test_every_baseline_is_within_its_bound_and_can_be_drawn(tmp_path):
     assert (tmp_path / "images" / "baselines.png").stat().st_size > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["utility/composition.py", "speed/net.py"])
 def test_the_other_benchmarks_run(script):
     assert run(script, "--tiny")

@@ -81,6 +81,7 @@ def test_scikit_learns_own_checks_pass_for_models_when_there_is_no_noise(monkeyp
     assert set(failures(TRAINED)) == VALUES_DECIDE
 
 
+@pytest.mark.slow
 def test_with_noise_only_checks_that_compare_two_fits_fail() -> None:
     """Whatever the tag non_deterministic says, they ask for equal models, which noise without a seed (R6) cannot give."""
     found = failures(TRAINED)

@@ -41,6 +41,7 @@ def table_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if re.search(r"\S(?: {2,}|[│|])[^│|]*\d", line)]
 
 
+@pytest.mark.style
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_and_shows_a_picture_or_a_table(example: Path) -> None:
     ran = run(example)
@@ -61,6 +62,7 @@ def test_there_is_an_example_for_every_chapter() -> None:
     assert len(EXAMPLES) >= 10
 
 
+@pytest.mark.style
 def test_the_grid_search_ends_refused_in_words_a_user_understands() -> None:
     told = run(ROOT / "examples" / "03_grid_search_with_a_ledger.py").done.stdout
     assert "refused: asked to spend ε = 0.5 on data set 'adult', but only" in told

@@ -98,6 +98,7 @@ def test_a_tiny_run_of_synthdp_and_independent_columns_gives_a_line_each(tmp_pat
     assert all(0 < r["three_way"] < 1 and 0 < r["cpu_seconds"] < 60 and r["peak_mb"] > 10 for r in records)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["cells", "numbers"])
 def test_a_peer_that_returns_the_rows_has_no_error_in_the_32_cells(made_up, form):
     record = made_up("return table", form=form)()
@@ -107,6 +108,7 @@ def test_a_peer_that_returns_the_rows_has_no_error_in_the_32_cells(made_up, form
     assert record["synthetic_rows"] == record["rows"] == 240
 
 
+@pytest.mark.slow
 def test_what_a_peer_leaves_open_is_drawn_from_the_column_if_it_has_no_missing_value(made_up):
     record = made_up('table["c"] = [None] + table["c"].tolist()[1:]; return table')()
     assert record["status"] == "done"
@@ -119,6 +121,7 @@ def test_a_failure_is_reported_as_it_happened_but_for_paths(made_up):
     assert "three_way" not in record
 
 
+@pytest.mark.slow
 def test_a_run_beyond_its_processor_time_is_ended_and_reported(made_up, load, monkeypatch):
     run = made_up("while True: pass")
     monkeypatch.setattr(load("field_peers"), "WALL_FACTOR", 60)  # the machine may be busy
@@ -127,6 +130,7 @@ def test_a_run_beyond_its_processor_time_is_ended_and_reported(made_up, load, mo
     assert 0.9 < record["cpu_seconds"] < 4
 
 
+@pytest.mark.slow
 def test_a_run_that_only_waits_is_ended_by_the_clock(made_up, load, monkeypatch):
     run = made_up("import time; time.sleep(60)")
     monkeypatch.setattr(load("field_peers"), "WALL_FACTOR", 1.0)

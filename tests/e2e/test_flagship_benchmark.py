@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("part", ["table", "sweep"])
+@pytest.mark.parametrize("part", ["table", pytest.param("sweep", marks=pytest.mark.slow)])
 def test_a_tiny_run_writes_its_records_and_the_table_of_their_means(tmp_path, part):
     out = tmp_path / "results.jsonl"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

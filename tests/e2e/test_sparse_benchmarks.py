@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "least"), [("utility/sparse.py", 14), ("speed/sparse_weights.py", 2)])
 def test_a_tiny_run_prints_one_record_a_line(script, least):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -6,6 +6,7 @@ in how noise is asked for or in any field of the release, is a path from private
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,9 +121,14 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("mechanism", ASKED)
-@pytest.mark.parametrize("strange", MIXED_ROWS)
-@pytest.mark.parametrize("source", SOURCES)
+IN_TURNS = [
+    pytest.param(source, strange, mechanism, marks=[pytest.mark.slow] * ((i + j) % len(ASKED) != k))
+    for (i, source), (j, strange), (k, mechanism) in itertools.product(*map(enumerate, (SOURCES, MIXED_ROWS, ASKED)))
+]
+"""Every strange row in every source, with mechanisms in turns; the others are ``slow``."""
+
+
+@pytest.mark.parametrize(("source", "strange", "mechanism"), IN_TURNS)
 def test_every_source_gives_the_same_trace_and_the_same_release_on_neighbours(source, strange, mechanism, tmp_path):
     larger = pd.concat([MIXED_TABLE, pd.DataFrame([MIXED_ROWS[strange]])], ignore_index=True)
 

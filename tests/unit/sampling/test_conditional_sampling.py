@@ -53,23 +53,34 @@ GIVEN = [
 ]
 
 
+@pytest.mark.parametrize(("given", "particles"), [(given, 500 * (i % 2)) for i, given in enumerate(GIVEN)])
+def test_rows_given_values_have_the_conditional_law_of_the_model(given, particles):
+    check_conditional_law(given, particles, draws=400)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("particles", [0, 500])
-def test_rows_given_values_have_the_conditional_law_of_the_model(given, particles):
+def test_many_rows_given_values_have_the_conditional_law_of_the_model(given, particles):
+    check_conditional_law(given, particles, draws=2000)
+
+
+def check_conditional_law(given, particles, *, draws):
+    """Compare the cells of many small samples with the law, and with a wrong one, by chi-square."""
     model = model_of(SCHEMA, coarse=3, bins=8, seed=3, particles=particles)
     probability, rows = joint_of(model)
     for name, value in given.items():
         j = SCHEMA.names.index(name)
         probability = probability * units_of_values(SCHEMA[name], value)[rows[j]]
     probability /= probability.sum()
-    draws = [model.sample_units(5, np.random.default_rng(seed), given=given) for seed in range(2000)]
-    drawn = [np.concatenate([d[name] for d in draws]).astype(int) for name in SCHEMA.names]
+    samples = [model.sample_units(5, np.random.default_rng(seed), given=given) for seed in range(draws)]
+    drawn = [np.concatenate([sample[name] for sample in samples]).astype(int) for name in SCHEMA.names]
     cells = np.ravel_multi_index(drawn, [axis.grid.visible for axis in model.domain.axes])
     observed = np.bincount(cells, minlength=len(probability))
     assert observed[probability == 0].sum() == 0
-    likely = probability * 10_000 > 5
+    likely = probability * 5 * draws > 5
     rest = ~likely & (probability > 0)
-    expected = np.append(probability[likely], probability[rest].sum()) * 10_000
+    expected = np.append(probability[likely], probability[rest].sum()) * 5 * draws
     found = np.append(observed[likely], observed[rest].sum())
     keep = expected > 0
     assert stats.chisquare(found[keep], expected[keep]).pvalue > 1e-9

@@ -127,10 +127,9 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_no_sampled_row_breaks_a_rule(name, particles):
     schema, breaks = CASES[name]
-    for seed in range(3):
-        table = model_of(schema, seed=seed, particles=particles).sample(4000, random_state=seed)
-        assert len(table) == 4000
-        assert not breaks(table).any()
+    table = model_of(schema, seed=1, particles=particles).sample(4000, random_state=1)
+    assert len(table) == 4000
+    assert not breaks(table).any()
 
 
 @pytest.mark.slow

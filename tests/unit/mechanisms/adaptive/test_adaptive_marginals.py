@@ -63,9 +63,14 @@ TABLES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("budget", [BUDGET, PureDP(1.0)], ids=["gaussian", "laplace"])
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    ("name", "relation", "budget"),
+    [
+        (name, relation, budget)
+        for i, name in enumerate(TABLES)
+        for relation, budget in zip(["add_remove", "replace_one"], [BUDGET, PureDP(1.0)][:: (-1) ** i], strict=True)
+    ],
+)
 def test_any_table_is_released_for_exactly_its_budget(name, relation, budget):
     schema, table = TABLES[name]
     curator = Curator(table, schema=schema, budget=budget, neighbors=relation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -97,9 +98,17 @@ def true_error(values: tuple[float, ...], b: np.ndarray) -> float:
     return float(max(abs(answer - Fraction(value)) for answer, value in zip(answers, values, strict=True)))
 
 
-@pytest.mark.parametrize("price", [0.0, 1e-9, 1e-3, 1.0])
-@pytest.mark.parametrize("k", [1, 2, 9, 33, 52, 56, 64, 80, 128])
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+WIDTHS, PRICES = [1, 2, 9, 33, 52, 56, 64, 80, 128], [0.0, 1e-9, 1e-3, 1.0]
+IN_TURNS = [
+    pytest.param(
+        SHAPES[shape], k, price, marks=[pytest.mark.slow] * ((i + j) % len(PRICES) != p), id=f"{shape} {k} {price}"
+    )
+    for (i, shape), (j, k), (p, price) in itertools.product(*map(enumerate, (SHAPES, WIDTHS, PRICES)))
+]
+"""Every shape of every width, with prices in turns; the others are ``slow``."""
+
+
+@pytest.mark.parametrize(("shape", "k", "price"), IN_TURNS)
 def test_a_query_of_any_width_and_price_has_a_polynomial_that_is_never_worse_than_a_constant(shape, k, price):
     values = shape(k)
     middle = (max(values) + min(values)) / 2

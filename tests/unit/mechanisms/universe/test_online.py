@@ -115,7 +115,7 @@ def test_a_wrong_guess_rules_out_half_of_the_small_tables(monkeypatch):
     assert left[-1] < left[0]
 
 
-@pytest.mark.parametrize("cells", [4, 64])
+@pytest.mark.parametrize("cells", [4, pytest.param(64, marks=pytest.mark.slow)])
 def test_updates_end_before_their_limit(monkeypatch, cells):
     """Adversarially: every query that is off by alpha is asked again, with the paper's step and no noise."""
     quiet(monkeypatch)
