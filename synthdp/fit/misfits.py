@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.distribution.contingency import Clique, NoisyTable, table_shape, table_size
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.measurements import beyond_noise
+from synthdp.queries.smooth.trigonometric import Factor, Indicator, TensorBasis
 
 LEAST_FIT = 0.02
 """Part of the rows that is taken to fit at least, so that noise is not blown up without limit."""
@@ -164,3 +165,52 @@ def _fitting(
     least = max(total - float(sum(misfits[clique[axis]] for axis in struck)), LEAST_FIT * total, 1.0)
     most = total - max((float(misfits[clique[axis]]) for axis in struck), default=0.0)
     return max(min(rows, most), least)
+
+
+def averages_without_misfits(
+    basis: TensorBasis, averages: FloatArray, misfits: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the averages of products as they would be if misfits were spread like the values that fit.
+
+    Parameters
+    ----------
+    basis
+        The products; those that are 1 for misfits only come out 0.
+    averages
+        (k,) their noisy averages over all rows.
+    misfits
+        (d,) shares of the rows that are misfits in each column, 0 for none.
+
+    Returns
+    -------
+    The averages, and how many times as large the noise in each is, (k,) each.
+    """
+    kept = [axis.emitted for axis in basis.domain.axes]
+    together = {
+        tuple(sorted(factor.column for factor in term)): float(average)
+        for term, average in zip(basis.terms, averages, strict=True)
+        if len(term) == 2 and all(_is_misfit(factor, kept) for factor in term)
+    }
+    scale = np.ones(basis.k)
+    found = np.array(averages, np.float64)
+    for i, term in enumerate(basis.terms):
+        struck = tuple(sorted(factor.column for factor in term if misfits[factor.column] > 0))
+        if any(_is_misfit(factor, kept) for factor in term):
+            found[i] = 0.0
+        elif struck:
+            scale[i] = 1 / _fitting_share(struck, misfits, together)
+    return found * scale, scale
+
+
+def _is_misfit(factor: Factor, kept: Sequence[BoolArray]) -> bool:
+    return isinstance(factor, Indicator) and not kept[factor.column][factor.cell]
+
+
+def _fitting_share(struck: Clique, misfits: FloatArray, together: Mapping[Clique, float]) -> float:
+    """Return the share of rows that fit in one or two columns, by how many misfits they have in common if that is known."""
+    shares = [float(misfits[j]) for j in struck]
+    independent = math.prod(1 - share for share in shares)
+    if len(struck) != 2:
+        return max(independent, LEAST_FIT)
+    common = together.get(struck, math.prod(shares))
+    return max(min(1 - sum(shares) + common, 1 - max(shares)), 1 - sum(shares), LEAST_FIT)

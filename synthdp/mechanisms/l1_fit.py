@@ -16,18 +16,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Codes, FloatArray
+from synthdp.arrays import Answers, BoolArray, Codes, FloatArray
 from synthdp.checks import check_one_of
 from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import Clique
+from synthdp.distribution.contingency import Clique, NoisyTable
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.errors import ParameterError
+from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved, solver_named
+from synthdp.fit.misfits import averages_without_misfits, without_misfits
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -157,7 +158,8 @@ class L1Fit(Spender):
             answers = account.measure(queries, spend=budget.loss, step=f"{self.basis} of pairs")
             self._progress("fit", 2)
             support = _support(product, possible, self.support, rng)
-            distribution = self._fit(answers, queries, support, total)
+            averages, scale = _averages(answers, columns, refinements, total)
+            distribution = self._fit(averages, answers.stddev / total * scale, queries, support)
             measured += (answers,)
         model = SyntheticModel(
             schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
@@ -177,10 +179,8 @@ class L1Fit(Spender):
         ]
         return TensorBasis(domain, tuple(terms))
 
-    def _fit(self, answers: Measurements, queries: LinearQueries, support: Codes, total: float) -> Explicit:
-        problem = FitProblem(
-            A=design(queries, support), b=answers.answers / total, stddev=np.full(queries.k, answers.stddev / total)
-        )
+    def _fit(self, averages: Answers, stddev: FloatArray, queries: LinearQueries, support: Codes) -> Explicit:
+        problem = FitProblem(A=design(queries, support), b=averages, stddev=stddev)
         return Explicit(shape=queries.domain.shape, codes=support, weights=solved(problem, self.solver).weights)
 
     def _progress(self, stage: str, done: int) -> None:
@@ -193,6 +193,25 @@ def _affordable(domain: Domain, workload: Workload) -> list[tuple[int, int]]:
     pairs.sort(key=workload.weight, reverse=True)
     cells = np.cumsum([domain.shape[a] * domain.shape[b] for a, b in pairs])
     return sorted(pairs[: int(np.searchsorted(cells, MOST_ANSWERS, side="right"))])
+
+
+def _averages(
+    answers: Measurements, columns: Sequence[OneWay], refinements: Sequence[Refinement], total: float
+) -> tuple[Answers, FloatArray]:
+    """Return the averages that a table without misfits would have, (k,), and how much larger their noise is."""
+    queries, misfits = answers.queries, np.array([column.misfits for column in columns])
+    if isinstance(queries, TensorBasis):
+        return averages_without_misfits(queries, answers.answers / total, misfits / total)
+    if not isinstance(queries, Marginals):
+        raise InternalError("the pairs must be measured as tables or as products")
+    kept = [refinement.coarse().emitted for refinement in refinements]
+    tables = [
+        NoisyTable(clique=clique, counts=counts, stddev=answers.stddev)
+        for clique, counts in zip(queries.cliques, queries.split(answers.answers), strict=True)
+    ]
+    fitting = [without_misfits(table, kept, misfits, total=total) for table in tables]
+    scale = np.repeat([table.stddev / answers.stddev for table in fitting], queries.sizes)
+    return np.concatenate([table.counts for table in fitting]) / total, scale
 
 
 def _margin(column: OneWay, refinement: Refinement) -> FloatArray:
