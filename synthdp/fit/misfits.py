@@ -17,6 +17,7 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.distribution.contingency import Clique, NoisyTable, table_shape, table_size
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.measurements import beyond_noise
+from synthdp.queries.marginals import Marginals
 from synthdp.queries.smooth.trigonometric import Factor, Indicator, TensorBasis
 
 LEAST_FIT = 0.02
@@ -95,6 +96,44 @@ def without_misfits(table: NoisyTable, kept: Sequence[BoolArray], misfits: Float
             whole += effect.reshape([sizes[axis] if axis in part else 1 for axis in range(len(shape))]) * spread
     found[inside] = whole
     return NoisyTable(clique=table.clique, counts=found.ravel(), stddev=table.stddev * largest)
+
+
+def noisy_tables(queries: Marginals, answers: FloatArray, stddev: float) -> list[NoisyTable]:
+    """Return the answers to marginals as tables, each with its columns in increasing order."""
+    found = []
+    for clique, counts in zip(queries.cliques, queries.split(answers), strict=True):
+        shaped = counts.reshape([queries.domain.shape[j] for j in clique])
+        flat = shaped.transpose(np.argsort(clique)).ravel()
+        found.append(NoisyTable(clique=tuple(sorted(clique)), counts=flat, stddev=stddev))
+    return found
+
+
+def answers_without_misfits(
+    queries: Marginals, tables: Sequence[NoisyTable], misfits: FloatArray, *, total: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the answers to marginals as they would be without misfits, in their own order.
+
+    Parameters
+    ----------
+    queries
+        The marginals.
+    tables
+        What `noisy_tables` made of their answers.
+    misfits, total
+        As in `without_misfits`.
+
+    Returns
+    -------
+    The answers, and the standard deviation of the noise in each, (k,) each.
+    """
+    kept = [axis.emitted for axis in queries.domain.axes]
+    found = [without_misfits(table, kept, misfits, total=total) for table in tables]
+    shapes = [[queries.domain.shape[j] for j in table.clique] for table in found]
+    counts = [
+        table.counts.reshape(shape).transpose(np.argsort(np.argsort(clique))).ravel()
+        for table, shape, clique in zip(found, shapes, queries.cliques, strict=True)
+    ]
+    return np.concatenate(counts), np.repeat([table.stddev for table in found], queries.sizes)
 
 
 def make_fitting(

@@ -19,7 +19,7 @@ import numpy as np
 from synthdp.arrays import Answers, BoolArray, Codes, FloatArray
 from synthdp.checks import check_one_of
 from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import Clique, NoisyTable
+from synthdp.distribution.contingency import Clique
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
@@ -28,7 +28,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved, solver_named
-from synthdp.fit.misfits import averages_without_misfits, without_misfits
+from synthdp.fit.misfits import answers_without_misfits, averages_without_misfits, noisy_tables
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -158,8 +158,7 @@ class L1Fit(Spender):
             answers = account.measure(queries, spend=budget.loss, step=f"{self.basis} of pairs")
             self._progress("fit", 2)
             support = _support(product, possible, self.support, rng)
-            averages, scale = _averages(answers, columns, refinements, total)
-            distribution = self._fit(averages, answers.stddev / total * scale, queries, support)
+            distribution = self._fit(*_averages(answers, columns, total), queries, support)
             measured += (answers,)
         model = SyntheticModel(
             schema=schema, domain=domain, distribution=distribution, refinements=refinements, total=total,
@@ -195,23 +194,17 @@ def _affordable(domain: Domain, workload: Workload) -> list[tuple[int, int]]:
     return sorted(pairs[: int(np.searchsorted(cells, MOST_ANSWERS, side="right"))])
 
 
-def _averages(
-    answers: Measurements, columns: Sequence[OneWay], refinements: Sequence[Refinement], total: float
-) -> tuple[Answers, FloatArray]:
-    """Return the averages that a table without misfits would have, (k,), and how much larger their noise is."""
+def _averages(answers: Measurements, columns: Sequence[OneWay], total: float) -> tuple[Answers, FloatArray]:
+    """Return the averages that a table without misfits would have, and the noise in each, (k,) each."""
     queries, misfits = answers.queries, np.array([column.misfits for column in columns])
     if isinstance(queries, TensorBasis):
-        return averages_without_misfits(queries, answers.answers / total, misfits / total)
+        averages, scale = averages_without_misfits(queries, answers.answers / total, misfits / total)
+        return averages, answers.stddev / total * scale
     if not isinstance(queries, Marginals):
         raise InternalError("the pairs must be measured as tables or as products")
-    kept = [refinement.coarse().emitted for refinement in refinements]
-    tables = [
-        NoisyTable(clique=clique, counts=counts, stddev=answers.stddev)
-        for clique, counts in zip(queries.cliques, queries.split(answers.answers), strict=True)
-    ]
-    fitting = [without_misfits(table, kept, misfits, total=total) for table in tables]
-    scale = np.repeat([table.stddev / answers.stddev for table in fitting], queries.sizes)
-    return np.concatenate([table.counts for table in fitting]) / total, scale
+    tables = noisy_tables(queries, answers.answers, answers.stddev)
+    counts, stddev = answers_without_misfits(queries, tables, misfits, total=total)
+    return counts / total, stddev / total
 
 
 def _margin(column: OneWay, refinement: Refinement) -> FloatArray:

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from synthdp.answers.questions import Marginal
 from synthdp.distribution.contingency import Clique
+from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import visible_domain
@@ -114,6 +117,28 @@ def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueri
         whole = _domain(schema, schema.names, {})
         return Marginals(whole, all_cliques(whole, min(2, len(whole))))
     return marginals_on(wish, schema)
+
+
+def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
+    """Return the queries that a user gives or names, as `queries_of` does, but with misfits apart.
+
+    Each named column has one more cell for the values that do not fit it: they are counted there, and nowhere else.
+    """
+    queries = queries_of(wish, schema)
+    if not isinstance(queries, Marginals) or queries is wish:
+        return queries
+    axes = [_with_misfits(axis) for axis in queries.domain.axes]
+    return Marginals(Domain(tuple(axes)), queries.cliques)
+
+
+def _with_misfits(axis: Axis) -> Axis:
+    """Return the axis whose unit of misfits, if there is one, has a cell of its own, the last one."""
+    hidden = axis.grid.hidden
+    if hidden is None:
+        return axis
+    visible = axis.starts < hidden
+    starts, cells = np.append(axis.starts[visible], hidden), np.append(axis.cells[visible], axis.size)
+    return Axis(axis.name, axis.column, starts, cells)
 
 
 def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Marginals:

@@ -5,6 +5,8 @@ Post-processing of noisy answers; knows no curator.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -58,6 +60,10 @@ class CellFit:
         self._answers.append(answers)
         self._stddev.append(stddev)
         self.weights = self._refitted() if self._replay else self._updated()
+
+    def correct(self, answers: Sequence[Answers]) -> None:
+        """Take the answers so far for these, in the order in which they were added."""
+        self._answers = list(answers)
 
     def _updated(self) -> Weights:
         """Return w exp(q(x) (a - q(w)) / 2n) for the newest queries q and answers a (Hardt, Ligett, McSherry 2012)."""

@@ -13,6 +13,7 @@ from synthdp.arrays import Answers, Codes, FloatArray, Weights
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
+from synthdp.domain.universe import visible_domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.workload import Wish, marginals_on
 from synthdp.queries.protocol import LinearQueries
@@ -83,9 +84,10 @@ class CellModel:
         ParameterError
             If the queries are about other cells.
         """
+        visible = visible_domain(self.domain)
         if not isinstance(queries, LinearQueries):
-            queries = marginals_on(queries, self.model.schema, self.domain)
-        if queries.domain.names != self.domain.names or queries.domain.shape != self.domain.shape:
+            queries = marginals_on(queries, self.model.schema, visible)
+        if queries.domain.names != visible.names or queries.domain.shape not in (visible.shape, self.domain.shape):
             raise ParameterError("queries must be about the columns and cells that were released")
         return weighted_averages(queries, self.support.codes, self.support.weights)
 

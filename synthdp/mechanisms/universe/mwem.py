@@ -6,6 +6,7 @@ Works on listed cells.  What the curator sees is the selection scores and the me
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +16,14 @@ from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
+from synthdp.fit.misfits import answers_without_misfits, misfit_rows, noisy_tables, with_misfits
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.listed import check_listed
-from synthdp.mechanisms.workload import Wish, queries_of
+from synthdp.mechanisms.workload import Wish, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
@@ -96,14 +98,14 @@ class MWEM(Spender):
         ParameterError
             If they are not the schema's, or their cells are too many to list.
         """
-        return check_listed(queries_of(self.workload, schema), schema)
+        return check_listed(tables_of(self.workload, schema), schema)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
         """Fit a table in rounds.
 
         Costs ``spend``, for the curator's neighbours.
         """
-        workload = queries_of(self.workload, curator.schema)
+        workload = tables_of(self.workload, curator.schema)
         output_schema = check_listed(workload, curator.schema)
         loss = curator.cost(self.spend)
         cells = universe(workload.domain)
@@ -114,11 +116,14 @@ class MWEM(Spender):
         fit = CellFit(cells, total.rows, replay=self.replay)
         measured: list[Measurements] = []
         tables = []
+        fitting = _FittingAnswers(workload, float(total.rows))
         for _ in range(self.rounds):
-            distances = _distances(workload, fit.expected(workload))
+            distances = _distances(workload, fitting.expected(fit.expected(workload)))
             part = _part(workload, account.select(distances, spend=each, step="worst part"))
             measured.append(account.measure(part, spend=each, step="part"))
-            fit.add(part, measured[-1].answers, measured[-1].stddev)
+            *before, newest = fitting.answers(measured)
+            fit.correct(before)
+            fit.add(part, newest, measured[-1].stddev)
             tables.append(fit.weights)
         weights = np.mean(tables, axis=0) if self.average else tables[-1]
         model = CellModel.of(curator.schema, workload.domain, cells, weights, total=float(total.rows))
@@ -129,6 +134,36 @@ class MWEM(Spender):
             receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
             measurements=(*total.measurements, *measured),
         )
+
+
+class _FittingAnswers:
+    """The answers of a program without misfits, which its tables count in cells of their own."""
+
+    def __init__(self, workload: LinearQueries, total: float) -> None:
+        self._workload, self._total = workload, total
+        self._kept = [axis.emitted for axis in workload.domain.axes]
+        self._apart = isinstance(workload, Marginals) and not all(kept.all() for kept in self._kept)
+        self._misfits = np.zeros(len(self._kept))
+
+    def expected(self, counts: Answers) -> Answers:
+        """Return the counts that a model without misfits expects, (k,), as they are counted among misfits."""
+        if not (self._apart and isinstance(self._workload, Marginals)):
+            return counts
+        tables = zip(self._workload.cliques, self._workload.split(counts), strict=True)
+        found = [with_misfits(one, c, self._kept, self._misfits, total=self._total) for c, one in tables]
+        return np.concatenate(found)
+
+    def answers(self, measured: Sequence[Measurements]) -> list[Answers]:
+        """Return the answers of all parts so far."""
+        if not self._apart:
+            return [one.answers for one in measured]
+        parts = [(one.queries, one) for one in measured if isinstance(one.queries, Marginals)]
+        tables = [noisy_tables(queries, one.answers, one.stddev) for queries, one in parts]
+        self._misfits = misfit_rows([table for some in tables for table in some], self._kept)
+        return [
+            answers_without_misfits(queries, some, self._misfits, total=self._total)[0]
+            for (queries, _), some in zip(parts, tables, strict=True)
+        ]
 
 
 def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:
