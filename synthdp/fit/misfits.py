@@ -86,7 +86,8 @@ def without_misfits(table: NoisyTable, kept: Sequence[BoolArray], misfits: Float
     largest = 1.0
     for size in range(1, len(shape) + 1):
         for part in itertools.combinations(range(len(shape)), size):
-            scale = total / _fitting(counts, table.clique, part, kept, misfits, total)
+            columns = tuple(table.clique[axis] for axis in part)
+            scale = total / fitting_rows(table, columns, kept, misfits, total=total)
             largest = max(largest, scale)
             margin = counts.sum(axis=tuple(axis for axis in range(len(shape)) if axis not in part))
             effect = margin[np.ix_(*(kept[table.clique[axis]] for axis in part))] * scale
@@ -184,25 +185,31 @@ def all_cells(table: NoisyTable, kept: Sequence[BoolArray]) -> NoisyTable:
     return NoisyTable(clique=table.clique, counts=found, stddev=table.stddev)
 
 
-def _fitting(
-    counts: FloatArray,
-    clique: Clique,
-    part: tuple[int, ...],
-    kept: Sequence[BoolArray],
-    misfits: FloatArray,
-    total: float,
+def fitting_rows(
+    table: NoisyTable, columns: Clique, kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
 ) -> float:
-    """Return the rows that fit in some columns of a table, by inclusion and exclusion: few noisy cells are added up."""
-    struck = [axis for axis in part if misfits[clique[axis]] > 0]
-    rows = total - sum(float(misfits[clique[axis]]) for axis in struck)
+    """Return the rows that fit in some columns of a table, by inclusion and exclusion: few noisy cells are added up.
+
+    Parameters
+    ----------
+    table
+        Over all cells.
+    columns
+        Some of its columns.
+    kept, misfits, total
+        As in `without_misfits`.
+    """
+    counts = table.counts.reshape(table_shape([len(cells) for cells in kept], table.clique))
+    struck = [j for j in columns if misfits[j] > 0]
+    rows = total - sum(float(misfits[j]) for j in struck)
+    least = max(rows, LEAST_FIT * total, 1.0)
     for size in range(2, len(struck) + 1):
         for some in itertools.combinations(struck, size):
             inside = counts
-            for axis in some:
-                inside = inside.take(np.flatnonzero(~kept[clique[axis]]), axis=axis)
+            for j in some:
+                inside = inside.take(np.flatnonzero(~kept[j]), axis=table.clique.index(j))
             rows += (-1) ** size * float(inside.sum())
-    least = max(total - float(sum(misfits[clique[axis]] for axis in struck)), LEAST_FIT * total, 1.0)
-    most = total - max((float(misfits[clique[axis]]) for axis in struck), default=0.0)
+    most = total - max((float(misfits[j]) for j in struck), default=0.0)
     return max(min(rows, most), least)
 
 

@@ -6,6 +6,7 @@ parities are close to the noisy ones, so that all released marginals are consist
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,24 +17,31 @@ from scipy.special import gammainccinv
 
 from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.curator.curator import Curator
-from synthdp.domain.universe import check_size, universe
+from synthdp.distribution.contingency import Clique
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.universe import check_size, universe, visible_domain
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
+from synthdp.fit.misfits import fitting_rows, misfit_rows, noisy_tables
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.listed import check_listed
-from synthdp.mechanisms.workload import Wish, marginals_on, queries_of
+from synthdp.mechanisms.workload import Wish, marginals_on, tables_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
-from synthdp.queries.fourier.characters import CellParities, closure, masks_below, table_of
+from synthdp.queries.fourier.characters import CellParities, closure, masks_below, table_of, widths
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
+
+MISFIT_SHARE = 0.05
+"""Share of the spend for the number of rows that fit the schema, where columns are named."""
 
 MAX_ENTRIES = 2**26
 """Most entries (parities times cells) of the linear program's matrix."""
@@ -49,12 +57,15 @@ class FourierTable:
         The table: weights on cells.
     parities
         The noisy parities.
+    answers
+        (k,) what they would be without misfits.
     fit
         How the linear program ended.
     """
 
     table: CellModel
     parities: Measurements
+    answers: Answers
     fit: FitResult
 
     @property
@@ -106,7 +117,7 @@ class FourierTable:
         return queries.masks
 
     def _by_mask(self) -> dict[int, float]:
-        values = dict(zip(self._measured_masks().tolist(), self.parities.answers.tolist(), strict=True))
+        values = dict(zip(self._measured_masks().tolist(), self.answers.tolist(), strict=True))
         return {0: self.table.total} | values
 
 
@@ -114,7 +125,8 @@ class FourierTable:
 class FourierMarginals(Spender):
     """Release all tables of a workload through their parities, as one consistent table.
 
-    Costs ``spend``, for the curator's neighbours.
+    Costs ``spend``, for the curator's neighbours.  Where columns are named, `MISFIT_SHARE` of it goes to the number of rows
+    that fit the schema in them, since no parity tells.
 
     Parameters
     ----------
@@ -157,7 +169,7 @@ class FourierMarginals(Spender):
         return self._listed(schema)[1]
 
     def _listed(self, schema: Schema) -> tuple[Marginals, Schema]:
-        workload = queries_of(self.workload, schema)
+        workload = tables_of(self.workload, schema)
         if not isinstance(workload, Marginals):
             raise ParameterError("workload must be Marginals: only tables have few parities")
         output = check_listed(workload, schema)
@@ -171,31 +183,82 @@ class FourierMarginals(Spender):
         """
         workload, output_schema = self._listed(curator.schema)
         loss = curator.cost(self.spend)
-        domain = workload.domain
+        domain = visible_domain(workload.domain)
         masks = closure(domain, workload.cliques)
         public = curator.adjacency.rows_are_public
-        queries = CellParities(domain, masks[1:] if public else masks)  # parity 0 is the number of rows
+        queries = CellParities(workload.domain, masks[1:] if public else masks)  # parity 0 is the number of rows
         curator.check(queries)
         account = curator.open_account(loss, currency=ApproxDP)
+        fitting = self._rows_that_fit(account, workload)
         measured = account.measure(queries, law=self.law, step="parities")
         total = float(max(1, curator.rows)) if public else max(1.0, float(measured.answers[0]))
+        scale = np.ones(queries.k)
+        for found in fitting:
+            scale *= _scales(queries, found, total)
         cells = universe(domain)
-        fit = self._fit(CellParities(domain, masks[1:]), measured, total)
+        fit = self._fit(CellParities(domain, masks[1:]), measured, scale, total)
         model = CellModel.of(curator.schema, domain, cells, fit.weights, total=total)
-        output = FourierTable(table=model, parities=measured, fit=fit)
+        output = FourierTable(table=model, parities=measured, answers=measured.answers * scale, fit=fit)
         return Release(
             mechanism=type(self).__name__,
             output=output,
             loss=loss,
             receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
-            measurements=(measured,),
+            measurements=(*fitting, measured),
         )
 
-    def _fit(self, queries: CellParities, measured: Measurements, total: float) -> FitResult:
+    def _rows_that_fit(self, account: Curator, workload: Marginals) -> tuple[Measurements, ...]:
+        """Count for the columns of each table which of them fit; nothing where misfits have no cells of their own.
+
+        Costs `MISFIT_SHARE` of the account's budget, for the curator's neighbours, or nothing.
+        """
+        if all(axis.emitted.all() for axis in workload.domain.axes):
+            return ()
+        axes = [_fits(axis) for axis in workload.domain.axes]
+        asked = [
+            clique
+            for clique in dict.fromkeys(tuple(sorted(clique)) for clique in workload.cliques)
+            if any(axes[j].size > 1 for j in clique)
+        ]
+        tables = Marginals(Domain(tuple(axes)), tuple(asked))
+        share = account.budget.fraction(MISFIT_SHARE)
+        return (account.measure(tables, spend=share, step="values that fit the schema"),)
+
+    def _fit(self, queries: CellParities, measured: Measurements, scale: FloatArray, total: float) -> FitResult:
         features = queries.features(universe(queries.domain)).T.astype(np.float64)
-        answers = measured.answers[-queries.k :] / total
-        problem = FitProblem(A=features, b=answers, stddev=np.full(queries.k, measured.stddev / total))
+        answers, scale = measured.answers[-queries.k :] / total, scale[-queries.k :]
+        problem = FitProblem(A=features, b=answers * scale, stddev=measured.stddev / total * scale)
         return solved(problem, self.solver)
+
+
+def _fits(axis: Axis) -> Axis:
+    """Return the axis with one cell for all values that fit and, if there are others, one for those."""
+    hidden = axis.grid.hidden
+    starts = np.array([0] if hidden is None else [0, hidden])
+    return Axis(axis.name, axis.column, starts, np.arange(len(starts)))
+
+
+def _scales(queries: CellParities, fitting: Measurements, total: float) -> FloatArray:
+    """Return how many times as large each parity would be if misfits were spread like the values that fit, (k,)."""
+    tables = fitting.queries
+    if not isinstance(tables, Marginals):
+        raise ParameterError("the rows that fit must be measured as tables")
+    kept = [axis.emitted for axis in tables.domain.axes]
+    found = noisy_tables(tables, fitting.answers, fitting.stddev)
+    misfits = misfit_rows(found, kept)
+    rows: dict[Clique, float] = {}
+    for table in found:
+        for size in range(1, len(table.clique) + 1):
+            for part in itertools.combinations(table.clique, size):
+                rows.setdefault(part, fitting_rows(table, part, kept, misfits, total=total))
+    ends = np.cumsum(widths(queries.domain)[::-1])[::-1]
+    scale = np.ones(queries.k)
+    for i, mask in enumerate(queries.masks.tolist()):
+        bits = zip(ends.tolist(), widths(queries.domain), strict=True)
+        touched = tuple(j for j, (end, width) in enumerate(bits) if mask >> (end - width) & ((1 << width) - 1))
+        struck = tuple(j for j in touched if misfits[j] > 0)
+        scale[i] = total / rows[struck] if struck else 1.0
+    return scale
 
 
 def _check_size(workload: Marginals) -> None:

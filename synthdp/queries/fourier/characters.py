@@ -27,10 +27,12 @@ MAX_TABLE_BITS = 20
 class CellParities(LinearFamily):
     """Sums over rows of (-1)^(number of 1s of the row's bits within a mask).
 
+    A row in a cell that is never released, a misfit, has no bits in that column: it counts 0 in every parity of them.
+
     Parameters
     ----------
     domain
-        The axes; axis j takes the next ceil(log2(size)) bits, axis 0 the highest.
+        The axes; axis j takes the next ceil(log2(number of cells that may be released)) bits, axis 0 the highest.
     masks
         (k,) different sets of bits as whole numbers; 0 counts the rows.
     """
@@ -58,10 +60,11 @@ class CellParities(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every parity of one record is +1 or -1; a replaced record changes those odd on the bits that differ, by 2.
+        """Every parity of one record is +1, -1 or 0; a replaced record changes those odd on the bits that differ, by 2.
 
         The number of masks that are odd on f is (k - sum over masks of (-1)^|mask & f|) / 2: a transform of their
-        indicator gives it for every f, and its maximum the exact bound.
+        indicator gives it for every f, and its maximum the exact bound.  A misfit changes no more: a mask that touches its
+        columns moves by 1, and is odd, which moves it by 2, on half of all f there.
         """
         k, odd = self.k, self.k
         if self.bits <= MAX_TABLE_BITS:
@@ -71,29 +74,40 @@ class CellParities(LinearFamily):
         return RecordBounds(Norms(k, k, 1), Norms(2 * odd, 4 * odd, 2 if odd else 0))
 
     def features(self, codes: Codes) -> Features:
-        """Return the parities of each row, (n, k), +1 or -1."""
+        """Return the parities of each row, (n, k), +1 or -1, and 0 where the row is a misfit."""
         odd = np.bitwise_count(self.words(codes)[:, None] & self.masks) & 1
-        return np.asarray(1 - 2 * odd.astype(np.int64), np.int64)
+        fits = (self._missing(codes)[:, None] & self.masks) == 0
+        return np.asarray((1 - 2 * odd.astype(np.int64)) * fits, np.int64)
 
     def sums(self, codes: Codes) -> Totals:
         """Return the exact sums, (k,)."""
         if self.bits > MAX_TABLE_BITS:
             return sum_features(self, codes)
-        counts = np.bincount(self.words(codes), minlength=1 << self.bits)
-        return np.asarray(walsh_hadamard(counts)[self.masks], np.int64)
+        fits = self._missing(codes) == 0
+        counts = np.bincount(self.words(codes)[fits], minlength=1 << self.bits)
+        found = np.asarray(walsh_hadamard(counts)[self.masks], np.int64)
+        return found if fits.all() else found + sum_features(self, codes[~fits])
 
     def words(self, codes: Codes) -> IntArray:
         """Return the bits of each row as one whole number, (n,)."""
         words = np.zeros(len(codes), np.int64)
-        for j, width in enumerate(widths(self.domain)):
+        for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
-            words |= codes[:, j]
+            words |= np.maximum(np.cumsum(axis.emitted) - 1, 0)[codes[:, j]] * axis.emitted[codes[:, j]]
+        return words
+
+    def _missing(self, codes: Codes) -> IntArray:
+        """Return the bits that each row does not have, as one whole number, (n,)."""
+        words = np.zeros(len(codes), np.int64)
+        for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
+            words <<= width
+            words |= np.where(axis.emitted[codes[:, j]], 0, (1 << width) - 1)
         return words
 
 
 def widths(domain: Domain) -> tuple[int, ...]:
-    """Return the number of bits of each axis: 0 for one cell."""
-    return tuple((size - 1).bit_length() for size in domain.shape)
+    """Return the number of bits of each axis, which number the cells that may be released: 0 for one cell."""
+    return tuple((int(axis.emitted.sum()) - 1).bit_length() for axis in domain.axes)
 
 
 def masks_below(domain: Domain, clique: Clique) -> IntArray:
@@ -118,11 +132,11 @@ def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
 def table_of(domain: Domain, clique: Clique, parities: FloatArray) -> FloatArray:
     """Return the counts of a table, flat in C order, from its parities in the order of `masks_below`.
 
-    The transform inverts itself up to the factor 2^bits.
+    Its cells are those that may be released.  The transform inverts itself up to the factor 2^bits.
     """
     counts = walsh_hadamard(np.asarray(parities, np.float64)) / len(parities)
     width = widths(domain)
     kept = np.zeros(1, np.int64)
     for j in clique:
-        kept = ((kept[:, None] << width[j]) + np.arange(domain.shape[j])).ravel()
+        kept = ((kept[:, None] << width[j]) + np.arange(int(domain.axes[j].emitted.sum()))).ravel()
     return np.asarray(counts[kept], np.float64)
