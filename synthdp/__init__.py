@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
     from synthdp.mechanisms.sparse.mwem import SparseMWEM as SparseMWEM
     from synthdp.mechanisms.sparse.projection import SparseProjection as SparseProjection
-    from synthdp.mechanisms.sparse.session_files import resume_session as resume_session
     from synthdp.mechanisms.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
-    from synthdp.mechanisms.sparse.weights import SparseWeights as SparseWeights
+    from synthdp.mechanisms.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
     from synthdp.mechanisms.universe.median_mechanism import MedianMechanism as MedianMechanism
     from synthdp.mechanisms.universe.mwem import MWEM as MWEM
     from synthdp.mechanisms.universe.net import NetMechanism as NetMechanism
@@ -171,7 +170,7 @@ _HOME = {
     "plan": "synthdp.planning.dry_run",
     "quantile": "synthdp.answers.questions",
     "r_of_k": "synthdp.queries.fourier.conjunctions",
-    "resume_session": "synthdp.mechanisms.sparse.session_files",
+    "resume_session": "synthdp.mechanisms.sparse.weights",
     "save": "synthdp.storage",
     "smooth": "synthdp.answers.questions",
     "sparse_conjunction": "synthdp.queries.sparse.supports",

@@ -665,7 +665,7 @@ with self._lock:
     Mutation(
         "a session saved before its first slot has none",
         "R34",
-        "_session",
+        "learned",
         "0.0",
         "[]",
         (

@@ -5,21 +5,23 @@ A public table of weights guesses every answer; the curator's sparse vector says
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Literal
 
+from synthdp.arrays import NO_ARRAYS
 from synthdp.checks import check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator, SparseVector
 from synthdp.distribution.sparse_table import SparseTable
-from synthdp.errors import MechanismFailure, ParameterError
+from synthdp.errors import FormatError, MechanismFailure, ParameterError, SynthDPError
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.mechanisms.sparse.bounds import smallest_slots
 from synthdp.mechanisms.sparse.model import Measured, SparseModel, check_query, replay, touched
+from synthdp.mechanisms.sparse.session_files import learned, learned_arrays, table_document
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
-from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_document, to_document
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.sparse.supports import SparseQuery, Support
@@ -243,12 +245,29 @@ class SparseSession:
 
         If it cannot be written, or is interrupted before it was, nothing is left behind and the session goes on.
 
-        **The folder is private**: it holds the hidden noise of the sparse vector and a fingerprint of the table. **It
-        is private**; publish `close`'s release instead.
-        """
-        from synthdp.mechanisms.sparse.session_files import write_session
+        **The folder is private**: it holds the hidden noise of the sparse vector and a fingerprint of the table; publish
+        `close`'s release instead.
 
-        write_session(self, path)
+        Raises
+        ------
+        FormatError
+            If the folder holds a session already, or cannot be written; the session goes on then.
+        PrivacyError
+            If the session was closed or saved, or in a forked process.
+        """
+        settings = asdict(self.settings)
+        del settings["spend"]
+        with self.watch.turn():
+            document = {
+                "settings": settings,
+                "columns": list(self.columns),
+                "total": self.total,
+                "alpha": self.alpha,
+                "loss": to_document(self.loss),
+                "receipt": self.receipt.to_document(),
+                **table_document(self.table),
+            }
+            self.watch.save(path, document, learned_arrays(self.table, self.measured))
 
     def _learn(self, latest: Measured, guess: float) -> None:
         self.measured.append(latest)
@@ -267,3 +286,47 @@ def _measured_answer(found: AboveThresholdAnswer, total: float) -> SparseAnswer:
         error=found.bound(beta=1 - CONFIDENCE),
         origin=Origin.MEASURED,
     )
+
+
+def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession:
+    """Continue a saved session on the table that it was opened on; it answers as if it had never been saved.
+
+    The session was paid for when it was opened.  A folder can be continued once; save again after.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    curator
+        Of the same table, with the same neighbours; its budget is not touched.
+
+    Raises
+    ------
+    DataError
+        If the table is another one.
+    FormatError
+        If the folder is not a saved session.
+    PrivacyError
+        If it was continued already, or the curator's neighbours are others.
+    """
+    with curator.resume_watch(path) as saved:
+        document = saved.document
+        try:
+            table, measured = learned(document, saved.arrays)
+            settings, loss = dict(document["settings"]), from_document(document["loss"])
+            settings["columns"] = None if settings["columns"] is None else tuple(settings["columns"])
+            return SparseSession(
+                settings=SparseWeights(**settings, spend=loss),
+                columns=tuple(document["columns"]),
+                total=float(document["total"]),
+                alpha=float(document["alpha"]),
+                watch=saved.watch,
+                table=table,
+                loss=loss,
+                receipt=Receipt.from_document(document["receipt"]),
+                measured=measured,
+            )
+        except SynthDPError:
+            raise
+        except (*NO_ARRAYS, TypeError):
+            raise FormatError(f"'{path}' is not a saved session") from None

@@ -11,8 +11,7 @@ from private_door import private_table
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Ledger, PureDP
 from synthdp.errors import BudgetExceededError, DataError, FormatError, MechanismFailure, ParameterError, PrivacyError
 from synthdp.mechanisms.sparse.answer import Origin
-from synthdp.mechanisms.sparse.session_files import resume_session
-from synthdp.mechanisms.sparse.weights import SparseWeights
+from synthdp.mechanisms.sparse.weights import SparseWeights, resume_session
 from synthdp.privacy import noise
 from synthdp.queries.sparse.supports import KeyList
 from synthdp.tables.keys import overlap
