@@ -16,6 +16,9 @@ Units: TypeAlias = NDArray[np.unsignedinteger[Any]]
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """(n, d) cell codes; column j lies in range(shape[j]); Fortran order is fastest."""
 
+Clique: TypeAlias = tuple[int, ...]
+"""Positions of columns, strictly increasing."""
+
 Features: TypeAlias = NDArray[np.int64]
 """(n, k) integer features phi(x) of n records."""
 

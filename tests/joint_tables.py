@@ -8,7 +8,8 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from synthdp.distribution.contingency import Clique, cell_index, table_size
+from synthdp.arrays import Clique
+from synthdp.distribution.contingency import cell_index, table_size
 
 
 def all_rows(shape: tuple[int, ...]) -> np.ndarray:

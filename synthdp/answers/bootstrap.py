@@ -17,8 +17,8 @@ from scipy.special import ndtr
 from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping
 from synthdp.answers.misfit import Misfit
-from synthdp.arrays import BoolArray, Codes, FloatArray, IntArray
-from synthdp.distribution.contingency import Clique, NoisyTable, cell_index, contingency
+from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
+from synthdp.distribution.contingency import NoisyTable, cell_index, contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution

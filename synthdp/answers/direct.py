@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray
-from synthdp.distribution.contingency import Clique, NoisyTable, table_shape, table_size
+from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import Effects, pooled_effects
 from synthdp.fit.misfits import LEAST_FIT, kept_cells, misfit_rows, without_misfits

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.answers.direct import Direct
-from synthdp.arrays import Codes, FloatArray, IntArray
-from synthdp.distribution.contingency import Clique
+from synthdp.arrays import Clique, Codes, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 from synthdp.queries.scores.distances import MarginalDistances

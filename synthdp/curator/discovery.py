@@ -54,7 +54,7 @@ MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other"."""
 
 T = TypeVar("T")
-Spend = Callable[[Item, Callable[[PrivateTable], T]], T]
+PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Discovered:
         )
 
 
-def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: Spend[Any]) -> Discovered:
+def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any]) -> Discovered:
     """Complete the schema of a private table, which is lent to each step by ``spend``.
 
     Bounds: a histogram of signs and powers of two, whose first and last clear bins give a range; then one of equal parts
@@ -121,7 +121,7 @@ def _no_epsilon(loss: PrivacyLoss) -> float:
     raise SchemaError(f"discovery is paid in epsilon, not from a budget of {loss}")
 
 
-def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, spend: Spend[Any]) -> Column:
+def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, spend: PaidRead[Any]) -> Column:
     digits = column.spacings()
     half = loss.fraction((1 - DIGITS_SHARE) / 2 if digits else 0.5)
     counts, stddev = _noisy_histogram(
@@ -202,7 +202,7 @@ def _noisy_histogram(
     bin_of: Callable[[FloatArray], FloatArray],
     bins: int,
     loss: PureDP,
-    spend: Spend[Any],
+    spend: PaidRead[Any],
     *,
     step: str,
 ) -> tuple[IntArray, float]:
@@ -250,7 +250,7 @@ def _present(raw: RawColumn) -> FloatArray:
     return np.asarray(values[np.isfinite(values)])
 
 
-def _with_levels(adjacency: Adjacency, name: str, column: Categorical, loss: ApproxDP, spend: Spend[Any]) -> Column:
+def _with_levels(adjacency: Adjacency, name: str, column: Categorical, loss: ApproxDP, spend: PaidRead[Any]) -> Column:
     plan = plan_histogram(loss, adjacency=adjacency)
 
     def answer(table: PrivateTable) -> dict[str, int]:

@@ -14,12 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, FloatArray, Table, frozen
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Table, frozen
 from synthdp.checks import check_number
 from synthdp.errors import ParameterError
-
-Clique: TypeAlias = tuple[int, ...]
-"""Strictly increasing column indices."""
 
 Shape: TypeAlias = tuple[int, ...]
 """The number of codes of each column."""

@@ -10,15 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, FloatArray, Table, Weights, frozen
-from synthdp.distribution.contingency import (
-    Clique,
-    Shape,
-    cell_index,
-    check_clique,
-    check_shape,
-    contingency,
-)
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
+from synthdp.distribution.contingency import Shape, cell_index, check_clique, check_shape, contingency
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
 from synthdp.distribution.systematic import multinomial_counts, systematic_counts
 from synthdp.errors import ParameterError

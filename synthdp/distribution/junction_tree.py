@@ -14,15 +14,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
-from synthdp.distribution.contingency import (
-    Clique,
-    Shape,
-    check_clique,
-    check_shape,
-    table_shape,
-    table_size,
-)
+from synthdp.arrays import Clique, FloatArray
+from synthdp.distribution.contingency import Shape, check_clique, check_shape, table_shape, table_size
 from synthdp.errors import ParameterError
 
 Step: TypeAlias = tuple[Literal["visit", "down", "up"], int]

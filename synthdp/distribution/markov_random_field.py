@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Codes, FloatArray, Table, frozen
-from synthdp.distribution.contingency import Clique, Shape, cell_index, check_clique, table_size
+from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
+from synthdp.distribution.contingency import Shape, cell_index, check_clique, table_size
 from synthdp.distribution.junction_tree import JunctionTree, SubTable
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
 from synthdp.distribution.systematic import draw_within_groups
@@ -26,7 +26,7 @@ MAX_CELLS = 10_000_000
 """The largest table that `Graphical.marginal` makes on the way to a clique outside the nodes."""
 
 
-class Calibration(NamedTuple):
+class CalibratedTree(NamedTuple):
     """What message passing computes: P(node), P(node given separator), and log Z.
 
     The tables are shaped like their nodes.  If log Z is -inf, the tables mean nothing.
@@ -83,7 +83,7 @@ class Graphical:
         copies = {clique: np.array(theta, dtype=np.float64) for clique, theta in potentials.items()}
         for clique, theta in copies.items():
             _check_potential(tree, clique, theta)
-        result = calibrate(tree, copies)
+        result = calibrate_tree(tree, copies)
         if result.log_partition == -np.inf:
             raise ParameterError("potentials must leave at least one combination of codes possible")
         return cls(
@@ -169,7 +169,7 @@ class Graphical:
         return codes
 
 
-def calibrate(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]) -> Calibration:
+def calibrate_tree(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]) -> CalibratedTree:
     """Pass messages to the roots and back.
 
     Collecting works on logarithms with one shift a separator cell where a shift a node would underflow;
@@ -194,7 +194,7 @@ def calibrate(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]) -> Ca
         else:
             margin = tree.in_parent[i].margin(beliefs[parent])
             beliefs.append(conditional * tree.in_node[i].spread(margin))
-    return Calibration(tuple(beliefs), tuple(conditionals), log_partition)
+    return CalibratedTree(tuple(beliefs), tuple(conditionals), log_partition)
 
 
 def _check_potential(tree: JunctionTree, clique: Clique, theta: FloatArray) -> None:

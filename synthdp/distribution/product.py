@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, FloatArray, Table, frozen
-from synthdp.distribution.contingency import Clique, Shape, check_clique, check_shape
+from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
+from synthdp.distribution.contingency import Shape, check_clique, check_shape
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.errors import ParameterError

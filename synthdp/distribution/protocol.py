@@ -11,9 +11,9 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Codes, FloatArray, Table
+from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, Table
 from synthdp.checks import check_whole
-from synthdp.distribution.contingency import Clique, Shape
+from synthdp.distribution.contingency import Shape
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray
-from synthdp.distribution.contingency import Clique, NoisyTable, table_shape, table_size
+from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.measurements import beyond_noise
 from synthdp.queries.marginals import Marginals

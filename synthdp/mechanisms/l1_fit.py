@@ -16,10 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from synthdp.arrays import Answers, BoolArray, Codes, FloatArray
+from synthdp.arrays import Answers, BoolArray, Clique, Codes, FloatArray
 from synthdp.checks import check_one_of
 from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import Clique
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical

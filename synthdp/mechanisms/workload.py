@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from synthdp.answers.questions import Marginal
-from synthdp.distribution.contingency import Clique
+from synthdp.arrays import Clique
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain

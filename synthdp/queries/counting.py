@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, Totals
-
-Clique: TypeAlias = tuple[int, ...]
+from synthdp.arrays import AnyArray, Clique, Codes, Totals
 
 MOST_CELLS = 65_536
 """Cells of a table that several smaller ones are summed out of: they are numbered by two bytes."""

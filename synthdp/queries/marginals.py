@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, Features, IntArray, Totals, frozen
+from synthdp.arrays import AnyArray, Clique, Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.counting import Clique, count_tables
+from synthdp.queries.counting import count_tables
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds
 

@@ -17,8 +17,8 @@ from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import Direct
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.questions import marginal, quantile
-from synthdp.arrays import Codes, FloatArray
-from synthdp.distribution.contingency import Clique, contingency, table_size
+from synthdp.arrays import Clique, Codes, FloatArray
+from synthdp.distribution.contingency import contingency, table_size
 from synthdp.domain.grid import bounds_of, grid_of, has_labels
 from synthdp.measurements import Measurements
 from synthdp.randomness import Generator, generator

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.distribution.contingency import Clique
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.axis import Axis

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, Table
+from synthdp.arrays import Clique, FloatArray, Table
 from synthdp.checks import check_number
 from synthdp.distribution.contingency import (
-    Clique,
     NoisyTable,
     Shape,
     check_clique,

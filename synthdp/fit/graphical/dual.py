@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from synthdp.arrays import BoolArray, FloatArray
-from synthdp.distribution.contingency import Clique, NoisyTable
+from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.distribution.contingency import NoisyTable
 from synthdp.distribution.junction_tree import JunctionTree
-from synthdp.distribution.markov_random_field import Calibration, calibrate
+from synthdp.distribution.markov_random_field import CalibratedTree, calibrate_tree
 
 Potentials = dict[Clique, FloatArray]
 
@@ -53,9 +53,9 @@ class Dual:
             merged[clique] = merged[clique] + zeros if clique in merged else zeros
         return merged
 
-    def calibrated(self, potentials: Mapping[Clique, FloatArray]) -> Calibration:
+    def calibrated(self, potentials: Mapping[Clique, FloatArray]) -> CalibratedTree:
         """Pass messages over ``potentials`` (finite) and the structural zeros."""
-        return calibrate(self.tree, self.masked(potentials))
+        return calibrate_tree(self.tree, self.masked(potentials))
 
     def value_and_gradient(self, potentials: Mapping[Clique, FloatArray]) -> tuple[float, list[FloatArray]]:
         """Return F and, for each table, total·μ + vθ − y (0 in impossible cells)."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray
-from synthdp.distribution.contingency import Clique
+from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.junction_tree import SubTable
 from synthdp.fit.graphical.dual import Dual, Potentials
 from synthdp.fit.graphical.proportional_step import rake

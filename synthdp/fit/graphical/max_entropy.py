@@ -12,10 +12,9 @@ from enum import Enum
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray
+from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.contingency import (
-    Clique,
     NoisyTable,
     Shape,
     check_clique,
@@ -25,7 +24,7 @@ from synthdp.distribution.contingency import (
     table_size,
 )
 from synthdp.distribution.junction_tree import junction_tree
-from synthdp.distribution.markov_random_field import Graphical, calibrate
+from synthdp.distribution.markov_random_field import Graphical, calibrate_tree
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.dual import Dual, clique_marginal, polish
 from synthdp.fit.graphical.ipf import fit_by_sweeps
@@ -168,7 +167,7 @@ class MaxEntropy:
             raise ParameterError("tables must hold one table a clique; make_consistent averages repeats")
         zeros = {clique: _log_mask(clique, mask, shape) for clique, mask in allowed.items()}
         tree = junction_tree(shape, [*cliques, *zeros])
-        uniform = calibrate(tree, zeros)
+        uniform = calibrate_tree(tree, zeros)
         if uniform.log_partition == -np.inf:
             raise ParameterError("allowed must leave at least one combination of codes possible")
         return Dual(

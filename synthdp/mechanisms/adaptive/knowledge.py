@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray
-from synthdp.distribution.contingency import Clique, NoisyTable, project_to_simplex
+from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.distribution.contingency import NoisyTable, project_to_simplex
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import pooled_total

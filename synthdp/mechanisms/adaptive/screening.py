@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Codes, FloatArray
+from synthdp.arrays import Clique, Codes, FloatArray
 from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import Clique, table_size
+from synthdp.distribution.contingency import table_size
 from synthdp.fit.misfits import with_misfits
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.knowledge import Knowledge

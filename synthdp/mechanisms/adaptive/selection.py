@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
+from synthdp.arrays import Clique, FloatArray
 from synthdp.checks import check_number, check_whole
-from synthdp.distribution.contingency import Clique
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.budget import BudgetAllocation
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammainccinv
 
-from synthdp.arrays import Answers, FloatArray, IntArray
+from synthdp.arrays import Answers, Clique, FloatArray, IntArray
 from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import Clique
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import check_size, universe, visible_domain

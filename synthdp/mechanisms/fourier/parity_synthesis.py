@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray
-from synthdp.distribution.contingency import Clique, NoisyTable
+from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray
+from synthdp.distribution.contingency import NoisyTable
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.graphical.consistency import make_consistent

@@ -15,7 +15,7 @@ from synthdp.queries.sparse.supports import SparseQuery, Support
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
+class WeightTarget:
     """A noisy answer that the weights were moved to.
 
     Parameters
@@ -83,7 +83,7 @@ def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
         )
 
 
-def replay(table: SparseTable, measured: list[Measured], *, sweeps: int, rows: float) -> None:
+def replay(table: SparseTable, measured: list[WeightTarget], *, sweeps: int, rows: float) -> None:
     """Project the weights on all noisy answers in turn, the latest first, so that earlier ones still hold.
 
     Parameters
@@ -103,7 +103,7 @@ def replay(table: SparseTable, measured: list[Measured], *, sweeps: int, rows: f
             table.project(one.place, one.values, target=min(max(one.target, least), 1 - least))
 
 
-def touched(table: SparseTable, support: Support, *, target: float) -> Measured:
+def touched(table: SparseTable, support: Support, *, target: float) -> WeightTarget:
     """Return a noisy answer with its query's keys placed in the table.
 
     Raises
@@ -111,4 +111,4 @@ def touched(table: SparseTable, support: Support, *, target: float) -> Measured:
     MechanismFailure
         If slots run out.
     """
-    return Measured(place=table.touch(support), values=np.asarray(support.weights), target=target)
+    return WeightTarget(place=table.touch(support), values=np.asarray(support.weights), target=target)

@@ -17,7 +17,7 @@ from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
-from synthdp.mechanisms.sparse.model import Measured, SparseModel, replay, touched
+from synthdp.mechanisms.sparse.model import SparseModel, WeightTarget, replay, touched
 from synthdp.privacy.loss import ZCDP, ApproxDP, Remaining, Spend
 from synthdp.queries.sparse.key_counts import Deviations, KeyTotal, SparseCounts
 from synthdp.queries.sparse.supports import SparseQuery
@@ -94,7 +94,7 @@ class SparseMWEM(Spender):
         counted, rest = row_total(whole, KeyTotal(counts.columns), share=self.total_share)
         total = counted.rows
         account = whole.open_account(rest, currency=ZCDP)
-        table, measured = SparseTable(slots), list[Measured]()
+        table, measured = SparseTable(slots), list[WeightTarget]()
         select, measure = (
             account.budget.fraction(share).split(self.rounds) for share in (self.select_share, 1 - self.select_share)
         )

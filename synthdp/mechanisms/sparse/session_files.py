@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.arrays import NO_ARRAYS
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import FormatError
-from synthdp.mechanisms.sparse.model import Measured
+from synthdp.mechanisms.sparse.model import WeightTarget
 
 
 def table_document(table: SparseTable) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def table_document(table: SparseTable) -> dict[str, Any]:
     return {"slots": table.slots, "untouched_weight": table.untouched_weight, "keys": list(table.place)}
 
 
-def learned_arrays(table: SparseTable, measured: Sequence[Measured]) -> bytes:
+def learned_arrays(table: SparseTable, measured: Sequence[WeightTarget]) -> bytes:
     """Return the weights and the noisy answers as the bytes of an npz file."""
     file = io.BytesIO()
     np.savez(
@@ -36,7 +36,7 @@ def learned_arrays(table: SparseTable, measured: Sequence[Measured]) -> bytes:
     return file.getvalue()
 
 
-def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, list[Measured]]:
+def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, list[WeightTarget]]:
     """Read what `table_document` and `learned_arrays` returned.
 
     Raises
@@ -60,4 +60,4 @@ def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, li
     ends = np.cumsum(sizes).tolist()
     parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
     found = zip(parts, targets.tolist(), strict=True)
-    return table, [Measured(place=place[part], values=values[part], target=target) for part, target in found]
+    return table, [WeightTarget(place=place[part], values=values[part], target=target) for part, target in found]

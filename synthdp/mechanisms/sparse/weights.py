@@ -18,7 +18,7 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.mechanisms.sparse.bounds import smallest_slots
-from synthdp.mechanisms.sparse.model import Measured, SparseModel, check_query, replay, touched
+from synthdp.mechanisms.sparse.model import WeightTarget, SparseModel, check_query, replay, touched
 from synthdp.mechanisms.sparse.session_files import learned, learned_arrays, table_document
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_document, to_document
@@ -176,7 +176,7 @@ class SparseSession:
     table: SparseTable
     loss: PrivacyLoss
     receipt: Receipt
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[WeightTarget] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"SparseSession({self.updates} of {self.settings.max_updates} updates, {self.table!r})"
@@ -269,7 +269,7 @@ class SparseSession:
             }
             self.watch.save(path, document, learned_arrays(self.table, self.measured))
 
-    def _learn(self, latest: Measured, guess: float) -> None:
+    def _learn(self, latest: WeightTarget, guess: float) -> None:
         self.measured.append(latest)
         if self.settings.update == "projection":
             replay(self.table, self.measured, sweeps=self.settings.sweeps, rows=self.total)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, FloatArray, IntArray, Totals
+from synthdp.arrays import Clique, Codes, Features, FloatArray, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.counting import Clique
 from synthdp.queries.fourier.subset_counts import walsh_hadamard
 from synthdp.queries.linear import LinearFamily, sum_features
 from synthdp.queries.norms import Norms, RecordBounds, whole_numbers

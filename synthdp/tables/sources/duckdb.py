@@ -19,12 +19,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from synthdp.arrays import AnyArray, Totals
+from synthdp.arrays import AnyArray, Clique, Totals
 from synthdp.domain.axis import Axis
 from synthdp.domain.encoder import Numbers, RawColumn, encode
 from synthdp.domain.grid import grid_of, labels_of
 from synthdp.errors import DataError
-from synthdp.queries.counting import Clique, margin_of
+from synthdp.queries.counting import margin_of
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.scores.distances import MarginalDistances
