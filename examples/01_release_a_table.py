@@ -14,7 +14,7 @@ def main(folder: Path) -> None:
     synthetic = release.fit_transform(real)
     print(release.receipt_)
 
-    # All of this is free: it uses what left the room, not the rows.
+    # All of this is free: it uses what the curator answered, not the rows.
     synthetic.to_csv(folder / "synthetic.csv", index=False)
     release.save(folder / "adult.release")
     again = sd.load(folder / "adult.release")

@@ -1,4 +1,4 @@
-"""What leaves the room: noisy whole numbers, and how they were made."""
+"""What the curator answers: noisy whole numbers, and how they were made."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Release(Generic[OutputT_co]):
-    """What left the room, and what was made of it: safe to publish as a whole.
+    """What the curator answered, and what was made of it: safe to publish as a whole.
 
     Parameters
     ----------

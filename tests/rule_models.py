@@ -38,7 +38,7 @@ def model_of(schema: Schema, *, coarse: int = 4, bins: int = 16, seed: int = 0, 
     zeros = {c: np.where(mask, 0.0, -np.inf) for c, mask in structural_zeros(schema, domain).items()}
     potentials = {c: zero + rng.normal(0, 1, len(zero)) for c, zero in zeros.items()}
     for j, axis in enumerate(domain.axes):
-        potentials[(j,)] = np.where(axis.emitted, rng.normal(0, 0.5, axis.size), -np.inf)
+        potentials[(j,)] = np.where(axis.releasable, rng.normal(0, 0.5, axis.size), -np.inf)
     distribution = Graphical.calibrated(junction_tree(domain.shape, list(potentials)), potentials)
     if particles:
         codes = distribution.sample(particles, rng)
@@ -55,6 +55,6 @@ def _refinement(name, column, coarse, bins, rng):
     groups = np.arange(fine.size)
     groups[:regular] = np.arange(regular) * coarse // regular if fine.grid.ordered else np.arange(regular)
     groups = np.unique(groups, return_inverse=True)[1]
-    groups[~fine.emitted] = groups[regular - 1]
+    groups[~fine.releasable] = groups[regular - 1]
     weights = rng.random(fine.size) * (rng.random(fine.size) < 0.8)
     return Refinement(fine, np.unique(groups, return_inverse=True)[1], weights)

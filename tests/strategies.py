@@ -182,7 +182,7 @@ def codes(draw: Callable[..., Any], domain: Domain, *, most: int = 6) -> np.ndar
 def units(draw: Callable[..., Any], column: Column, *, visible: bool = True) -> np.ndarray:
     """Some units of a column, its ends, special values and missing value among them."""
     grid = grid_of(column)
-    size = grid.visible if visible else grid.size
+    size = grid.releasable if visible else grid.size
     ends = {0, grid.regular - 1, *range(grid.regular, size)}
     drawn = draw(st.lists(st.integers(0, size - 1), max_size=20))
     return np.array([*sorted(ends), *drawn], np.int64)

@@ -105,7 +105,7 @@ def encoded(rows: pd.DataFrame, schema: Schema, *, numbers: bool) -> tuple[pd.Da
             bounds = {"lower": column.lower, "upper": column.upper}
             columns.append({"name": name, "form": "numbers", "whole": whole} | bounds)
             continue
-        released = np.flatnonzero(axis.emitted)
+        released = np.flatnonzero(axis.releasable)
         code = np.zeros(axis.size, np.int64)
         code[released] = np.arange(len(released))
         table[name] = pd.Series(code[axis.cells_of(encode(column, raw[name]))])
@@ -134,7 +134,7 @@ def decoded(path: Path, schema: Schema, columns: Sequence[dict[str, Any]], *, se
 
 def _cell_values(domain: Domain, name: str, codes: np.ndarray, rng: Generator) -> RawColumn:
     axis = domain.axes[domain.index(name)[0]]
-    cells = np.flatnonzero(axis.emitted)[codes.astype(np.int64)]
+    cells = np.flatnonzero(axis.releasable)[codes.astype(np.int64)]
     return decode(axis.column, axis.units_in(cells, rng))
 
 

@@ -54,7 +54,7 @@ def independent(table: pd.DataFrame, schema: Schema, epsilon: float, seed: int) 
     counts = queries.split(found.answers)
     total = max(1.0, float(np.mean([column.sum() for column in counts])))
     margins = [
-        np.where(axis.emitted, project_to_simplex(np.where(axis.emitted, column, -np.inf), total), 0.0)
+        np.where(axis.releasable, project_to_simplex(np.where(axis.releasable, column, -np.inf), total), 0.0)
         for axis, column in zip(domain.axes, counts, strict=True)
     ]
     model = SyntheticModel(

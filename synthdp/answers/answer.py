@@ -267,7 +267,7 @@ class Asker:
         return np.array([estimate]), stddev
 
     def _one_way(self, column: int, units: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Answer sums over rows of functions of one column's units, (q, visible).
+        """Answer sums over rows of functions of one column's units, (q, releasable).
 
         Within a leaf rows are taken as spread evenly; the variance that this leaves is part of the error.
         """
@@ -330,7 +330,7 @@ class Asker:
             column = self.model.schema[name]
             mine = [comparison for comparison in dict.fromkeys(comparisons) if comparison.column == name]
             masks = [units_where(comparison, self.model.schema) for comparison in mine]
-            key = self._leaf_key(j, column) if j == leafy else np.zeros(grid_of(column).visible, np.int64)
+            key = self._leaf_key(j, column) if j == leafy else np.zeros(grid_of(column).releasable, np.int64)
             for mask in masks:
                 key = np.unique(2 * key + mask, return_inverse=True)[1]
             kept = key if j != leafy else np.where(numbers_of(column)[1] > 0, key, -1)
@@ -352,13 +352,13 @@ class Asker:
         return tuple(groupings), where, ordered.index(leafy) if leafy is not None else -1
 
     def _leaf_key(self, j: int, column: Column) -> IntArray:
-        units = np.arange(grid_of(column).visible, dtype=np.uint32)
+        units = np.arange(grid_of(column).releasable, dtype=np.uint32)
         return self.model.refinements[j].fine.cells_of(units).astype(np.int64)
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
         """Return a condition on one column's own units, or None if it needs others."""
         if node is None:
-            return np.ones(grid_of(self.model.schema[name]).visible, np.bool_)
+            return np.ones(grid_of(self.model.schema[name]).releasable, np.bool_)
         if columns_of(node) != {name}:
             return None
         masks: dict[Comparison, BoolArray] = {c: units_where(c, self.model.schema) for c in comparisons_of(node)}

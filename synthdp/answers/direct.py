@@ -100,7 +100,7 @@ class Direct:
     @cached_property
     def kept(self) -> list[BoolArray]:
         """Per column, which of the model's cells a released row may have; the others hold misfits."""
-        return [axis.emitted for axis in self.model.domain.axes]
+        return [axis.releasable for axis in self.model.domain.axes]
 
     @cached_property
     def misfits(self) -> FloatArray:
@@ -109,7 +109,7 @@ class Direct:
         for j, kept in enumerate(self.kept):
             leaves = None if kept.all() else self._all_leaves(j)
             if leaves is not None:
-                found[j] = max(0.0, leaves.counts[~self.model.refinements[j].fine.emitted].sum())
+                found[j] = max(0.0, leaves.counts[~self.model.refinements[j].fine.releasable].sum())
         return found
 
     @cached_property
@@ -140,7 +140,7 @@ class Direct:
         leaves = self._all_leaves(column)
         if leaves is None or self.kept[column].all():
             return leaves
-        fits = self.model.refinements[column].fine.emitted
+        fits = self.model.refinements[column].fine.releasable
         counts = np.where(fits, leaves.counts, 0.0)
         fitting = max(float(counts.sum()), LEAST_FIT * self.total[0], 1.0)
         misfits = float(leaves.counts[~fits].sum())

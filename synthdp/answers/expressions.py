@@ -149,7 +149,7 @@ def truth(node: Node, found: Mapping[Comparison, BoolArray]) -> BoolArray:
 
 
 def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
-    """Return for which units of its column, among those a released row may have, a comparison holds; (visible,).
+    """Return for which units of its column, among those a released row may have, a comparison holds; (releasable,).
 
     A missing value holds in no comparison but ``is null``, so ``!=`` leaves it out.
 
@@ -166,7 +166,7 @@ def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
         raise _wrong(comparison, f"column {name!r} is an identifier: its labels carry no information")
     grid = grid_of(column)
     if comparison.sign == "is null":
-        return np.asarray(np.arange(grid.visible) == (-1 if grid.null is None else grid.null))
+        return np.asarray(np.arange(grid.releasable) == (-1 if grid.null is None else grid.null))
     values, missing = unit_values(column)
     wanted = [_literal(comparison, column, value) for value in comparison.values]
     if comparison.sign == "in":
@@ -177,11 +177,11 @@ def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
 
 @lru_cache(maxsize=64)
 def unit_values(column: Column) -> tuple[AnyArray, BoolArray]:
-    """Return the value of each unit that a released row may have, and whether it is missing; (visible,) each.
+    """Return the value of each unit that a released row may have, and whether it is missing; (releasable,) each.
 
     Values are numbers (microseconds for moments and lengths of time), or positions in the list of levels.
     """
-    raw = decode(column, np.arange(grid_of(column).visible, dtype=np.uint32))
+    raw = decode(column, np.arange(grid_of(column).releasable, dtype=np.uint32))
     values = raw.values if isinstance(raw, Numbers) else raw.codes
     absent = values < 0 if not isinstance(raw, Numbers) else raw.missing
     missing = np.zeros(len(values), np.bool_) if absent is None else np.asarray(absent)

@@ -30,7 +30,7 @@ class Grouping:
     column
         Position of the column in the model.
     groups
-        (visible,) group of each unit that a released row may have, from 0; -1 for none.
+        (releasable,) group of each unit that a released row may have, from 0; -1 for none.
     labels
         What each group is called.
     refinement
@@ -74,23 +74,23 @@ def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
 
 def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
     """Return one group for every unit that a released row may have, and their labels; for columns with levels."""
-    visible = grid_of(column).visible
+    releasable = grid_of(column).releasable
     levels = labels_of(column)
-    return np.arange(visible), tuple(levels[u] if u < len(levels) else MISSING for u in range(visible))
+    return np.arange(releasable), tuple(levels[u] if u < len(levels) else MISSING for u in range(releasable))
 
 
 def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
     """Return the coarse cells of an ordered axis as groups, special and missing values apart, with labels."""
     grid = grid_of(column)
-    cells = axis.cells_of(np.arange(grid.visible, dtype=np.uint32)).astype(np.int64)
-    apart = np.concatenate([np.zeros(grid.regular, np.int64), np.arange(1, grid.visible - grid.regular + 1)])
+    cells = axis.cells_of(np.arange(grid.releasable, dtype=np.uint32)).astype(np.int64)
+    apart = np.concatenate([np.zeros(grid.regular, np.int64), np.arange(1, grid.releasable - grid.regular + 1)])
     return _numbered(column, cells * (len(apart) + 1) + apart)
 
 
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
     grid = grid_of(column)
-    units = np.arange(grid.visible)
+    units = np.arange(grid.releasable)
     if isinstance(bins, int):
         cells = np.minimum(units * bins // grid.regular, bins - 1)
     else:
@@ -111,7 +111,7 @@ def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, 
 
 
 def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
-    """Return each released unit's value as a float, 0 where missing, and 1 where there is one; (visible,) each."""
+    """Return each released unit's value as a float, 0 where missing, and 1 where there is one; (releasable,) each."""
     values, missing = unit_values(column)
     return np.where(missing, 0.0, values.astype(np.float64)), (~missing).astype(np.int64)
 

@@ -27,7 +27,7 @@ def quantile_intervals(leaves: Leaves, axis: Axis, shares: FloatArray, inside: B
     shares
         (q,) which quantiles.
     inside
-        (visible,) the units over which they are taken.
+        (releasable,) the units over which they are taken.
     """
     values, _ = unit_values(axis.column)
     share = leaf_means(axis, inside.astype(np.float64))

@@ -283,7 +283,7 @@ class Curator:
         alarm_share
             Share of it for finding wrong guesses; the rest is for the answers.
         threshold
-            How far off a guess may be, in rows; default: the least at which few alarms are false.
+            How far off a guess may be, in rows; default: the least at which few answers are above it by noise alone.
         queries
             For that default: about how many queries will be asked.
         step

@@ -152,7 +152,9 @@ class SparseVector:
             raise ParameterError(f"guess ({guess}) must be a number of rows")
         with self._turn() as table:
             if self.exhausted:
-                raise PrivacyError("all alarms of this watch were raised: open another, with a larger max_alarms")
+                raise PrivacyError(
+                    "all answers above the threshold that this watch may give were given: open another, with a larger max_alarms"
+                )
             before = self._state
             total = self._total(table, query)
             level = noise.geometric(scale=self.plan.level_scale) if before.level is None else before.level

@@ -19,7 +19,7 @@ from synthdp.distribution.contingency import Shape, check_clique, check_shape, t
 from synthdp.errors import ParameterError
 
 Step: TypeAlias = tuple[Literal["visit", "down", "up"], int]
-"""One step of an Euler tour: visit a node, or pass the message between a node and its parent."""
+"""One step of a sweep over a tree: visit a node, or pass the message between a node and its parent."""
 
 _Component: TypeAlias = tuple[tuple[int, int], ...]
 """A connected set of columns in increasing order, each with the bit mask of its neighbours."""
@@ -152,7 +152,7 @@ class JunctionTree:
             raise ParameterError(f"clique ({clique}) must lie inside a node of the tree")
         return home, SubTable.of(self.shape, self.nodes[home], clique)
 
-    def tour(self, root: int) -> Iterator[Step]:
+    def sweep(self, root: int) -> Iterator[Step]:
         """Walk depth first around the tree of ``root``; a parent is visited before and after its children.
 
         ``("down", j)`` comes before the visit of child ``j``, ``("up", j)`` after that of its descendants.

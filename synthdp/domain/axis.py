@@ -62,14 +62,16 @@ class Axis:
         return np.repeat(narrow(self.cells, self.size), self._lengths(self.grid.size)).take(units)
 
     @property
-    def emitted(self) -> BoolArray:
+    def releasable(self) -> BoolArray:
         """(size,) whether a released row may lie in the cell."""
         return np.asarray(self.width > 0)
 
     @property
     def width(self) -> IntArray:
         """(size,) number of units of each cell that a released row may have."""
-        return np.bincount(self.cells, weights=self._lengths(self.grid.visible), minlength=self.size).astype(np.int64)
+        return np.bincount(self.cells, weights=self._lengths(self.grid.releasable), minlength=self.size).astype(
+            np.int64
+        )
 
     @property
     def points(self) -> FloatArray:
@@ -105,7 +107,7 @@ class Axis:
         place = np.zeros(len(cells), np.int64)
         if width[present].max(initial=1) > 1:
             place = (rng.random(len(cells)) * width[cells]).astype(np.int64)
-        starts, length = self.starts[order], self._lengths(self.grid.visible)[order]
+        starts, length = self.starts[order], self._lengths(self.grid.releasable)[order]
         run, before = first_run, np.zeros(1, np.int64)
         if runs[present].max(initial=1) > 1:  # the runs of a cell one after the other
             passed = np.cumsum(length)

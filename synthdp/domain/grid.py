@@ -55,7 +55,7 @@ class Grid:
         return self.other if self.other == self.size - 1 and self.other >= self.regular else None
 
     @property
-    def visible(self) -> int:
+    def releasable(self) -> int:
         """Number of units that a released row may have; they come first."""
         return self.size if self.hidden is None else self.size - 1
 

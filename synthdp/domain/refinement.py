@@ -31,11 +31,11 @@ class Refinement:
     weights: FloatArray
 
     def __post_init__(self) -> None:
-        weights = np.where(self.fine.emitted, np.maximum(np.asarray(self.weights, np.float64), 0.0), 0.0)
+        weights = np.where(self.fine.releasable, np.maximum(np.asarray(self.weights, np.float64), 0.0), 0.0)
         coarse = np.asarray(self.coarse_cell, np.int64)
         if len(weights) != self.fine.size or len(coarse) != self.fine.size:
             raise InternalError("a refinement needs a weight and a coarse cell for every fine cell")
-        width = np.where(self.fine.emitted, self.fine.width, 0)
+        width = np.where(self.fine.releasable, self.fine.width, 0)
         empty = np.bincount(coarse, weights=weights) <= 0  # nothing known inside: spread evenly over units
         object.__setattr__(self, "weights", frozen(np.where(empty[coarse], width, weights).astype(np.float64)))
         object.__setattr__(self, "coarse_cell", frozen(coarse))

@@ -115,7 +115,7 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
     marks: dict[str, list[AnyArray]] = {}
     for name in names:
         grid = grid_of(schema[name])
-        marks[name] = [np.arange(grid.size) < grid.regular, np.arange(grid.size) < grid.visible]
+        marks[name] = [np.arange(grid.size) < grid.regular, np.arange(grid.size) < grid.releasable]
         marks[name] += [rule.units[name] for rule in rules if isinstance(rule, Excluded) and name in rule.units]
     compared = {name for rule in rules if isinstance(rule, Order) for name in rule.names}
     for kind in {type(schema[name]) for name in compared}:
@@ -148,7 +148,7 @@ def _marked_axis(name: str, column: Column, marks: AnyArray) -> Axis:
 
 def has_units(axis: Axis, units: BoolArray) -> BoolArray:
     """Return which cells hold a unit among some that a released row may have, (axis.size,)."""
-    cells = axis.cells_of(np.flatnonzero(units[: axis.grid.visible]).astype(np.uint32))
+    cells = axis.cells_of(np.flatnonzero(units[: axis.grid.releasable]).astype(np.uint32))
     return np.bincount(cells, minlength=axis.size) > 0
 
 
@@ -184,7 +184,7 @@ def _implied(orders: list[Order]) -> list[Order]:
         for second in list(known.values()):
             for a, b in ((first, second), (second, first)):
                 pair = (a.left, b.right)
-                bound = grid_of(a.columns[1]).visible == grid_of(a.columns[1]).regular
+                bound = grid_of(a.columns[1]).releasable == grid_of(a.columns[1]).regular
                 if a.right == b.left and bound and a.left != b.right and pair not in known:
                     known[pair] = Order(*pair, (a.columns[0], b.columns[1]))
                     waiting.append(known[pair])

@@ -17,7 +17,7 @@ def universe_size(domain: Domain) -> int:
     """Return the number of cells in which a released row may lie, exact however large."""
     size = 1
     for axis in domain.axes:
-        size *= int(axis.emitted.sum())
+        size *= int(axis.releasable.sum())
     return size
 
 
@@ -41,7 +41,7 @@ def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
         If there are more than ``limit``; the message says how many.
     """
     size = check_size(domain, limit=limit)
-    kept = [np.flatnonzero(axis.emitted) for axis in domain.axes]
+    kept = [np.flatnonzero(axis.releasable) for axis in domain.axes]
     codes = np.empty((size, len(kept)), np.int64, order="F")
     for j, grid in enumerate(np.meshgrid(*kept, indexing="ij")):
         codes[:, j] = grid.ravel()
@@ -53,8 +53,8 @@ def visible_axis(axis: Axis) -> Axis:
 
     A public rule: unforeseen values are then counted in that cell.
     """
-    first = int(np.flatnonzero(axis.emitted)[0])
-    merged = np.where(axis.emitted[axis.cells], axis.cells, first)
+    first = int(np.flatnonzero(axis.releasable)[0])
+    merged = np.where(axis.releasable[axis.cells], axis.cells, first)
     return Axis(axis.name, axis.column, axis.starts, np.unique(merged, return_inverse=True)[1])
 
 

@@ -197,7 +197,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.on_progress = on_progress
 
     def fit(self, X: Any, y: Any = None) -> SyntheticRelease:  # noqa: ARG002
-        """Ask the curator of ``X`` once and keep what left the room; no row is kept.
+        """Ask the curator of ``X`` once and keep its answers; no row is kept.
 
         Parameters
         ----------

@@ -150,7 +150,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         table = {}
         for j, axis in enumerate(self.domain_.axes):
             column = self.schema_[axis.name]
-            hidden = ~axis.emitted[codes[:, j]]
+            hidden = ~axis.releasable[codes[:, j]]
             cells = np.where(hidden, 0, codes[:, j])
             units = axis.units_in(cells, rng)
             grid = grid_of(column)

@@ -127,7 +127,7 @@ def answers_without_misfits(
     -------
     The answers, and the standard deviation of the noise in each, (k,) each.
     """
-    kept = [axis.emitted for axis in queries.domain.axes]
+    kept = [axis.releasable for axis in queries.domain.axes]
     found = [without_misfits(table, kept, misfits, total=total) for table in tables]
     shapes = [[queries.domain.shape[j] for j in table.clique] for table in found]
     counts = [
@@ -231,7 +231,7 @@ def averages_without_misfits(
     -------
     The averages, and how many times as large the noise in each is, (k,) each.
     """
-    kept = [axis.emitted for axis in basis.domain.axes]
+    kept = [axis.releasable for axis in basis.domain.axes]
     together = {
         tuple(sorted(factor.column for factor in term)): float(average)
         for term, average in zip(basis.terms, averages, strict=True)

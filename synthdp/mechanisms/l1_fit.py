@@ -208,8 +208,8 @@ def _averages(answers: Measurements, columns: Sequence[OneWay], total: float) ->
 
 def _margin(column: OneWay, refinement: Refinement) -> FloatArray:
     mass = np.bincount(refinement.coarse_cell, weights=column.weights)
-    emitted = refinement.coarse().emitted
-    return np.where(emitted, mass / mass.sum() if mass.sum() > 0 else 1 / emitted.sum(), 0.0)
+    releasable = refinement.coarse().releasable
+    return np.where(releasable, mass / mass.sum() if mass.sum() > 0 else 1 / releasable.sum(), 0.0)
 
 
 def _product(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArray]) -> Graphical:

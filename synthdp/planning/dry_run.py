@@ -1,4 +1,4 @@
-"""`plan`: the mechanism itself runs, with the real budget, on made-up rows; its error there is known exactly.
+"""`plan`: the mechanism itself runs, with the real budget, on simulated rows; its error there is known exactly.
 
 No private row is read, so a plan costs nothing and may be made as often as wanted.
 """
@@ -24,7 +24,7 @@ from synthdp.domain.encoder import decode
 from synthdp.errors import SchemaError
 from synthdp.mechanisms.automatic import Automatic
 from synthdp.planning.plan import Plan
-from synthdp.planning.simulated_table import stand_in
+from synthdp.planning.simulated_table import simulated_table
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.progress import Progress
@@ -34,13 +34,13 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 MOST_ROWS = 40_000
-"""Rows of a rehearsal; a larger table is rehearsed with proportionally more budget, so that signal over noise is right."""
+"""Rows of a dry run; a larger table is run on so many with proportionally more budget, so that signal over noise is right."""
 
 TABLES, MOST_CELLS = 150, 300_000
 """Marginals of each order whose error is averaged, and the most cells of one."""
 
 SECONDS_A_VALUE = 1.7e-7
-"""Time for a value beyond the rehearsal's, to read, count and draw it: as benchmarks/speed/flagship_scale.py measures it."""
+"""Time for a value beyond the dry run's, to read, count and draw it: as benchmarks/speed/flagship_scale.py measures it."""
 
 BYTES_AT_REST, BYTES_A_VALUE = 290e6, 18
 """Peak memory of the process, the table included, as measured by the same and for Adult."""
@@ -49,7 +49,7 @@ USEFUL = 0.97
 """Pairs were learned if their tables' error is below this part of that of independent columns."""
 
 UNIT = "synthdp's unit of privacy"
-"""Name of the made-up column that says whose rows are whose."""
+"""Name of the simulated column that says whose rows are whose."""
 
 
 class Distances(NamedTuple):
@@ -85,7 +85,7 @@ def plan(
     mechanism
         A mechanism object; default: the automatic choice.
     random_state
-        Seed of the made-up table.
+        Seed of the simulated table.
 
     Returns
     -------
@@ -107,9 +107,9 @@ def plan(
     if schema.undeclared:
         raise SchemaError(f"a plan needs the bounds and levels of all columns; open: {', '.join(schema.undeclared)}")
     losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
-    units = stand_in(schema, min(rows, MOST_ROWS), generator(random_state))
+    units = simulated_table(schema, min(rows, MOST_ROWS), generator(random_state))
     plans = [
-        _rehearse(
+        _run(
             schema, units, rows=rows, loss=loss, neighbors=neighbors, mechanism=mechanism or Automatic(),
             max_rows_per_unit=max_rows_per_unit, random_state=random_state,
         )
@@ -118,7 +118,7 @@ def plan(
     return plans if isinstance(epsilon, Sequence) else plans[0]
 
 
-def _rehearse(
+def _run(
     schema: Schema,
     units: dict[str, Units],
     *,
@@ -129,7 +129,7 @@ def _rehearse(
     max_rows_per_unit: int,
     random_state: int,
 ) -> Plan:
-    """Run the mechanism on a made-up table, and compare what comes out with what went in."""
+    """Run the mechanism on a simulated table, and compare what comes out with what went in."""
     assumed = len(next(iter(units.values())))
     table = TableFormat.default(schema).build(schema, {name: decode(c, units[name]) for name, c in schema.items()})
     unit = UNIT if max_rows_per_unit > 1 else None
@@ -242,7 +242,7 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
     if epsilon > 5:
         lines.append("ε above 5 is a weak promise; see the attacker's odds in the receipt")
     lines.append(
-        "errors are those of a rehearsal on a made-up table of this schema, some of whose columns hang together closely and "
+        "errors are those of a dry run on a simulated table of this schema, some of whose columns hang together closely and "
         "some not at all; yours may be easier or harder"
     )
     return tuple(lines)

@@ -1,4 +1,4 @@
-"""Made-up rows for a schema, to rehearse on: skewed columns that a few common factors tie together.
+"""Simulated rows for a schema, for a dry run: skewed columns that a few common factors tie together.
 
 How closely real columns hang together cannot be known without reading them; what is assumed instead stands here.
 """
@@ -39,8 +39,8 @@ MISSING = 0.06
 """Share of missing values in columns that may have some."""
 
 
-def stand_in(schema: Schema, rows: int, rng: Generator) -> dict[str, Units]:
-    """Return made-up rows, (rows,) units for each column; a function of the schema and the seed alone."""
+def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, Units]:
+    """Return simulated rows, (rows,) units for each column; a function of the schema and the seed alone."""
     factors = rng.standard_normal((rows, FACTORS))
     units: dict[str, Units] = {}
     numbers = 0

@@ -1,1 +1,1 @@
-"""The room: the only place that touches private rows."""
+"""The arithmetic of privacy: losses, their composition, and exact noise.  It knows no rows."""

@@ -134,7 +134,7 @@ class Repair:
         for name, cell in zip(names, cells, strict=True):
             axis = self.domain.axes[self.domain.index(name)[0]]
             masks[name] = np.repeat(axis.cells == cell, np.diff(np.append(axis.starts, axis.grid.size)))
-            masks[name][axis.grid.visible :] = False
+            masks[name][axis.grid.releasable :] = False
             if name in self.allowed:
                 masks[name] &= self.allowed[name]
         for _ in orders:

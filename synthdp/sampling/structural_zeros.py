@@ -48,7 +48,7 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
     named = {name for constraint in schema.constraints for name in columns_of(constraint)}
     schema = Schema({name: schema[name] for name in schema if name in named}, constraints=schema.constraints)
     domain = rule_domain(schema, rules_of(schema), bins=CHECKED_BINS)
-    sizes = {(j,): _logs(axis.emitted, axis.width) for j, axis in enumerate(domain.axes)}
+    sizes = {(j,): _logs(axis.releasable, axis.width) for j, axis in enumerate(domain.axes)}
     zeros = {c: _logs(mask) for c, mask in structural_zeros(schema, domain).items()}
     single = {c: sizes[c] + zeros.pop(c, 0.0) for c in sizes}
     try:
@@ -115,13 +115,13 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
             clique = tuple(sorted(columns))
             flat = possible.transpose([columns.index(j) for j in clique]).ravel()
             zeros[clique] = zeros[clique] & flat if clique in zeros else flat
-    hidden = {(j,): axis.emitted for j, axis in enumerate(domain.axes) if not axis.emitted.all()}
+    hidden = {(j,): axis.releasable for j, axis in enumerate(domain.axes) if not axis.releasable.all()}
     return zeros | hidden
 
 
 def _bins(axis: Axis, chosen: BoolArray) -> set[int]:
     """Return the bins that hold the releasable ones of some grid indices, given as a mask."""
-    releasable = np.flatnonzero(chosen[: axis.grid.visible])
+    releasable = np.flatnonzero(chosen[: axis.grid.releasable])
     return {int(cell) for cell in axis.cells_of(releasable.astype(np.uint32))}
 
 

@@ -279,7 +279,7 @@ class SyntheticModel:
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Share of each fine cell's units that are allowed."""
         fine = self.refinements[j].fine
-        cells = fine.cells_of(np.flatnonzero(allowed[: fine.grid.visible]).astype(np.uint32))
+        cells = fine.cells_of(np.flatnonzero(allowed[: fine.grid.releasable]).astype(np.uint32))
         count = np.bincount(cells, minlength=fine.size)
         return np.divide(count, fine.width, out=np.zeros(fine.size), where=fine.width > 0)
 
@@ -343,7 +343,7 @@ class _Values(Mapping[str, RawColumn]):
 
 def _units_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> Units:
     """Draw a unit for every fine cell, uniformly among the allowed ones that a released row may have."""
-    good = np.flatnonzero(allowed[: refinement.fine.grid.visible])
+    good = np.flatnonzero(allowed[: refinement.fine.grid.releasable])
     cell = refinement.fine.cells_of(good.astype(np.uint32))
     good = good[np.argsort(cell, kind="stable")]
     count = np.bincount(cell, minlength=refinement.fine.size)

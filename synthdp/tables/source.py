@@ -1,4 +1,4 @@
-"""A source of rows: the one thing that the room knows about where a table lives."""
+"""A source of rows: the one thing that the curator knows about where a table lives."""
 
 from __future__ import annotations
 

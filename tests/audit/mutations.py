@@ -184,7 +184,7 @@ MUTATIONS = (
         ("tests/unit/curator/test_sparse_vector.py::test_the_parts_of_a_plan_cost_no_more_than_the_whole",),
     ),
     Mutation(
-        "the sparse vector raises alarms for ever",
+        "the sparse vector answers above the threshold for ever",
         "R8",
         "SparseVector.ask",
         "before.alarms + 1",

@@ -260,7 +260,7 @@ def every_unit(column):
     """The ends of the column, its special values and its missing value, and some units between."""
     grid = grid_of(column)
     between = np.linspace(0, grid.regular - 1, 5).astype(np.int64)
-    return np.concatenate([between, np.arange(grid.regular, grid.visible)])
+    return np.concatenate([between, np.arange(grid.regular, grid.releasable)])
 
 
 def bounds(column):
@@ -282,12 +282,12 @@ def test_values_lie_within_the_schema_stay_missing_and_come_back_as_themselves(c
     grid, units = grid_of(case.column), every_unit(case.column)
     table = released(case, units)
     raw = read(table, case.column)
-    assert (encode(case.column, raw) < grid.visible).all()
+    assert (encode(case.column, raw) < grid.releasable).all()
     numbers = np.ma.masked_invalid(np.ma.array(getattr(raw, "values", [0]), mask=getattr(raw, "missing", None)))
     lower, upper = bounds(case.column)
     assert ((lower <= numbers) & (numbers <= upper)).all()
     missing = encode(Categorical(["?"], nullable=True), read(table, Identifier())) == 1
     assert missing.tolist() == (units == grid.null).tolist()
     real = encode(case.column, read(case.table, case.column))  # each of these units is one value
-    visible = real[real < grid.visible]
+    visible = real[real < grid.releasable]
     assert encode(case.column, read(released(case, visible), case.column)).tolist() == visible.tolist()

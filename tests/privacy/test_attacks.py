@@ -1,6 +1,6 @@
 """Known attacks on synthetic-data releases, tried: metadata, files, pickles, errors, logs, overflow, membership.
 
-Canaries are values that only one private row has; finding one anywhere outside the room is a leak.
+Canaries are values that only one private row has; finding one anywhere outside the curator is a leak.
 """
 
 from __future__ import annotations

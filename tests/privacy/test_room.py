@@ -1,4 +1,4 @@
-"""The room: it charges first, reads second, answers only with noise, and forgets."""
+"""The curator: it charges first, reads second, answers only with noise, and forgets."""
 
 import copy
 import os

@@ -50,7 +50,7 @@ class _Fit:
     def sweep(self, root: int) -> float:
         """Fit every table of one tree; return the largest ‖change of a table‖₁ / total."""
         moved = 0.0
-        for action, i in self.tree.tour(root):
+        for action, i in self.tree.sweep(root):
             if action == "visit":
                 moved = max(moved, self._visit(i))
             elif action == "down":

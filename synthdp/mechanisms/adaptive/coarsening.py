@@ -56,10 +56,10 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
     else:
         groups[:regular] = _nominal_groups(one_way.weights[:regular], one_way.stddev, target)
     last = int(groups[:regular].max())
-    emitted = one_way.axis.emitted
+    releasable = one_way.axis.releasable
     for leaf in range(regular, leaves):  # special values and the missing value, if they are frequent; misfits, if any
         frequent = one_way.weights[leaf] >= max(3 * one_way.stddev, target / 4)
-        own = frequent if emitted[leaf] else one_way.misfits > 0
+        own = frequent if releasable[leaf] else one_way.misfits > 0
         groups[leaf] = groups[:leaf].max() + 1 if own else last
     for leaf in sorted(pinned):
         groups[leaf] = groups.max() + 1

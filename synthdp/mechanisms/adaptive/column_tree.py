@@ -68,12 +68,12 @@ class OneWay:
         """
         precision = self.stddev**-2 + stddev**-2
         both = (self.counts / self.stddev**2 + counts / stddev**2) / precision
-        cell, emitted = self.first_bin, self.first.emitted
-        misfits = float(max(both[~emitted].sum(), 0.0)) if self.misfits > 0 else 0.0
+        cell, releasable = self.first_bin, self.first.releasable
+        misfits = float(max(both[~releasable].sum(), 0.0)) if self.misfits > 0 else 0.0
         mass = np.zeros(self.first.size)
-        mass[emitted] = project_to_simplex(both[emitted], max(total - misfits, 1.0))
+        mass[releasable] = project_to_simplex(both[releasable], max(total - misfits, 1.0))
         before = np.bincount(cell, weights=self.weights, minlength=self.first.size)
-        inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.emitted, self.axis.width, 0))
+        inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.releasable, self.axis.width, 0))
         weights = inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=self.first.size), 1e-9))[cell]
         return OneWay(self.axis, weights, self.first, both, precision**-0.5, misfits)
 
@@ -123,13 +123,13 @@ class ColumnTree:
             How many columns are measured with it: noise is to pass for a misfit in hardly any of them.
         """
         grid = axis.grid
-        misfits = float(counts[~axis.emitted].sum())
+        misfits = float(counts[~axis.releasable].sum())
         misfits = misfits if misfits > beyond_noise(stddev, columns) else 0.0
         regular = axis.starts < grid.regular
         better = smoothed if grid.ordered else thinned
         likely = np.concatenate([better(counts[: regular.sum()], stddev), counts[regular.sum() :]])
         estimate = np.zeros(axis.size)
-        estimate[axis.emitted] = project_to_simplex(likely[axis.emitted], max(total - misfits, 1.0))
+        estimate[axis.releasable] = project_to_simplex(likely[axis.releasable], max(total - misfits, 1.0))
         starts = axis.starts[regular]
         rows, rest = estimate[: len(starts)], estimate[axis.size - int((~regular).sum()) :]
         return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows, misfits)
@@ -189,7 +189,7 @@ class ColumnTree:
         special = axis.starts[axis.starts >= axis.grid.regular]
         starts = np.concatenate([self.starts, special])
         fine = Axis(axis.name, axis.column, starts, np.arange(len(starts)))
-        weights = np.where(fine.emitted, np.concatenate([self.rows, self.rest]), 0.0)
+        weights = np.where(fine.releasable, np.concatenate([self.rows, self.rest]), 0.0)
         return OneWay(fine, weights, axis, self.counts, self.stddev, self.misfits)
 
 

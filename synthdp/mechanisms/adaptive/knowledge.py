@@ -108,7 +108,7 @@ class Knowledge:
     @property
     def kept(self) -> list[BoolArray]:
         """Per column, which of its groups a released row may have; the others hold misfits, and only if there are any."""
-        return [axis.emitted for axis in self.domain.axes]
+        return [axis.releasable for axis in self.domain.axes]
 
     @property
     def misfits(self) -> FloatArray:

@@ -211,7 +211,7 @@ class FourierMarginals(Spender):
 
         Costs `MISFIT_SHARE` of the account's budget, for the curator's neighbours, or nothing.
         """
-        if all(axis.emitted.all() for axis in workload.domain.axes):
+        if all(axis.releasable.all() for axis in workload.domain.axes):
             return ()
         axes = [_fits(axis) for axis in workload.domain.axes]
         asked = [
@@ -242,7 +242,7 @@ def _scales(queries: CellParities, fitting: Measurements, total: float) -> Float
     tables = fitting.queries
     if not isinstance(tables, Marginals):
         raise ParameterError("the rows that fit must be measured as tables")
-    kept = [axis.emitted for axis in tables.domain.axes]
+    kept = [axis.releasable for axis in tables.domain.axes]
     found = noisy_tables(tables, fitting.answers, fitting.stddev)
     misfits = misfit_rows(found, kept)
     rows: dict[Clique, float] = {}

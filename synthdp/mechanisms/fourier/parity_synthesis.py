@@ -62,7 +62,7 @@ def fit_parities(
     bits, rng = parities.bits, generator(random_state)
     view = _Tables(bits, levels, stddevs, rows)
     tables = view.forest() if parities.order >= 2 else [view.one_way(j) for j in range(len(bits.domain))]
-    allowed: dict[Clique, BoolArray] = {(j,): axis.emitted for j, axis in enumerate(bits.domain.axes)}
+    allowed: dict[Clique, BoolArray] = {(j,): axis.releasable for j, axis in enumerate(bits.domain.axes)}
     consistent = make_consistent(tables, bits.domain.shape, total=rows)
     model = MaxEntropy().fit(consistent, bits.domain.shape, total=rows, allowed=allowed).model
     codes = model.sample(candidates, rng)
@@ -139,11 +139,11 @@ def _root(tree: list[int], j: int) -> int:
 
 def _column_map(bits: Binarized, j: int) -> _ColumnMap:
     own = bits.of_column(j)
-    emitted = bits.domain.axes[j].emitted
+    releasable = bits.domain.axes[j].releasable
     signs = np.array([1.0 - 2.0 * bits.bits[i].cells for i in own])
-    features = np.vstack([np.ones(len(emitted)), signs])
-    table = np.zeros((len(emitted), len(features)))
-    table[emitted] = np.linalg.pinv(features[:, emitted])
+    features = np.vstack([np.ones(len(releasable)), signs])
+    table = np.zeros((len(releasable), len(features)))
+    table[releasable] = np.linalg.pinv(features[:, releasable])
     return _ColumnMap(own, table)
 
 
@@ -159,12 +159,12 @@ def _problem(
     Chosen at random: the largest ones would be those with the largest noise.
     """
     signs = 1 - 2 * bits.matrix(codes).astype(np.int8)
-    room = max(MAX_ENTRIES // len(codes), bits.d)
+    left = max(MAX_ENTRIES // len(codes), bits.d)
     features: list[AnyArray] = []
     averages: list[FloatArray] = []
     spreads: list[FloatArray] = []
     for level in range(1, len(levels)):
-        chosen = _some(len(levels[level]), room, rng)
+        chosen = _some(len(levels[level]), left, rng)
         subsets = subsets_of(bits.d, level)[chosen]
         product = signs[:, subsets[:, 0]]
         for j in range(1, level):
@@ -172,8 +172,8 @@ def _problem(
         features.append(product.T.astype(np.float64))
         averages.append(levels[level][chosen] / rows)
         spreads.append(np.full(len(chosen), stddevs[level] / rows))
-        room -= len(chosen)
-        if room <= 0:
+        left -= len(chosen)
+        if left <= 0:
             break
     return FitProblem(A=np.vstack(features), b=np.concatenate(averages), stddev=np.concatenate(spreads))
 

@@ -165,7 +165,7 @@ def _indicators(domain: Domain) -> list[Indicator]:
     for j, axis in enumerate(domain.axes):
         grid, size = axis.grid, axis.size
         first = size - (grid.size - grid.regular)
-        indicators += [Indicator(j, first + i) for i in range(grid.visible - grid.regular)]
+        indicators += [Indicator(j, first + i) for i in range(grid.releasable - grid.regular)]
     return indicators
 
 

@@ -46,7 +46,7 @@ class SparseWeights(Spender):
         Columns whose values make up a record; default: all of the curator's schema.
     accuracy
         alpha, how far off a guess may be, as a fraction of the rows; default: the least at which few updates are wasted
-        on false alarms.
+        on guesses that only noise takes above the threshold.
     queries
         For that default: about how many queries will be asked.
     slots
@@ -55,7 +55,7 @@ class SparseWeights(Spender):
         ``"projection"``: the nearest weights with all noisy answers (I-projection); ``"paper"``: one step of
         multiplicative weights by exp(+-alpha/2).
     sweeps
-        For the projection: how many times round all noisy answers after each alarm.
+        For the projection: how many times round all noisy answers after each above-threshold answer.
     alarm_share
         Share of the loss for finding wrong guesses; the rest is for noisy answers.
     total_share

@@ -141,7 +141,7 @@ class _FittingAnswers:
 
     def __init__(self, workload: LinearQueries, total: float) -> None:
         self._workload, self._total = workload, total
-        self._kept = [axis.emitted for axis in workload.domain.axes]
+        self._kept = [axis.releasable for axis in workload.domain.axes]
         self._apart = isinstance(workload, Marginals) and not all(kept.all() for kept in self._kept)
         self._misfits = np.zeros(len(self._kept))
 

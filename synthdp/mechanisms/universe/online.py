@@ -53,7 +53,7 @@ class OnlineAnswer:
     learned
         Whether the guess was found wrong, so that this is a noisy answer.
     checked
-        Whether the guess was compared with the table at all: after the last alarm it no longer is.
+        Whether the guess was compared with the table at all: after the last above-threshold answer it no longer is.
     """
 
     value: float
@@ -103,7 +103,7 @@ class OnlineSession:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all alarms were raised: answers are then guesses."""
+        """Whether all above-threshold answers were given: answers are then guesses."""
         return self.watch.exhausted
 
     def ask(self, queries: LinearQueries) -> list[OnlineAnswer]:
@@ -150,9 +150,9 @@ def check_guesses(threshold: float | None, queries: int) -> None:
 
 
 def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float) -> float:
-    """Return the threshold, in rows, above which every alarm of a watch is a true one.
+    """Return the threshold, in rows, above which no guess is taken by noise alone.
 
-    An alarm needs |q - guess| + noise >= threshold + the level's noise, which is never negative; with probability
+    An above-threshold answer needs |q - guess| + noise >= threshold + the level's noise, which is never negative; with probability
     1 - beta none of the queries' noises exceeds b ln(queries / beta), and then |q - guess| >= ``gap``.
     """
     return gap + plan.query_scale * math.log(queries / beta) / UNIT
@@ -174,9 +174,9 @@ def online_bound(
     """Return the least error that a session of a pure epsilon keeps on all queries with probability 1 - beta.
 
     For replaced rows.  If at most ``alarms(g)`` guesses can be off by g rows or more, or all k of them, a watch of so
-    many alarms is never exhausted: silent answers are then off by at most the threshold plus the level's noise, and
+    many above-threshold answers is never exhausted: silent answers are then off by at most the threshold plus the level's noise, and
     noisy ones by their own.  The error is minimised over g on a grid of 200 values, those where the noisy answers lie
-    within g / 2, as the count of alarms may suppose.
+    within g / 2, as the count of above-threshold answers may suppose.
     """
     if not (epsilon > 0 and 0 < beta < 1 and queries >= 1 and rows >= 1):
         raise ParameterError("epsilon must be above 0, beta between 0 and 1, queries and rows at least 1")

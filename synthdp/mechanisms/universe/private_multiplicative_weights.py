@@ -34,7 +34,7 @@ class PrivateMultiplicativeWeights(Spender):
     max_updates
         c, how many wrong guesses can be found.
     threshold
-        How far off a guess may be, in rows; default: the least at which few alarms are false.
+        How far off a guess may be, in rows; default: the least at which few answers are above it by noise alone.
     queries
         For that default: about how many queries will be asked.
     replay

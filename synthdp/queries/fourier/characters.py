@@ -92,7 +92,7 @@ class CellParities(LinearFamily):
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
-            words |= np.maximum(np.cumsum(axis.emitted) - 1, 0)[codes[:, j]] * axis.emitted[codes[:, j]]
+            words |= np.maximum(np.cumsum(axis.releasable) - 1, 0)[codes[:, j]] * axis.releasable[codes[:, j]]
         return words
 
     def _missing(self, codes: Codes) -> IntArray:
@@ -100,13 +100,13 @@ class CellParities(LinearFamily):
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
-            words |= np.where(axis.emitted[codes[:, j]], 0, (1 << width) - 1)
+            words |= np.where(axis.releasable[codes[:, j]], 0, (1 << width) - 1)
         return words
 
 
 def widths(domain: Domain) -> tuple[int, ...]:
     """Return the number of bits of each axis, which number the cells that may be released: 0 for one cell."""
-    return tuple((int(axis.emitted.sum()) - 1).bit_length() for axis in domain.axes)
+    return tuple((int(axis.releasable.sum()) - 1).bit_length() for axis in domain.axes)
 
 
 def masks_below(domain: Domain, clique: Clique) -> IntArray:
@@ -137,5 +137,5 @@ def table_of(domain: Domain, clique: Clique, parities: FloatArray) -> FloatArray
     width = widths(domain)
     kept = np.zeros(1, np.int64)
     for j in clique:
-        kept = ((kept[:, None] << width[j]) + np.arange(int(domain.axes[j].emitted.sum()))).ravel()
+        kept = ((kept[:, None] << width[j]) + np.arange(int(domain.axes[j].releasable.sum()))).ravel()
     return np.asarray(counts[kept], np.float64)

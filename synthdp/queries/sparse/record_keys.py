@@ -1,6 +1,6 @@
 """The key of a record: one text for the values of some columns, so that any universe is a universe of texts.
 
-Queries and the room make keys by the same rules, so that they always mean the same record.
+Queries and the private table make keys by the same rules, so that they always mean the same record.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random projections of the vector of all record counts to T numbers, given by hash functions instead of a matrix.
 
-Each is a `KeyStatistic`: the room sums it over its records; the public side projects a query by the same functions.
+Each is a `KeyStatistic`: the private table sums it over its records; the public side projects a query by the same functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The room's store and its use: what is on disk comes back as it was, and nothing is left behind."""
+"""The store of a private table and its use: what is on disk comes back as it was, and nothing is left behind."""
 
 from __future__ import annotations
 

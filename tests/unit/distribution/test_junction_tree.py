@@ -83,7 +83,7 @@ def test_the_price_does_not_depend_on_the_order_or_on_what_was_asked_before(grap
 def test_a_tour_passes_each_message_both_ways_and_ends_where_it_began(graph):
     tree = junction_tree(*graph)
     for root in tree.roots:
-        at, steps = root, list(tree.tour(root))
+        at, steps = root, list(tree.sweep(root))
         for action, i in steps:
             expected = {"visit": i, "down": tree.parents[i], "up": i}
             assert at == expected[action]
@@ -92,7 +92,7 @@ def test_a_tour_passes_each_message_both_ways_and_ends_where_it_began(graph):
         downs = [i for action, i in steps if action == "down"]
         assert sorted(downs) == sorted(i for action, i in steps if action == "up")
         assert len(set(downs)) == len(downs)
-    visited = {i for root in tree.roots for action, i in tree.tour(root) if action == "visit"}
+    visited = {i for root in tree.roots for action, i in tree.sweep(root) if action == "visit"}
     assert visited == set(range(len(tree.nodes)))
 
 

@@ -26,10 +26,10 @@ def axes(draw):
 
 @given(axes(), st.integers(0, 1000))
 def test_a_drawn_unit_lies_in_its_cell_and_may_be_released(axis, seed):
-    cells = np.repeat(np.flatnonzero(axis.emitted), 20)
+    cells = np.repeat(np.flatnonzero(axis.releasable), 20)
     units = axis.units_in(cells, generator(seed))
     np.testing.assert_array_equal(axis.cells_of(units), cells)
-    assert (units < axis.grid.visible).all()
+    assert (units < axis.grid.releasable).all()
 
 
 @pytest.mark.parametrize("cells", [[0, 1, 2], [0, 1, 0], [1, 0, 1]])

@@ -33,7 +33,7 @@ def test_units_are_numbered_regular_special_missing_other(column):
     null = [] if grid.null is None else [grid.null]
     hidden = [] if grid.hidden is None else [grid.hidden]
     assert [*special, *null, *hidden] == list(range(grid.regular, grid.size))
-    assert grid.visible == grid.size - len(hidden)
+    assert grid.releasable == grid.size - len(hidden)
     assert 0 <= grid.other < grid.size
     assert (grid.null is not None) == column.nullable
 
@@ -56,7 +56,7 @@ def test_a_column_without_labels_is_asked_for_none():
 
 def test_an_identifier_is_one_unit():
     grid = grid_of(Identifier())
-    assert (grid.regular, grid.size, grid.visible, grid.hidden) == (1, 1, 1, None)
+    assert (grid.regular, grid.size, grid.releasable, grid.hidden) == (1, 1, 1, None)
 
 
 @given(my.axes())
@@ -68,9 +68,9 @@ def test_every_unit_has_the_cell_of_its_run(axis):
 
 @given(my.axes())
 def test_widths_count_the_units_that_may_be_released(axis):
-    counted = np.bincount(cell_by_cell(axis)[: axis.grid.visible], minlength=axis.size)
+    counted = np.bincount(cell_by_cell(axis)[: axis.grid.releasable], minlength=axis.size)
     assert axis.width.tolist() == counted.tolist()
-    assert axis.emitted.tolist() == (counted > 0).tolist()
+    assert axis.releasable.tolist() == (counted > 0).tolist()
 
 
 @given(my.axes())
@@ -128,7 +128,7 @@ def test_axes_are_read_only_and_show_no_value():
 
 @given(my.domains(), st.data())
 def test_codes_and_units_are_inverse_up_to_the_cell(domain, data):
-    released = [np.flatnonzero(axis.emitted) for axis in domain.axes]
+    released = [np.flatnonzero(axis.releasable) for axis in domain.axes]
     rows = data.draw(st.integers(0, 5))
     drawn = [[data.draw(st.sampled_from(cells.tolist())) for cells in released] for _ in range(rows)]
     codes = np.array(drawn, np.int64).reshape(-1, len(domain))
@@ -186,7 +186,7 @@ def refinements(draw):
 
 @given(refinements())
 def test_a_refinement_never_gives_weight_to_what_is_not_released(refinement):
-    assert not refinement.weights[~refinement.fine.emitted].any()
+    assert not refinement.weights[~refinement.fine.releasable].any()
     assert (refinement.weights >= 0).all()
 
 

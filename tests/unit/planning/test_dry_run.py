@@ -10,7 +10,7 @@ import synthdp as sd
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.planning.dry_run import MOST_ROWS
 from synthdp.planning.plan import curve
-from synthdp.planning.simulated_table import stand_in
+from synthdp.planning.simulated_table import simulated_table
 from synthdp.randomness import generator
 
 SCHEMA = sd.Schema({
@@ -41,7 +41,7 @@ def test_where_nothing_can_be_learned_the_plan_says_so() -> None:
     assert not any("nothing beyond" in line for line in rich.advice)
 
 
-def test_a_large_table_is_rehearsed_on_fewer_rows_with_its_signal() -> None:
+def test_a_large_table_is_run_on_fewer_rows_with_its_signal() -> None:
     small, large = (sd.plan(SCHEMA, rows=rows, epsilon=0.3) for rows in (MOST_ROWS, 10 * MOST_ROWS))
     assert large.rows == 10 * MOST_ROWS
     assert large.errors[2] < small.errors[2]
@@ -57,7 +57,7 @@ def test_a_plan_is_a_document() -> None:
     assert planned.mechanism in str(planned)
 
 
-def test_a_named_mechanism_is_rehearsed() -> None:
+def test_a_named_mechanism_has_a_dry_run() -> None:
     planned = sd.SyntheticRelease(schema=SCHEMA, mechanism="l1_fit").plan(rows=400)
     assert planned.mechanism == "L1 fit"
     assert planned.why == "as you asked"
@@ -97,7 +97,7 @@ def test_a_curve_has_a_line_for_each_loss() -> None:
 
 
 def test_made_up_rows_come_from_the_schema_and_the_seed_alone() -> None:
-    first, second = (stand_in(SCHEMA, 50, generator(3)) for _ in range(2))
+    first, second = (simulated_table(SCHEMA, 50, generator(3)) for _ in range(2))
     assert all((first[name] == second[name]).all() for name in SCHEMA)
 
 

@@ -30,7 +30,7 @@ SCHEMA = Schema(
 
 def joint_of(model) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the probability of every row of units, flat, and the units of each column: by brute force."""
-    sizes = [axis.grid.visible for axis in model.domain.axes]
+    sizes = [axis.grid.releasable for axis in model.domain.axes]
     rows = np.indices(sizes).reshape(len(sizes), -1)
     fine = [r.fine.cells_of(units.astype(np.uint32)) for r, units in zip(model.refinements, rows, strict=True)]
     probability = np.ones(rows.shape[1])
@@ -75,7 +75,7 @@ def check_conditional_law(given, particles, *, draws):
     probability /= probability.sum()
     samples = [model.sample_units(5, np.random.default_rng(seed), given=given) for seed in range(draws)]
     drawn = [np.concatenate([sample[name] for sample in samples]).astype(int) for name in SCHEMA.names]
-    cells = np.ravel_multi_index(drawn, [axis.grid.visible for axis in model.domain.axes])
+    cells = np.ravel_multi_index(drawn, [axis.grid.releasable for axis in model.domain.axes])
     observed = np.bincount(cells, minlength=len(probability))
     assert observed[probability == 0].sum() == 0
     likely = probability * 5 * draws > 5

@@ -173,15 +173,15 @@ def test_a_cell_pair_is_possible_exactly_if_some_pair_of_values_obeys():
             axes = [axis_of(name, schema[name], bins=7) for name in order.names]
             values = [_values(schema[axis.name], axis) for axis in axes]
             expected = np.array([[_some_pair(low, high) for high in values[1]] for low in values[0]])
-            released = np.outer(axes[0].emitted, axes[1].emitted)
+            released = np.outer(axes[0].releasable, axes[1].releasable)
             np.testing.assert_array_equal(order.possible(axes) & released, expected)
 
 
 def _values(column, axis: Axis) -> list[np.ndarray]:
     from synthdp.domain.values import numbers_of_units
 
-    numbers, regular = numbers_of_units(column, np.arange(axis.grid.visible))
-    cells = axis.cells_of(np.arange(axis.grid.visible, dtype=np.uint32))
+    numbers, regular = numbers_of_units(column, np.arange(axis.grid.releasable))
+    cells = axis.cells_of(np.arange(axis.grid.releasable, dtype=np.uint32))
     return [np.where(regular[cells == cell], numbers[cells == cell].astype(float), np.nan) for cell in range(axis.size)]
 
 
@@ -302,7 +302,7 @@ def small_schemas(draw):
 
 @given(small_schemas())
 def test_rules_are_refused_exactly_if_no_row_obeys_them_all(schema):
-    units = [np.arange(grid_of(column).visible) for column in schema.values()]
+    units = [np.arange(grid_of(column).releasable) for column in schema.values()]
     rows = dict(zip(schema, (part.ravel() for part in np.meshgrid(*units, indexing="ij")), strict=True))
     broken = np.logical_or.reduce([rule.broken(rows) for rule in rules_of(schema)])
     expected = pytest.raises(SchemaError) if broken.all() else contextlib.nullcontext()
