@@ -1,11 +1,17 @@
 """Settings of all tests."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 from strictness import STRICT
 
 UNCAPPED = "ignore:data set .* without a cap:UserWarning"
 """Most tests use a ledger to look spends up, not to limit them; the same line is in pyproject.toml."""
+
+# before numpy is loaded: tests run side by side, and threads that wait for a processor burn another's
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 # a busy processor is no failure
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)

@@ -93,8 +93,10 @@ def test_a_report_of_a_saved_release_is_the_one_made_with_it(folder: Path, told:
 
 
 def test_the_nonprivate_comparison_is_stamped(folder: Path, told: list[str]) -> None:
+    lines = (folder / "published" / "synthetic.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "short.csv").write_text("".join(lines[:1000]), encoding="utf-8")
     result = run(
-        "nonprivate-evaluate", "few.csv", "published/synthetic.csv", "--schema", "adult.schema.json", "--out", "np.html",
+        "nonprivate-evaluate", "few.csv", "short.csv", "--schema", "adult.schema.json", "--out", "np.html",
         cwd=folder,
     )  # fmt: skip
     assert result.exit_code == 0

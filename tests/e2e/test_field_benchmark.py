@@ -74,6 +74,7 @@ def made_up(tmp_path, load):
     return make
 
 
+@pytest.mark.slow
 def test_a_tiny_run_of_synthdp_and_independent_columns_gives_a_line_each(tmp_path):
     out = tmp_path / "field.jsonl"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
