@@ -122,10 +122,7 @@ LONGEST = 2.0**62
 
 def show_number(column: Column, value: float) -> object:
     """Return a number in the terms of `unit_values` as a user writes it; NaN, where no error is known, as no time."""
-    if not column.temporal:
-        return float(value)
-    count = round(value) if abs(value) < LONGEST else "NaT"
-    return np.datetime64(count, "us") if column.quantity == "moment" else np.timedelta64(count, "us")
+    return column.estimate(value)
 
 
 def _numbered(column: Column, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:

@@ -180,7 +180,7 @@ def _numbers(values: pd.Series, column: Any) -> tuple[FloatArray, float, float]:
     if column.quantity == "moment":
         moments = pd.to_datetime(values, utc=True, errors="coerce").dt.tz_localize(None)
         return _steps(moments.to_numpy().astype("datetime64[us]"), column)
-    if column.quantity == "length":
+    if column.temporal:
         return _steps(pd.to_timedelta(values).to_numpy().astype("timedelta64[us]"), column)
     return values.to_numpy(dtype=float, na_value=np.nan), *bounds_of(column)
 

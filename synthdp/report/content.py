@@ -203,4 +203,6 @@ def _median(asker: Asker, name: str, column: Column) -> str:
 def _written(column: Column, value: Any) -> str:
     if not column.temporal:
         return f"{value:,.6g}"
+    if column.quantity == "clock":
+        return str(value)[:8]
     return str(value.astype("datetime64[s]" if column.quantity == "moment" else "timedelta64[s]")).replace("T", " ")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 from synthdp.errors import SchemaError
 
 Level: TypeAlias = str | int | float | bool
-Quantity: TypeAlias = Literal["number", "moment", "length", "label", "truth", "name"]
+Quantity: TypeAlias = Literal["number", "moment", "length", "clock", "label", "truth", "name"]
 
 DRAFTED = "drafted from the table"
 """How the source of a column begins whose bounds or levels were read off the rows; who accepts it may add a name."""
@@ -116,7 +116,8 @@ class Column(ABC):
     ----------
     quantity
         What a value is.  It says how the columns of a table are read and built: ``"number"``; ``"moment"``, in
-        microseconds since 1970 UTC; ``"length"`` of time, in microseconds; ``"label"``; ``"truth"``, the labels false and
+        microseconds since 1970 UTC; ``"length"`` of time, in microseconds; ``"clock"``, a time of day in microseconds since
+        midnight; ``"label"``; ``"truth"``, the labels false and
         true; ``"name"``, of a row or a person, which is not read.
     ordered
         Whether values have an order.
@@ -178,6 +179,19 @@ class Column(ABC):
         """Return the column with bounds at or around two numbers, if they are open."""
         raise SchemaError(f"a column of type {type(self).__name__} has no bounds ({lower}, {upper})")
 
+    def as_object(self, value: Any) -> object:
+        """Return the number that stands for a value as Python's own object, as a column of objects has it."""
+        return value
+
+    def estimate(self, value: float) -> object:
+        """Return a number that need not stand for a value, such as a mean, in the terms of the column."""
+        return float(value)
+
+    @property
+    def stored_as(self) -> str:
+        """What suits the values in a table: real, whole, decimal, day, moment, length or clock."""
+        return "whole" if self.whole else "real"
+
     def spacings(self) -> tuple[Fraction, ...]:
         """Return which spacings values may turn out to have where none is declared, the widest first."""
         return ()
@@ -203,7 +217,7 @@ class Column(ABC):
     @property
     def temporal(self) -> bool:
         """Whether values are times, and microseconds stand for them."""
-        return self.quantity in ("moment", "length")
+        return self.quantity in ("moment", "length", "clock")
 
     @property
     def measured(self) -> bool:

@@ -6,6 +6,7 @@ levels left out (``None``) are unknown: they must be discovered under part of th
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,12 +35,12 @@ from synthdp.schema.column import (
     register,
 )
 from synthdp.schema.spacing import POWERS_OF_TEN, check_spacing, evenly_spaced, outer_multiples, spacing
-from synthdp.schema.times import RESOLUTIONS, Datetime, Duration, check_pair, whole_bounds
+from synthdp.schema.times import RESOLUTIONS, Date, Datetime, Duration, Time, check_pair, whole_bounds
 
 __all__ = [
     "COLUMN_TYPES", "DISCOVERED", "DRAFTED", "LONGEST_SOURCE", "RESOLUTIONS", "Boolean", "Categorical", "Column",
-    "Continuous", "Datetime", "Duration", "Identifier", "Integer", "Level", "Ordinal", "check_column", "is_complete",
-    "is_drafted", "register",
+    "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer", "Level", "Ordinal", "Time",
+    "check_column", "is_complete", "is_drafted", "register",
 ]  # fmt: skip
 
 LARGEST_WHOLE = 2**62
@@ -123,6 +124,43 @@ class Continuous(Known):
     def in_words(self) -> str:
         """Return the bounds."""
         return f"number, {self.lower:,g} to {self.upper:,g}"
+
+
+@register
+@dataclass(frozen=True, slots=True, repr=False)
+class Decimal(Continuous):
+    """A decimal number with lower <= x <= upper, as databases and ``decimal.Decimal`` hold it; values beyond are clipped.
+
+    Parameters
+    ----------
+    lower, upper, nullable, special
+        As for `Continuous`.
+    decimals
+        How many digits values have after the point.
+
+    Examples
+    --------
+    >>> from synthdp import Decimal
+    >>> Decimal(0, "99999.99").upper
+    99999.99
+    """
+
+    decimals: int | None = field(default=2, kw_only=True)
+
+    def check(self, where: str) -> None:
+        """Check the bounds and that there are digits."""
+        Continuous.check(self, where)
+        if self.decimals is None:
+            raise SchemaError(f"decimals must be given {where}")
+
+    def as_object(self, value: Any) -> object:
+        """Return a number as ``decimal.Decimal``."""
+        return decimal.Decimal(repr(float(value))).quantize(decimal.Decimal(1).scaleb(-(self.decimals or 0)))
+
+    @property
+    def stored_as(self) -> str:
+        """What suits the values in a table."""
+        return "decimal"
 
 
 @register
@@ -429,8 +467,18 @@ def _store_numbers(column: Continuous | Integer) -> None:
     """Keep special values as a tuple, and all numbers as Python's own."""
     object.__setattr__(column, "special", _as_tuple("special", column.special))
     for bound in ("lower", "upper", "step"):
-        if isinstance(value := getattr(column, bound), np.generic):
+        value = getattr(column, bound)
+        if isinstance(value, np.generic):
             object.__setattr__(column, bound, value.item())
+        elif isinstance(value, decimal.Decimal) or (isinstance(value, str) and isinstance(column, Decimal)):
+            object.__setattr__(column, bound, _float(value))
+
+
+def _float(value: Any) -> Any:
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def _as_tuple(name: str, values: object) -> tuple[Any, ...]:

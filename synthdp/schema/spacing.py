@@ -31,9 +31,10 @@ def evenly_spaced(lower: float, upper: float, distance: Fraction, *, special: tu
 
 
 def outer_multiples(lower: float, upper: float, distance: Fraction) -> tuple[float, float]:
-    """Return the multiples of a distance next to an interval, different ones."""
-    low = math.floor(Fraction(lower) / distance)
-    high = max(math.ceil(Fraction(upper) / distance), low + 1)
+    """Return the multiples of a distance next to an interval, different ones, within what is exact as a float."""
+    most = LARGEST_EXACT // distance.numerator
+    low = min(max(math.floor(Fraction(lower) / distance), -most), most - 1)
+    high = max(min(math.ceil(Fraction(upper) / distance), most), low + 1)
     return float(low * distance), float(high * distance)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -22,6 +22,7 @@ CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """First and last microsecond of Python's datetimes, since 1970."""
 
 _LARGEST = 2**62
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
 
 
 @register
@@ -111,6 +112,20 @@ class Datetime(Known):
         """Return the column in a coarser resolution."""
         return replace(self, resolution=next(name for name, each in RESOLUTIONS.items() if each == spacing))
 
+    def as_object(self, value: Any) -> dt.datetime | dt.date:
+        """Return a moment as Python's own, or as a date if the resolution is a day."""
+        moment = _EPOCH + dt.timedelta(microseconds=int(value))
+        return moment.date() if self.resolution == "D" else moment
+
+    def estimate(self, value: float) -> np.datetime64:
+        """Return a moment; NaN, where no error is known, as no moment."""
+        return np.datetime64(round(value) if abs(value) < _LARGEST else "NaT", "us")
+
+    @property
+    def stored_as(self) -> str:
+        """What suits the values in a table."""
+        return "day" if self.resolution == "D" else "moment"
+
     def shown(self, value: Any) -> str:
         """Return a moment as text."""
         return str(np.datetime64(int(value), "us").astype(f"datetime64[{_unit(self.resolution)}]")).replace("T", " ")
@@ -118,6 +133,142 @@ class Datetime(Known):
     def in_words(self) -> str:
         """Return the days of the bounds."""
         return f"moment, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Date(Datetime):
+    """A day with lower <= t <= upper.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds: ISO 8601 text, ``date``, ``datetime`` or ``datetime64``.
+    nullable
+        Whether a missing value is a value of its own.
+
+    Examples
+    --------
+    >>> from synthdp import Date
+    >>> Date("2000-01-01", "2030-01-01").steps  # days since 1970
+    (10957, 21915)
+    """
+
+    holds: ClassVar[str] = "days, written as '2026-01-31'"
+    resolution: str = field(default="D", init=False, repr=False)
+
+    def spacings(self) -> tuple[Fraction, ...]:
+        """Return none: the resolution is declared."""
+        return ()
+
+    def in_words(self) -> str:
+        """Return the bounds."""
+        return f"day, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Time(Known):
+    """A time of day with lower <= t <= upper, in whole steps of a resolution.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds: ISO 8601 text or ``time``; default: the whole day.
+    nullable
+        Whether a missing value is a value of its own.
+    resolution
+        One of ``"h"``, ``"min"``, ``"s"``, ``"ms"``, ``"us"``; values are rounded down to it.
+
+    Examples
+    --------
+    >>> from synthdp import Time
+    >>> Time("08:00", "17:30", resolution="min").steps  # minutes since midnight
+    (480, 1050)
+    """
+
+    quantity: ClassVar[Quantity] = "clock"
+    holds: ClassVar[str] = "times of day, written as '23:59'"
+    lower: dt.time | str = "00:00:00"
+    upper: dt.time | str = "23:59:59.999999"
+    nullable: bool = False
+    resolution: str = "s"
+
+    def __post_init__(self) -> None:
+        for bound in ("lower", "upper"):
+            time = getattr(self, bound)
+            object.__setattr__(self, bound, time.isoformat() if isinstance(time, dt.time) else time)
+
+    @property
+    def is_complete(self) -> bool:
+        """True: a day has its bounds."""
+        return True
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """First and last step since midnight, in units of the resolution."""
+        step = RESOLUTIONS[self.resolution]
+        return self.number_of(self.lower) // step, self.number_of(self.upper) // step
+
+    def support(self) -> Steps:
+        """Return the steps between the bounds."""
+        first, last = self.steps
+        return _time_steps(first, last, self.resolution)
+
+    def check(self, where: str) -> None:
+        """Check the resolution and the bounds."""
+        if not _is_resolution(self.resolution) or self.resolution == "D":
+            known = ", ".join(name for name in RESOLUTIONS if name != "D")
+            raise SchemaError(f"resolution ({self.resolution!r}) must be one of {known} {where}")
+        for bound in (self.lower, self.upper):
+            try:
+                self.number_of(bound)
+            except (TypeError, ValueError):
+                refusal = SchemaError(f"{bound!r} is no time of day in ISO 8601, such as 23:59 {where}")
+            else:
+                continue
+            raise refusal
+        if not self.steps[0] < self.steps[1]:
+            raise SchemaError(f"lower ({self.lower}) must be below upper ({self.upper}) {where}")
+
+    def example(self) -> Self:
+        """Return the column itself."""
+        return self
+
+    def may_hold(self, value: object) -> bool:
+        """Say whether a value is the text of a time of day."""
+        try:
+            return isinstance(value, str) and self.number_of(value) >= 0
+        except ValueError:
+            return False
+
+    def number_of(self, value: Any) -> int:
+        """Return the microseconds since midnight of a text or a time of day; its zone does not count."""
+        time = dt.time.fromisoformat(value) if isinstance(value, str) else value
+        if not isinstance(time, dt.time):
+            raise TypeError(type(value).__name__)
+        return ((time.hour * 60 + time.minute) * 60 + time.second) * 1_000_000 + time.microsecond
+
+    def as_object(self, value: Any) -> dt.time:
+        """Return a time of day as Python's own."""
+        return (_EPOCH + dt.timedelta(microseconds=int(value))).time()
+
+    def estimate(self, value: float) -> dt.time | None:
+        """Return a time of day; ``None`` for NaN, where no error is known."""
+        return None if math.isnan(value) else self.as_object(min(max(round(value), 0), RESOLUTIONS["D"] - 1))
+
+    @property
+    def stored_as(self) -> str:
+        """What suits the values in a table."""
+        return "clock"
+
+    def shown(self, value: Any) -> str:
+        """Return a time of day as text."""
+        return self.as_object(value).isoformat()
+
+    def in_words(self) -> str:
+        """Return the bounds."""
+        return f"time of day, {self.lower} to {self.upper}"
 
 
 @register
@@ -209,6 +360,19 @@ class Duration(Known):
     def with_spacing(self, spacing: Fraction) -> Duration:
         """Return the column in a coarser resolution."""
         return replace(self, resolution=next(name for name, each in RESOLUTIONS.items() if each == spacing))
+
+    def as_object(self, value: Any) -> dt.timedelta:
+        """Return a length of time as Python's own."""
+        return dt.timedelta(microseconds=int(value))
+
+    def estimate(self, value: float) -> np.timedelta64:
+        """Return a length of time; NaN, where no error is known, as no time."""
+        return np.timedelta64(round(value) if abs(value) < _LARGEST else "NaT", "us")
+
+    @property
+    def stored_as(self) -> str:
+        """What suits the values in a table."""
+        return "length"
 
     def shown(self, value: Any) -> str:
         """Return a length of time as text."""

@@ -33,7 +33,7 @@ from synthdp.tables.refusals import instead_of, reading
 
 _NOT_NULL = " not null"
 _DEFAULTS = {"real": "double", "whole": "int64", "flag": "bool", "day": "date32[day]", "moment": "timestamp[us]",
-             "length": "duration[us]", "text": "string", "mixed": "string"}  # fmt: skip
+             "length": "duration[us]", "text": "string", "mixed": "string", "clock": "time64[us]"}  # fmt: skip
 _BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 _TIMESTAMP = re.compile(r"timestamp\[(?P<unit>s|ms|us|ns), tz=(?P<zone>[^\]]+)\]")
 _DECIMAL = re.compile(r"decimal(?P<bits>32|64|128|256)\((?P<precision>\d+), (?P<scale>-?\d+)\)")
@@ -47,7 +47,8 @@ def type_names(frame: Any) -> dict[str, str]:
 
 def default_type(column: Column) -> str:
     """Return the name of the type that suits a column."""
-    return _DEFAULTS[casting.kind(column)]
+    kind = casting.kind(column)
+    return f"decimal128(38, {casting.scale(column)})" if kind == "decimal" else _DEFAULTS[kind]
 
 
 def can_be_null(name: str) -> bool:
@@ -103,6 +104,8 @@ def read(series: Any, column: Column) -> RawColumn:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return _numbers(series, column)
     if types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind):
+        return _ticks(series, column)
+    if types.is_time(kind) and column.quantity == "clock":
         return _ticks(series, column)
     if kind == pa.month_day_nano_interval() and column.quantity == "length":
         return _intervals(series)
@@ -227,12 +230,12 @@ def _numbers(series: Any, column: Column) -> RawColumn:
 
 def _ticks(series: Any, column: Column) -> RawColumn:
     kind = series.type
-    wanted = "length" if pa.types.is_duration(kind) else "moment"
+    wanted = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if column.measured and column.quantity != wanted:
         return all_missing(len(series))
     missing = some(series.is_null().to_numpy())
     unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
-    width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    width = pa.int32() if pa.types.is_date32(kind) or pa.types.is_time32(kind) else pa.int64()
     ticks = pc.fill_null(series.cast(width), 0).to_numpy().astype(np.int64)
     return times(ticks, unit, missing, column, lengths=wanted == "length")
 
@@ -289,17 +292,17 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
         return pa.array(casting.decimals(column, raw, precision=kind.precision, scale=kind.scale), kind)
     if types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view():
         return pa.array(casting.texts(column, raw), kind)
-    if types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind):
+    if types.is_temporal(kind):
         return _times(column, raw, kind)
     raise FormatError("the type does not hold what the schema declares")
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> Any:
-    length = pa.types.is_duration(kind)
-    if length != (column.quantity == "length"):
+    held = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
+    if held != column.quantity or kind == pa.month_day_nano_interval():
         raise FormatError("the type does not hold what the schema declares")
     unit = "D" if pa.types.is_date(kind) else kind.unit
     ticks, missing = casting.ticks(column, raw, unit), casting.nulls(raw)
     if pa.types.is_date64(kind):
         ticks *= 86_400_000
-    return pa.array(ticks.astype(np.int32) if pa.types.is_date32(kind) else ticks, mask=missing).cast(kind)
+    return pa.array(ticks.astype(np.int32) if kind.bit_width == 32 else ticks, mask=missing).cast(kind)

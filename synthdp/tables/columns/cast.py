@@ -16,8 +16,7 @@ from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import FormatError
-from synthdp.schema.column import Column, Fresh, Level, Levels, Steps
-from synthdp.schema.times import RESOLUTIONS
+from synthdp.schema.column import Column, Fresh, Level, Levels
 from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
 from synthdp.tables.refusals import instead_of
 
@@ -165,7 +164,7 @@ def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
 
 
 def kind(column: Column) -> str:
-    """Return what a column's values are: real, whole, flag, day, moment, length, text, or mixed (levels of several)."""
+    """Return what a column's values are: as the column says, or flag, text or mixed of levels."""
     match column.example().support():
         case Fresh(prefix):
             return "whole" if prefix is None else "text"
@@ -173,10 +172,13 @@ def kind(column: Column) -> str:
             kinds = {type(level) for level in levels}
             plain = {str: "text", bool: "flag", int: "whole", float: "real"}
             return plain.get(kinds.pop(), "mixed") if len(kinds) == 1 else "mixed"
-        case support if column.quantity == "moment":
-            return "day" if isinstance(support, Steps) and support.size == RESOLUTIONS["D"] else "moment"
         case _:
-            return "length" if column.quantity == "length" else "whole" if column.whole else "real"
+            return column.stored_as
+
+
+def scale(column: Column) -> int:
+    """Return how many digits a decimal column's values have after the point."""
+    return int(getattr(column, "decimals", 0) or 0)
 
 
 def texts(column: Column, raw: Numbers) -> list[str | None]:
@@ -186,15 +188,8 @@ def texts(column: Column, raw: Numbers) -> list[str | None]:
 
 def objects(column: Column, raw: Numbers) -> list[Any]:
     """Return numbers, moments or durations as Python's own objects; ``None`` where missing."""
-    if column.quantity == "moment":
-        days = kind(column) == "day"
-        moved = (EPOCH + dt.timedelta(microseconds=value) for value in ticks(column, raw, "us").tolist())
-        plain: list[Any] = [moment.date() if days else moment for moment in moved]
-    elif column.quantity == "length":
-        plain = [dt.timedelta(microseconds=v) for v in ticks(column, raw, "us").tolist()]
-    else:
-        plain = raw.values.tolist()
-    return [None if gone else value for value, gone in zip(plain, nulls(raw), strict=True)]
+    plain = (ticks(column, raw, "us") if column.temporal else raw.values).tolist()
+    return [None if gone else column.as_object(value) for value, gone in zip(plain, nulls(raw), strict=True)]
 
 
 def bounds(column: Column | None) -> tuple[float, float]:

@@ -23,11 +23,12 @@ _ARROW = {
     "BOOLEAN": "bool", "TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64",
     "UTINYINT": "uint8", "USMALLINT": "uint16", "UINTEGER": "uint32", "UBIGINT": "uint64",
     "HUGEINT": "int64", "UHUGEINT": "uint64", "FLOAT": "float", "DOUBLE": "double", "VARCHAR": "string",
-    "DATE": "date32[day]", "TIMESTAMP": "timestamp[us]", "TIMESTAMP_S": "timestamp[s]", "TIMESTAMP_MS": "timestamp[ms]",
+    "DATE": "date32[day]", "TIME": "time64[us]",
+    "TIMESTAMP": "timestamp[us]", "TIMESTAMP_S": "timestamp[s]", "TIMESTAMP_MS": "timestamp[ms]",
     "TIMESTAMP_NS": "timestamp[ns]", "TIMESTAMP WITH TIME ZONE": "timestamp[us, tz=UTC]", "INTERVAL": "duration[us]",
 }  # fmt: skip
 _DEFAULTS = {"real": "DOUBLE", "whole": "BIGINT", "flag": "BOOLEAN", "day": "DATE", "moment": "TIMESTAMP",
-             "length": "INTERVAL", "text": "VARCHAR", "mixed": "VARCHAR"}  # fmt: skip
+             "length": "INTERVAL", "text": "VARCHAR", "mixed": "VARCHAR", "clock": "TIME"}  # fmt: skip
 _DECIMAL = re.compile(r"DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\)")
 
 
@@ -39,7 +40,8 @@ def type_names(frame: Any) -> dict[str, str]:
 
 def default_type(column: Column) -> str:
     """Return the name of the type that suits a column."""
-    return _DEFAULTS[casting.kind(column)]
+    kind = casting.kind(column)
+    return f"DECIMAL(38,{casting.scale(column)})" if kind == "decimal" else _DEFAULTS[kind]
 
 
 def can_be_null(name: str) -> bool:

@@ -34,7 +34,8 @@ _NULLABLE = {"int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64
              "uint32": "UInt32", "uint64": "UInt64", "bool": "boolean"}  # fmt: skip
 _TEXT = "object" if int(pd.__version__.split(".")[0]) < 3 else "str"
 _DEFAULTS = {"real": "float64", "whole": "int64", "flag": "bool", "day": "datetime64[us]", "moment": "datetime64[us]",
-             "length": "timedelta64[us]", "text": _TEXT, "mixed": "object"}  # fmt: skip
+             "length": "timedelta64[us]", "text": _TEXT, "mixed": "object",
+             "clock": "object", "decimal": "object"}  # fmt: skip
 
 
 def type_names(frame: pd.DataFrame) -> dict[str, str]:

@@ -49,6 +49,8 @@ def declared(labels: Labels, column: Column) -> RawColumn:
             return _read_each(labels, _moment)
         case "length":
             return _read_each(labels, _length)
+        case "clock":
+            return _read_each(labels, _clock)
         case "label" | "truth" if column.is_complete:
             return _with_declared_levels(labels, column)
         case _:
@@ -167,6 +169,15 @@ def _moment(value: Any) -> int | None:
     if isinstance(value, dt.date):
         return (value.toordinal() - _EPOCH.toordinal()) * RESOLUTIONS["D"]
     return None
+
+
+def _clock(value: Any) -> int | None:
+    """Microseconds since midnight of a time of day or an ISO 8601 text of one."""
+    if isinstance(value, str):
+        value = dt.time.fromisoformat(value.strip())
+    if not isinstance(value, dt.time):
+        return None
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
 def _length(value: Any) -> int | None:

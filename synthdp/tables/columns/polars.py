@@ -24,8 +24,10 @@ _WHOLE = {
 }
 _FLOAT = {str(kind): kind for kind in (pl.Float32, pl.Float64)}
 _DEFAULTS = {"real": "Float64", "whole": "Int64", "flag": "Boolean", "day": "Date", "text": "String", "mixed": "String",
-             "moment": "Datetime(time_unit='us', time_zone=None)", "length": "Duration(time_unit='us')"}  # fmt: skip
-_PLAIN = {str(kind): kind for kind in (pl.Boolean, pl.String, pl.Categorical, pl.Date, pl.Int128)}
+             "moment": "Datetime(time_unit='us', time_zone=None)", "length": "Duration(time_unit='us')",
+             "clock": "Time"}  # fmt: skip
+_PLAIN = {str(kind): kind for kind in (pl.Boolean, pl.String, pl.Categorical, pl.Date, pl.Time, pl.Int128)}
+_HELD = {pl.Datetime: "moment", pl.Date: "moment", pl.Duration: "length", pl.Time: "clock"}
 
 
 def type_names(frame: pl.DataFrame) -> dict[str, str]:
@@ -39,7 +41,8 @@ def _type_name(dtype: Any) -> str:
 
 def default_type(column: Column) -> str:
     """Return the name of the type that suits a column."""
-    return _DEFAULTS[casting.kind(column)]
+    kind = casting.kind(column)
+    return f"Decimal(precision=38, scale={casting.scale(column)})" if kind == "decimal" else _DEFAULTS[kind]
 
 
 def can_be_null(name: str) -> bool:
@@ -82,7 +85,7 @@ def read(series: pl.Series, column: Column) -> RawColumn:
         return _flags(series, column)
     if kind.is_numeric():
         return _numbers(series, column)
-    if kind in (pl.Datetime, pl.Date, pl.Duration):
+    if kind in (pl.Datetime, pl.Date, pl.Duration) or (kind == pl.Time and column.quantity == "clock"):
         return _ticks(series, column)
     if kind == pl.Object:
         return declared(labels_of_objects(series.to_list()), column)
@@ -151,10 +154,10 @@ def _numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _ticks(series: pl.Series, column: Column) -> RawColumn:
-    wanted = "length" if series.dtype == pl.Duration else "moment"
+    wanted = _HELD[series.dtype.base_type()]
     if column.measured and column.quantity != wanted:
         return all_missing(len(series))
-    unit = getattr(series.dtype, "time_unit", "D")
+    unit = "ns" if wanted == "clock" else getattr(series.dtype, "time_unit", "D")
     ticks = series.to_physical().fill_null(0).to_numpy().astype(np.int64)
     return times(ticks, unit, _missing(series), column, lengths=wanted == "length")
 
@@ -203,13 +206,15 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
-    length = kind == pl.Duration
-    if kind not in (pl.Datetime, pl.Date, pl.Duration) or length != (column.quantity == "length"):
+    held = _HELD.get(kind.base_type())
+    if held is None or held != column.quantity:
         raise FormatError("the type does not hold what the schema declares")
-    unit: Any = getattr(kind, "time_unit", "D")
+    unit: Any = "ns" if held == "clock" else getattr(kind, "time_unit", "D")
     ticks = pl.Series(casting.ticks(column, raw, unit))
     if unit == "D":
         return ticks.cast(pl.Int32).cast(kind)
-    plain = ticks.cast(pl.Duration(unit) if length else pl.Datetime(unit))
+    if held == "clock":
+        return ticks.cast(pl.Time)
+    plain = ticks.cast(pl.Duration(unit) if held == "length" else pl.Datetime(unit))
     zone = getattr(kind, "time_zone", None)
     return plain if zone is None else plain.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)

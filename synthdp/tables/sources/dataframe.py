@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -11,9 +12,23 @@ import pandas as pd
 
 from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError
-from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Duration, Identifier, Integer
+from synthdp.schema.columns import (
+    Boolean,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Decimal,
+    Duration,
+    Identifier,
+    Integer,
+    Time,
+)
+from synthdp.schema.spacing import MOST_DECIMALS
 from synthdp.tables.columns.library import library_named
 from synthdp.tables.refusals import instead_of, reading
+
+_DECIMAL = re.compile(r"decimal\d*\((?:precision=)?\d+, ?(?:scale=)?(?P<scale>\d+)\)", re.IGNORECASE)
 
 
 class FrameSource:
@@ -60,7 +75,7 @@ class FrameSource:
         nullable = library_named(self.library).can_be_null(self.dtypes[name])
         if self.dtypes[name] == "object":  # whose values narwhals would look at
             return Categorical(nullable=nullable, other="other")
-        return _kind_of(self._frame.collect_schema()[name], nullable=nullable)
+        return _kind_named(self.dtypes[name]) or _kind_of(self._frame.collect_schema()[name], nullable=nullable)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield the whole frame as one block."""
@@ -121,6 +136,21 @@ def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:
     if frame.implementation.is_polars():
         return "polars lazy" if type(table).__name__ == "LazyFrame" else "polars"
     return "pandas" if frame.implementation.is_pandas_like() else "pyarrow"
+
+
+def _kind_named(name: str) -> Column | None:
+    """Return the kind that a type's name says where narwhals would not know it: times of any zone, and decimals."""
+    inner = name.removeprefix("category[")
+    if inner.startswith("datetime64["):
+        return Datetime(nullable=True)
+    if inner.startswith(("date32[", "date64[")):
+        return Datetime(nullable=True, resolution="D")
+    if inner.startswith(("time32[", "time64[")) or inner in ("Time", "TIME"):
+        return Time(nullable=True)
+    found = _DECIMAL.match(inner)
+    if found and int(found["scale"]) <= MOST_DECIMALS:
+        return Decimal(nullable=True, decimals=int(found["scale"]))
+    return None
 
 
 def _kind_of(dtype: Any, *, nullable: bool) -> Column:
