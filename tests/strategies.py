@@ -26,11 +26,14 @@ from synthdp.schema.columns import (
     Categorical,
     Column,
     Continuous,
+    Date,
     Datetime,
+    Decimal as ExactDecimal,
     Duration,
     Identifier,
     Integer,
     Ordinal,
+    Time,
 )
 from synthdp.schema.schema import Schema
 
@@ -105,6 +108,25 @@ def durations(draw: Callable[..., Any]) -> Duration:
     return Duration(lower, upper, nullable=draw(st.booleans()), resolution=draw(st.sampled_from(sorted(RESOLUTIONS))))
 
 
+@st.composite
+def dates(draw: Callable[..., Any]) -> Date:
+    """Date columns."""
+    days = st.dates(dt.date(1, 1, 2), dt.date(9999, 12, 30))
+    lower, upper = sorted(draw(st.tuples(days, days)))
+    return Date(lower, upper + dt.timedelta(days=1), nullable=draw(st.booleans()))
+
+
+@st.composite
+def clocks(draw: Callable[..., Any]) -> Time:
+    """Time columns of every resolution."""
+    lower, upper = draw(st.integers(0, 11)), draw(st.integers(12, 23))
+    resolution = draw(st.sampled_from([name for name in sorted(RESOLUTIONS) if name != "D"]))
+    return Time(dt.time(lower), dt.time(upper, 59, 3, 17), nullable=draw(st.booleans()), resolution=resolution)
+
+
+exact_decimals = st.builds(
+    ExactDecimal, st.integers(-99, 0), st.integers(1, 10**6), nullable=st.booleans(), decimals=st.integers(0, 6)
+)
 categoricals = st.builds(
     Categorical, levels, nullable=st.booleans(), other=st.one_of(st.none(), st.sampled_from(["other", "rest"]))
 )
@@ -118,6 +140,9 @@ columns: st.SearchStrategy[Column] = st.one_of(
     integers(),
     multiples(),
     datetimes(),
+    dates(),
+    clocks(),
+    exact_decimals,
     durations(),
     categoricals,
     ordinals,
@@ -127,7 +152,18 @@ columns: st.SearchStrategy[Column] = st.one_of(
 """Declared columns of every kind."""
 
 measured_columns: st.SearchStrategy[Column] = st.one_of(
-    continuous(), decimal_numbers(), integers(), multiples(), datetimes(), durations(), categoricals, ordinals, booleans
+    continuous(),
+    decimal_numbers(),
+    integers(),
+    multiples(),
+    datetimes(),
+    dates(),
+    clocks(),
+    exact_decimals,
+    durations(),
+    categoricals,
+    ordinals,
+    booleans,
 )
 """Declared columns whose values are read."""
 

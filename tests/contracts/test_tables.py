@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,20 +19,25 @@ import pytest
 
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
+from synthdp.errors import DataError
 from synthdp.schema.columns import (
     RESOLUTIONS,
     Boolean,
     Categorical,
     Column,
     Continuous,
+    Date,
     Datetime,
+    Decimal as ExactDecimal,
     Duration,
     Identifier,
     Integer,
     Ordinal,
+    Time,
 )
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.infer import infer_schema
 from synthdp.tables.sources.dataframe import FrameSource
 
 PARIS = "Europe/Paris"
@@ -59,6 +65,12 @@ WHOLE = Integer(-5, 120, nullable=True)
 LEVELS = Categorical(["b", "a", "größer", "=1+1"], nullable=True)
 STAMPS = [dt.datetime.fromisoformat("2020-05-02T01:02:03"), dt.datetime.fromisoformat("2020-05-07"), None]
 DAYS = [dt.date(2020, 5, 2), dt.date(2020, 5, 7), None]
+CLOCKS = [dt.time(1, 2, 3), dt.time(23, 59, 59), None]
+CLOCK = Time("00:00", "23:59:59", nullable=True)
+PRICES = [Decimal("1.25"), Decimal("0.10"), None]
+PRICE = ExactDecimal(0, "99.99", nullable=True)
+DAY = Date("2020-05-01", "2020-05-08", nullable=True)
+ZONES = ["UTC", "America/New_York", "Etc/GMT+5", "America/Port-au-Prince", "+05:30"]
 LENGTHS = [dt.timedelta(seconds=5), dt.timedelta(days=1), None]
 
 
@@ -113,6 +125,16 @@ def pandas_cases():
         pd.Series(DAYS, dtype=object),
         Datetime("2020-05-01", "2020-05-08", nullable=True, resolution="D"),
     )
+    yield "days as objects", pd.Series(DAYS, dtype=object), DAY
+    yield "days as moments", pd.Series(DAYS[:2], dtype="datetime64[s]"), Date("2020-05-01", "2020-05-08")
+    yield "times of day as objects", pd.Series(CLOCKS, dtype=object), CLOCK
+    yield "decimals as objects", pd.Series(PRICES, dtype=object), PRICE
+    yield "decimals as floats", pd.Series([1.25, None], dtype="float64"), PRICE
+    yield "cents", pd.Series([0.07, None, 0.29]), Continuous(0, 0.3, nullable=True, decimals=2)
+    yield "halves", pd.Series([0.5, None, 7.0], dtype="float32"), Continuous(0.5, 14, nullable=True, step=0.5)
+    yield "hundreds", pd.Series([100, 4000], dtype="int32"), Integer(0, 100_000, step=100)
+    for zone in ZONES:
+        yield f"zone {zone}", pd.Series(STAMPS).dt.tz_localize("UTC").dt.tz_convert(zone), MOMENTS
     yield (
         "period",
         pd.Series(pd.PeriodIndex(["2020-05-01", None], freq="D")),
@@ -153,6 +175,13 @@ def arrow_arrays():
     )
     yield "labels as int32", pa.array([3, None, 2], pa.int32()), Categorical([1, 2, 3], nullable=True)
     yield "date32", pa.array(DAYS), DATES
+    yield "date32 as days", pa.array(DAYS), DAY
+    yield "date64 as days", pa.array(DAYS, pa.date64()), DAY
+    yield "decimal as decimals", pa.array(PRICES, pa.decimal128(8, 2)), PRICE
+    for kind in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")):
+        yield str(kind), pa.array(CLOCKS, kind), CLOCK
+    for zone in ZONES:
+        yield f"zone {zone}", pa.array(STAMPS, pa.timestamp("ms", zone)), MOMENTS
     yield "date64", pa.array(DAYS, pa.date64()), MOMENTS
     for unit in ("s", "ms", "us", "ns"):
         yield f"timestamp {unit}", pa.array(STAMPS, pa.timestamp(unit)), MOMENTS
@@ -185,6 +214,12 @@ def polars_series():
     yield "whole Decimal", pl.Series([Decimal(2**61), None], dtype=pl.Decimal(38, 0)), Integer(0, 2**61, nullable=True)
     yield "labels as Int32", pl.Series([3, None, 2], dtype=pl.Int32), Categorical([1, 2, 3], nullable=True)
     yield "Date", pl.Series(DAYS), DATES
+    yield "Date as days", pl.Series(DAYS), DAY
+    yield "Time", pl.Series(CLOCKS), CLOCK
+    yield "Decimal as decimals", pl.Series(PRICES, dtype=pl.Decimal(8, 2)), PRICE
+    for zone in ZONES[:4]:
+        moments = pl.Series(STAMPS, dtype=pl.Datetime("us")).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        yield f"zone {zone}", moments, MOMENTS
     for unit in ("ms", "us", "ns"):
         yield f"Datetime {unit}", pl.Series(STAMPS, dtype=pl.Datetime(unit)), MOMENTS
         yield f"Datetime {unit} zone", pl.Series(STAMPS, dtype=pl.Datetime(unit)).dt.replace_time_zone(PARIS), MOMENTS
@@ -202,6 +237,9 @@ def duckdb_columns():
     yield "VARCHAR", "'a'", LEVELS
     yield "ENUM", "'a'::ENUM('b', 'a', 'größer', '=1+1')", LEVELS
     yield "DATE", "DATE '2020-05-02'", DATES
+    yield "DATE as days", "DATE '2020-05-02'", DAY
+    yield "TIME", "TIME '01:02:03'", CLOCK
+    yield "DECIMAL(8,2) as decimals", "1.25::DECIMAL(8,2)", PRICE
     for name in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"):
         yield name, f"'2020-05-02 01:02:03'::{name}", MOMENTS
     yield "INTERVAL", "INTERVAL 5 SECONDS", Duration(0, 86_400, nullable=True)
@@ -265,7 +303,7 @@ def every_unit(column):
 
 def bounds(column):
     """The least and the largest number that a column may read as."""
-    if isinstance(column, (Datetime, Duration)):
+    if isinstance(column, (Datetime, Duration, Time)):
         return [step * RESOLUTIONS[column.resolution] for step in column.steps]
     return [column.lower, column.upper] if isinstance(column, (Continuous, Integer)) else [-np.inf, np.inf]
 
@@ -291,3 +329,37 @@ def test_values_lie_within_the_schema_stay_missing_and_come_back_as_themselves(c
     real = encode(case.column, read(case.table, case.column))  # each of these units is one value
     visible = real[real < grid.releasable]
     assert encode(case.column, read(released(case, visible), case.column)).tolist() == visible.tolist()
+
+
+CATEGORIES = {
+    "category of whole numbers": [2, 7, 2],
+    "category of numbers": [2.5, 7.0],
+    "category of moments": pd.to_datetime(["2020-05-02", "2020-05-03"]),
+}
+INFERRED = [case for case in CASES if "period" not in case.id] + [
+    pytest.param(Case("pandas", partial(pd.DataFrame, {NAME: pd.Series(pd.Categorical(values))}), LEVELS), id=name)
+    for name, values in CATEGORIES.items()
+]
+
+
+@pytest.mark.parametrize("case", INFERRED)
+def test_a_column_that_nobody_declared_comes_out_of_the_type_that_it_went_in(case):
+    """From the type alone: what is open is filled in as a discovery might."""
+    source = FrameSource(case.table)
+    inferred = infer_schema(source)[NAME]
+    column = replace(inferred.example(), nullable=True)
+    schema = Schema({NAME: column})
+    form = TableFormat.of(source, schema)
+    units = every_unit(column)[: grid_of(column).regular]
+    built = form.build(schema, {NAME: decode(column, units[units < grid_of(column).regular])})
+    assert form.suited(schema) == form
+    assert FrameSource(built).dtypes == source.dtypes
+
+
+@pytest.mark.parametrize(
+    "table", [pa.table({"x": [[1], [2]]}), pl.DataFrame({"x": [[1], [2]]})], ids=["pyarrow", "polars"]
+)
+def test_a_column_of_lists_is_refused_in_one_sentence(table):
+    source = FrameSource(table)
+    with pytest.raises(DataError, match=r"^column 'x' of type .* drop it$"):
+        TableFormat.of(source, infer_schema(source))

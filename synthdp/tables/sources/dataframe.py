@@ -145,6 +145,8 @@ def _kind_named(name: str) -> Column | None:
         return Datetime(nullable=True)
     if inner.startswith(("date32[", "date64[")):
         return Datetime(nullable=True, resolution="D")
+    if inner == "INTERVAL":
+        return Duration(nullable=True)
     if inner.startswith(("time32[", "time64[")) or inner in ("Time", "TIME"):
         return Time(nullable=True)
     found = _DECIMAL.match(inner)

@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, strategies as st
 
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.encoder import Labels, Numbers, decode, encode, shortest_decimals
-from synthdp.domain.grid import MAX_UNITS, edges_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import MAX_UNITS, bounds_of, edges_of, grid_of, has_labels, labels_of
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Steps
 from synthdp.schema.columns import (
@@ -166,9 +166,7 @@ def allowed(column, raw):
     if has_labels(column):
         known = set(labels_of(column))
         return np.array([code < 0 or raw.levels[code] in known for code in raw.codes])
-    lower, upper = (column.lower, column.upper)
-    if isinstance(column, (Datetime, Duration)):
-        lower, upper = (step * RESOLUTIONS[column.resolution] for step in column.steps)
+    lower, upper = bounds_of(column)
     inside = (lower <= raw.values) & (raw.values <= upper)
     special = np.isin(raw.values, getattr(column, "special", ()))
     gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
