@@ -19,6 +19,7 @@ import numpy as np
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError, ParameterError
 from synthdp.nonprivate.digits import outer, settings_of, spacing_of
+from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings, kind_of_objects
 from synthdp.schema.columns import (
     DRAFTED,
     RESOLUTIONS,
@@ -27,8 +28,10 @@ from synthdp.schema.columns import (
     Column,
     Continuous,
     Datetime,
+    Decimal as ExactDecimal,
     Duration,
     Integer,
+    Time,
 )
 from synthdp.schema.public_documents import Entry, document_of, whole_number
 from synthdp.tables.columns.parse import declared
@@ -170,7 +173,9 @@ def draft_schema(source: Source, *, without: Collection[str] = ()) -> dict[str, 
 
 def _read(source: Source, names: Sequence[str]) -> tuple[dict[str, _Seen], dict[str, Column]]:
     """Return what occurs in each column, and of which kind the column is."""
-    kinds = {name: source.kind(name) for name in names} if isinstance(source, _Typed) else {}
+    kinds = (
+        {name: kind_of_objects(source, name, source.kind(name)) for name in names} if isinstance(source, _Typed) else {}
+    )
     seen = {name: _Seen() for name in names}
     for block in source.blocks(kinds, extra=names):
         for name in names:
@@ -256,6 +261,10 @@ def _settings(name: str, kind: Column, seen: _Seen) -> Entry:
             return {"type": "categorical", "levels": sorted(seen.counts), "comment": OF_LEVELS}
         case Integer() if seen.names_rows and (_NAMES_ROWS.search(name) or _is_dense(seen)):
             return {"type": "identifier", "comment": OF_IDENTIFIERS}
+        case ExactDecimal():
+            return decimal_settings(_numbers(seen, whole=False), kind.decimals or 0)
+        case Time():
+            return clock_settings(seen.counts) | {"comment": OF_BOUNDS}
         case Integer() | Continuous():
             return _numbers(seen, whole=isinstance(kind, Integer))
         case Datetime():

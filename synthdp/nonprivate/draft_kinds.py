@@ -1,0 +1,58 @@
+"""NOT private: what columns of Python objects hold, and how times of day and decimals are drafted."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection
+from decimal import Decimal as PythonDecimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synthdp.domain.encoder import Labels
+from synthdp.nonprivate.digits import outer
+from synthdp.schema.columns import RESOLUTIONS, Categorical, Column, Continuous, Datetime, Decimal, Duration, Time
+from synthdp.schema.spacing import MOST_DECIMALS
+from synthdp.tables.source import Source
+
+_KINDS: dict[type, Column] = {
+    dt.date: Datetime(resolution="D"),
+    dt.datetime: Datetime(resolution="us"),
+    pd.Timestamp: Datetime(resolution="us"),
+    dt.timedelta: Duration(resolution="us"),
+    pd.Timedelta: Duration(resolution="us"),
+    dt.time: Time(resolution="us"),
+}
+
+
+def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
+    """Return the kind of a column of objects that all are dates, times, lengths of time or decimals; else ``kind``."""
+    if not isinstance(kind, Categorical) or kind.levels is not None:
+        return kind
+    levels: set[Any] = set()
+    for block in source.blocks({name: kind}):
+        raw = block[name]
+        levels.update(raw.levels if isinstance(raw, Labels) else ())
+    types = {type(level) for level in levels}
+    if types == {PythonDecimal}:
+        decimals = max(max(0, -int(level.as_tuple().exponent)) for level in levels if level.is_finite())
+        return Decimal(decimals=decimals) if decimals <= MOST_DECIMALS else Continuous()
+    return _KINDS[types.pop()] if len(types) == 1 and types <= set(_KINDS) else kind
+
+
+def decimal_settings(numbers: dict[str, Any], decimals: int) -> dict[str, Any]:
+    """Return the settings of numbers as those of a column of decimals."""
+    lower, upper = outer(numbers["lower"], numbers["upper"], Fraction(1, 10**decimals))
+    kept = {name: value for name, value in numbers.items() if name != "step"}
+    return kept | {"type": "decimal", "lower": lower, "upper": upper, "decimals": decimals}
+
+
+def clock_settings(micros: Collection[int]) -> dict[str, Any]:
+    """Return the bounds and the resolution of times of day, in microseconds since midnight: whole hours around them."""
+    ticks = np.array(list(micros), np.int64)
+    resolution = next(unit for unit, each in RESOLUTIONS.items() if unit != "D" and not (ticks % each).any())
+    first, last = int(ticks.min() // RESOLUTIONS["h"]), int(ticks.max() // RESOLUTIONS["h"])
+    upper = dt.time(last, 59, 59, 999_999) if resolution != "h" or first == last else dt.time(last)
+    return {"type": "time", "lower": f"{first:02}:00:00", "upper": upper.isoformat(), "resolution": resolution}

@@ -1,0 +1,57 @@
+"""Drafts of times of day, dates and decimals: whatever holds them, what is drafted is a schema that can be released."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import synthdp as sd
+from synthdp.nonprivate.draft_schema import draft_schema
+from synthdp.tables.sources.dataframe import FrameSource
+
+CLOCKS = [dt.time(8, 30), dt.time(17, 45), None] * 20
+DAYS = [dt.date(2020, 5, 2), dt.date(2021, 3, 1), None] * 20
+PRICES = [Decimal("1.25"), Decimal("99.50"), None] * 20
+LENGTHS = [dt.timedelta(seconds=5), dt.timedelta(hours=2), None] * 20
+TABLES = {
+    "pandas time": (pd.DataFrame({"x": pd.Series(CLOCKS, dtype=object)}), "time"),
+    "pandas date": (pd.DataFrame({"x": pd.Series(DAYS, dtype=object)}), "datetime"),
+    "pandas decimal": (pd.DataFrame({"x": pd.Series(PRICES, dtype=object)}), "decimal"),
+    "pandas length": (pd.DataFrame({"x": pd.Series(LENGTHS, dtype=object)}), "duration"),
+    "arrow time64": (pa.table({"x": pa.array(CLOCKS, pa.time64("us"))}), "time"),
+    "arrow time32": (pa.table({"x": pa.array(CLOCKS, pa.time32("s"))}), "time"),
+    "arrow date64": (pa.table({"x": pa.array(DAYS, pa.date64())}), "datetime"),
+    "arrow decimal": (pa.table({"x": pa.array(PRICES, pa.decimal128(8, 2))}), "decimal"),
+    "polars time": (pl.DataFrame({"x": CLOCKS}), "time"),
+    "polars decimal": (pl.DataFrame({"x": pl.Series(PRICES, dtype=pl.Decimal(8, 2))}), "decimal"),
+}
+
+
+@pytest.mark.parametrize(("table", "kind"), TABLES.values(), ids=TABLES)
+def test_what_is_drafted_is_released_in_the_type_that_it_came_in(table, kind):
+    document = draft_schema(FrameSource(table))
+    columns = [{**column, "reviewed": True} for column in document["columns"]]
+    assert columns[0]["type"] == kind
+    assert columns[0]["nullable"] is True
+    schema = sd.Schema.from_json(json.dumps({**document, "columns": columns}))
+    synthetic = sd.SyntheticRelease(schema=schema, epsilon=9.0, random_state=1).fit_transform(table)
+    assert FrameSource(synthetic).dtypes == FrameSource(table).dtypes
+    drafted_again = draft_schema(FrameSource(synthetic))["columns"][0]
+    assert drafted_again["type"] == kind
+
+
+def test_a_time_of_day_is_drafted_in_the_resolution_of_the_table():
+    entry = draft_schema(FrameSource(TABLES["pandas time"][0]))["columns"][0]
+    assert (entry["lower"], entry["upper"], entry["resolution"]) == ("08:00:00", "17:59:59.999999", "min")
+
+
+def test_decimals_are_drafted_with_the_digits_of_their_type():
+    table = pa.table({"x": pa.array([Decimal("100.00"), Decimal("300.00")] * 30, pa.decimal128(8, 2))})
+    entry = draft_schema(FrameSource(table))["columns"][0]
+    assert (entry["decimals"], "step" in entry) == (2, False)
