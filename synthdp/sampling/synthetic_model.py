@@ -159,7 +159,7 @@ class SyntheticModel:
         FormatError
             If the file cannot be written.
         """
-        form = TableFormat.default(self.schema, library=library_for(path)).in_order([*dict(self.format.dtypes)])
+        form = self.format.for_files(self.schema, library=library_for(path))
         blocks = self.sample_blocks(rows, random_state=random_state, given=given, block_rows=block_rows, format=form)
         write_blocks(path, blocks, escape_formulas=escape_formulas)
 

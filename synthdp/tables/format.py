@@ -20,7 +20,7 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.columns.library import library_named
 from synthdp.tables.columns.plain import without_misfits
 from synthdp.tables.refusals import instead_of
-from synthdp.tables.source import Source
+from synthdp.tables.source import ArrowTyped, Source
 from synthdp.tables.sources.dataframe import FrameSource
 
 
@@ -35,10 +35,14 @@ class TableFormat:
     dtypes
         The public name of each column's type, in the order of the columns.  Categories are no part of it: they are the
         levels of the schema.
+    arrow
+        The public name of the Arrow type of each column of a source that knows them: what Parquet and Arrow files of
+        synthetic rows have.
     """
 
     library: str
     dtypes: tuple[tuple[str, str], ...]
+    arrow: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, source: Source, schema: Schema) -> TableFormat:
@@ -51,13 +55,15 @@ class TableFormat:
         DataError
             If a column's type cannot hold what the schema declares for it, so that nothing is spent in vain.
         """
+        arrow = tuple((name, one) for name, one in arrow_types(source).items() if name in schema)
         if not isinstance(source, FrameSource):
             order = [name for name in source.names if name in schema]
             default = dict(cls.default(Schema({name: column.example() for name, column in schema.items()})).dtypes)
-            return cls(library="pandas", dtypes=tuple((name, default[name]) for name in order))
+            return cls(library="pandas", dtypes=tuple((name, default[name]) for name in order), arrow=arrow)
         form = cls(
             library=source.library,
             dtypes=tuple((name, source.dtypes[name]) for name in source.names if name in schema),
+            arrow=arrow,
         )
         for name, dtype in form.dtypes:
             column = schema[name].example()
@@ -74,6 +80,23 @@ class TableFormat:
         """Return a library with the types that suit a schema."""
         suits = library_named(library).default_type
         return cls(library=library, dtypes=tuple((name, suits(column)) for name, column in schema.items()))
+
+    def for_files(self, schema: Schema, *, library: str) -> TableFormat:
+        """Return the format of files whose frames are of a library: Arrow's own types, where those are known and fit.
+
+        Dictionaries of numbers become numbers: their values would differ from block to block.
+        """
+        form = TableFormat.default(schema, library=library).in_order([name for name, _ in self.dtypes])
+        if library != "pyarrow":
+            return form
+        known = {name: one.removesuffix(" not null") for name, one in self.arrow if name in schema}
+        fit = {
+            name: one
+            for name, one in known.items()
+            if (schema[name].labelled or not one.startswith("dictionary<"))
+            and why_not("pyarrow", schema[name], one) is None
+        }
+        return replace(form, dtypes=tuple((name, fit.get(name, dtype)) for name, dtype in form.dtypes))
 
     def in_order(self, names: Sequence[str]) -> TableFormat:
         """Return the same format with the columns in another order."""
@@ -117,7 +140,8 @@ class TableFormat:
 
     def to_document(self) -> dict[str, Any]:
         """Return the format as a JSON document."""
-        return {"library": self.library, "dtypes": [list(pair) for pair in self.dtypes]}
+        plain: dict[str, Any] = {"library": self.library, "dtypes": [list(pair) for pair in self.dtypes]}
+        return plain | ({"arrow": [list(pair) for pair in self.arrow]} if self.arrow else {})
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TableFormat:
@@ -129,13 +153,22 @@ class TableFormat:
             If it has another shape.
         """
         unlike = FormatError("a table format must name a library and its column types")
-        with instead_of(KeyError, TypeError, ValueError, say=unlike):
+        with instead_of(KeyError, TypeError, ValueError, AttributeError, say=unlike):
             dtypes = tuple((str(name), str(dtype)) for name, dtype in document["dtypes"])
-            return cls(library=str(document["library"]), dtypes=dtypes)
+            arrow = tuple((str(name), str(one)) for name, one in document.get("arrow", ()))
+            return cls(library=str(document["library"]), dtypes=dtypes, arrow=arrow)
 
 
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
     return FormatError(f"column {name!r} cannot be made of type {dtype}: {error}")
+
+
+def arrow_types(source: Source) -> Mapping[str, str]:
+    """Return the Arrow types of a source that knows them; none where pyarrow is not there to tell."""
+    try:
+        return source.arrow_types if isinstance(source, ArrowTyped) else {}
+    except DataError:
+        return {}
 
 
 def why_not(library: str, column: Column, dtype: str) -> str | None:

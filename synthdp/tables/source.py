@@ -34,6 +34,16 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class ArrowTyped(Protocol):
+    """A source that knows which Arrow types its columns have, so that a file of synthetic rows may have them too."""
+
+    @property
+    def arrow_types(self) -> Mapping[str, str]:
+        """The public name of each column's Arrow type."""
+        ...
+
+
 class Bound(Protocol):
     """Keeps some rows of each unit of privacy, where the rows are; it can be pickled."""
 

@@ -67,6 +67,17 @@ class FrameSource:
         """Whether there is no row at all."""
         return len(self._frame) == 0
 
+    @property
+    def arrow_types(self) -> Mapping[str, str]:
+        """The public name of each column's Arrow type; of pandas, whose types need not have any, none."""
+        if self.library == "pandas":
+            return {}
+        with instead_of(ImportError, say=DataError("Arrow types need pyarrow")):
+            from synthdp.tables.columns.arrow import type_names
+
+            empty = self._native.head(0).to_arrow() if self.library.startswith("polars") else self._native
+            return type_names(empty)
+
     def kind(self, name: str) -> Column:
         """Return the kind of column that a column's type suggests, with bounds or levels left open.
 

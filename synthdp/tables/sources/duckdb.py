@@ -30,7 +30,7 @@ from synthdp.queries.protocol import Statistic
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
-from synthdp.tables.columns.arrow import read_all
+from synthdp.tables.columns.arrow import read_all, type_names
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Bound
 
@@ -83,6 +83,12 @@ class DuckDBSource:
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(self._relation.columns)
+
+    @property
+    def arrow_types(self) -> Mapping[str, str]:
+        """The public name of each column's Arrow type."""
+        with _asking():
+            return type_names(self._relation.limit(0).to_arrow_table())
 
     @property
     def is_empty(self) -> bool:

@@ -19,7 +19,7 @@ from pyarrow import ipc
 from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError
 from synthdp.schema.columns import Column, Identifier
-from synthdp.tables.columns.arrow import read_all
+from synthdp.tables.columns.arrow import read_all, type_names
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -64,6 +64,11 @@ class ParquetSource:
     def names(self) -> tuple[str, ...]:
         """Column names in order, those of partitions last."""
         return tuple(self._schema.names)
+
+    @property
+    def arrow_types(self) -> Mapping[str, str]:
+        """The public name of each column's Arrow type."""
+        return type_names(self._schema.empty_table())
 
     @property
     def is_empty(self) -> bool:
