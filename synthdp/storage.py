@@ -37,6 +37,7 @@ from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits
 from synthdp.queries.smooth.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.queries.total import Total
 from synthdp.release import Release
@@ -255,7 +256,7 @@ def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArra
 
 
 def _has_form(queries: Statistic | KeyStatistic) -> bool:
-    return isinstance(queries, (ClippedProducts, Marginals, MarginalDistances, TensorBasis, Total))
+    return isinstance(queries, (ClippedProducts, Marginals, MarginalDistances, TensorBasis, TensorWithMisfits, Total))
 
 
 def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
@@ -294,6 +295,8 @@ def _queries(queries: Statistic | KeyStatistic, store: _Store) -> dict[str, Any]
             scores = [store.put(score) for score in queries.scores]
             numbers = {"scores": scores, "resolution": queries.resolution, "norm": queries.norm}
             return {"kind": "products", "domain": store.domain(queries.domain), **numbers}
+        case TensorWithMisfits(ChebyshevTensor(domain, t, unit)):
+            return {"kind": "chebyshev", "domain": store.domain(domain), "t": t, "unit": unit}
         case Total():
             return {"kind": "total", "domain": store.domain(queries.domain)}
         case TensorBasis():
@@ -318,6 +321,8 @@ def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Ma
         return ClippedProducts(domain, scores, int(document["resolution"]), int(document["norm"]))
     if document["kind"] == "total":
         return Total(domain)
+    if document["kind"] == "chebyshev":
+        return TensorWithMisfits(ChebyshevTensor(domain, int(document["t"]), int(document["unit"])))
     factors: dict[str, type[Factor]] = {"cosine": Cosine, "indicator": Indicator}
     terms = tuple(tuple(factors[kind](column, number) for kind, column, number in term) for term in document["terms"])
     return TensorBasis(domain, terms, int(document["unit"]))

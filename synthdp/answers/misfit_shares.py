@@ -17,6 +17,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.smooth.chebyshev import TensorWithMisfits
 from synthdp.queries.smooth.trigonometric import Indicator, TensorBasis
 from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -84,13 +85,17 @@ def cell_of_unit(axis: Axis, unit: int) -> int | None:
 
 def _counts(measured: Measurements, name: str, unit: int) -> Iterator[UnitCount]:
     queries = measured.queries
-    if not isinstance(queries, (Marginals, TensorBasis)) or name not in queries.domain.names:
+    if not isinstance(queries, (Marginals, TensorBasis, TensorWithMisfits)) or name not in queries.domain.names:
         return
     (column,) = queries.domain.index(name)
     cell = cell_of_unit(queries.domain.axes[column], unit)
     if cell is None:
         return
     stddev = max(measured.stddev, 1e-9)
+    if isinstance(queries, TensorWithMisfits):
+        if queries.cells.get(column) == cell:
+            yield UnitCount(float(measured.answers[queries.tensor.k + list(queries.cells).index(column)]), stddev)
+        return
     if isinstance(queries, TensorBasis):
         term = (Indicator(column, cell),)
         if term in queries.terms:

@@ -17,13 +17,16 @@ from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
 from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, uniform_codes
 from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.fit.misfits import LEAST_FIT
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.row_count import RowCount
 from synthdp.mechanisms.smooth.domain import smooth_domain
+from synthdp.mechanisms.smooth.misfits import clear_shares
 from synthdp.mechanisms.smooth.support import Synthesised, fit_note, fit_support, pointed_cells
 from synthdp.mechanisms.smooth.theory import exact_parameters
 from synthdp.privacy.loss import Remaining
-from synthdp.queries.smooth.chebyshev import ChebyshevTensor, chebyshev_table
+from synthdp.queries.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits, chebyshev_table
+from synthdp.queries.smooth.trigonometric import Indicator
 from synthdp.randomness import Generator
 from synthdp.schema.schema import Schema
 
@@ -76,8 +79,11 @@ def exact_synthesis(
     t = min(sizes.t, most_degrees(len(schema)))
     domain = smooth_domain(schema, schema.names, cells=sizes.grid)
     basis = ChebyshevTensor(domain, t)
-    measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages on the grid", law=law)
-    b, stddev = on_lattice(measured.answers / count.rows, sizes.lattice), measured.stddev / count.rows
+    asked = TensorWithMisfits(basis)
+    measured = account.measure(asked, spend=Remaining(), step="Chebyshev averages on the grid", law=law)
+    stddev = measured.stddev / count.rows
+    scale = _scales(asked, measured.answers / count.rows, stddev)
+    b = on_lattice(measured.answers[: basis.k] / count.rows * scale, sizes.lattice)
     shape = pointed_cells(domain)
     if math.prod(shape) * basis.k <= LISTED:
         codes = all_points(shape)
@@ -97,6 +103,16 @@ def exact_synthesis(
             note,
         ),
     )
+
+
+def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> FloatArray:
+    """Return how many times as large each average would be without misfits, in any column on its own, (t^d - 1,)."""
+    d, t = len(asked.domain), asked.tensor.t
+    terms = [(Indicator(j, cell),) for j, cell in asked.cells.items()]
+    misfits = clear_shares(asked.domain, terms, averages[asked.tensor.k :], stddev)
+    degrees = np.indices((t,) * d).reshape(d, -1)[:, 1:]
+    fits = np.where(degrees > 0, 1 - misfits[:, None], 1.0).prod(axis=0)
+    return np.asarray(1 / np.maximum(fits, LEAST_FIT))
 
 
 def most_degrees(d: int) -> int:

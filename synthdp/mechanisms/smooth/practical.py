@@ -6,14 +6,17 @@ With noise for the right sensitivity: replacing a row moves R arbitrary averages
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
 from synthdp.curator.curator import Curator
 from synthdp.fit.explicit.pricing import uniform_codes
+from synthdp.fit.misfits import averages_without_misfits
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.row_count import RowCount
 from synthdp.mechanisms.smooth.domain import smooth_domain
+from synthdp.mechanisms.smooth.misfits import clear_shares, misfit_terms
 from synthdp.mechanisms.smooth.support import Synthesised, fit_support, pointed_cells
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.smooth.chebyshev import UNIT
@@ -62,14 +65,31 @@ def practical_synthesis(
         Randomness of functions and candidates.
     """
     domain = smooth_domain(schema, schema.names, cells=grid)
-    basis = TensorBasis(domain, random_terms(len(domain), functions, rng=rng), unit=UNIT)
+    random = random_terms(len(domain), functions, rng=rng)
+    terms = (*random, *_countable(random, misfit_terms(domain, order=1)))
+    basis = TensorBasis(domain, terms, unit=UNIT, most=len(random))
     measured = account.measure(basis, spend=Remaining(), step="random low-degree averages", law=law)
-    b, stddev = measured.answers / count.rows, measured.stddev / count.rows
+    averages, stddev = measured.answers / count.rows, measured.stddev / count.rows
+    b, scale = averages_without_misfits(basis, averages, clear_shares(domain, terms, averages, stddev))
     codes = uniform_codes(pointed_cells(domain), candidates, rng=rng)
-    features = basis.real_features(codes)
+    features, b, noise = basis.real_features(codes)[:, : len(random)], b[: len(random)], stddev * scale[: len(random)]
     chosen = "lp" if solver == "auto" else solver
-    distribution, note = fit_support(domain, codes, features, b, stddev=stddev, solver=chosen)
+    distribution, note = fit_support(domain, codes, features, b, stddev=noise, solver=chosen)
     return Synthesised(domain=domain, distribution=distribution, measurements=(measured,), stddev=stddev, notes=(note,))
+
+
+def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:
+    """Return the indicators of misfits that come at no cost: each excludes a term of its column, no two the same one.
+
+    A misfit in some columns then has at least as many terms that are 0 as indicators that are 1.
+    """
+    free, found = set(range(len(random))), []
+    for misfit in misfits:
+        own = [i for i in sorted(free) if any(factor.column == misfit[0].column for factor in random[i])]
+        if own:
+            free.remove(min(own, key=lambda i: len(random[i])))
+            found.append(misfit)
+    return found
 
 
 def random_terms(d: int, count: int, *, rng: Generator) -> tuple[Term, ...]:

@@ -20,10 +20,12 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
+from synthdp.fit.misfits import averages_without_misfits
 from synthdp.fit.moments.product_max_entropy import chebyshev_moments, product_max_entropy
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.row_count import RowCount
 from synthdp.mechanisms.smooth.domain import CELLS, smooth_domain
+from synthdp.mechanisms.smooth.misfits import clear_shares, misfit_terms
 from synthdp.mechanisms.smooth.support import Synthesised, fit_support
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining
@@ -98,16 +100,21 @@ def product_synthesis(
         return _from_means(account, fine, coarse, count)
     basis = _basis(fine, moments)
     measured = account.measure(basis, spend=Remaining(), step="Chebyshev moments")
-    b, stddev = measured.answers / count.rows, measured.stddev / count.rows
+    stddev = measured.stddev / count.rows
+    averages = measured.answers / count.rows
+    misfits = clear_shares(fine, basis.terms, averages, stddev)
+    b, scale = averages_without_misfits(basis, averages, misfits)
     on_cells = _basis(coarse, moments)  # the same terms in the same order
-    product = Product(shape=coarse.shape, margins=_margins(on_cells, b, stddev, degree=moments.degree))
-    note = f"moments of total degree up to {moments.degree} over up to {moments.order} columns: {basis.k}"
+    noise = stddev * scale[[basis.terms.index((Cosine(j, 1),)) for j in range(len(fine))]]
+    product = Product(shape=coarse.shape, margins=_margins(on_cells, b, noise, degree=moments.degree))
+    kept = basis.k if basis.most is None else basis.most  # what counts misfits comes last
+    note = f"moments of total degree up to {moments.degree} over up to {moments.order} columns: {kept}"
     if moments.order == 1 and solver == "auto":
         return Synthesised(domain=coarse, distribution=product, measurements=(measured,), stddev=stddev, notes=(note,))
-    codes = product.sample(candidates or _enough(basis.k), rng)
-    features = on_cells.real_features(codes)
+    codes = product.sample(candidates or _enough(kept), rng)
+    features, b, noise = on_cells.real_features(codes)[:, :kept], b[:kept], stddev * scale[:kept]
     chosen = "mw" if solver == "auto" else solver
-    weighted, how = fit_support(coarse, codes, features, b, stddev=stddev, solver=chosen)
+    weighted, how = fit_support(coarse, codes, features, b, stddev=noise, solver=chosen)
     return Synthesised(domain=coarse, distribution=weighted, measurements=(measured,), stddev=stddev, notes=(note, how))
 
 
@@ -120,7 +127,7 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
 
     def noise(moments: Moments) -> float:
         norms, k = _norms(len(domain), moments, extra=extra, swap=adjacency.rows_are_public)
-        drawn = calibrate(norms.times(adjacency.rows), loss, k=k)
+        drawn = calibrate(norms.times(adjacency.rows), loss, k=k + len(misfit_terms(domain, order=moments.order)))
         return drawn.noise.stddev / (drawn.resolution * UNIT * rows)
 
     for order in (2, 1) if len(domain) > 1 else (1,):
@@ -134,7 +141,7 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
 
 
 def _norms(d: int, moments: Moments, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
-    """Return the sensitivity of the rounded moments and their number."""
+    """Return the sensitivity of the rounded moments and their number, without those that count misfits."""
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
     bounds = RecordBounds.of(Norms(k * UNIT, k * UNIT**2, UNIT), _swap(d, moments))
@@ -156,7 +163,9 @@ def _basis(domain: Domain, moments: Moments) -> TensorBasis:
             for a, b in itertools.product(degrees, degrees)
             if a + b <= moments.degree
         ]
-    return TensorBasis(domain, tuple(terms), unit=UNIT, swap=_swap(len(domain), moments))
+    most = len(terms)  # a misfit excludes the cosines of its column, of which there are no fewer than its indicators
+    terms += misfit_terms(domain, order=moments.order)
+    return TensorBasis(domain, tuple(terms), unit=UNIT, swap=_swap(len(domain), moments), most=most)
 
 
 def _indicators(domain: Domain) -> list[Indicator]:
@@ -189,21 +198,22 @@ def _enough(moments: int) -> int:
     return min(MOST_CANDIDATES, max(CANDIDATES, CANDIDATES_PER_MOMENT * moments))
 
 
-def _margins(basis: TensorBasis, b: FloatArray, stddev: float, *, degree: int) -> tuple[FloatArray, ...]:
+def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: int) -> tuple[FloatArray, ...]:
     """Return one margin per column: the density of its moments, and the shares of its cells without a point."""
     domain, value = basis.domain, dict(zip(basis.terms, b.tolist(), strict=True))
     raw = np.array([[value[Cosine(j, m),] for m in range(1, degree + 1)] for j in range(len(domain))])
     pointless = _pointless_shares(basis, b)
     regular = np.array([[1 - sum(shares.values())] for shares in pointless])
-    densities = _densities(domain, raw / regular, stddev / regular)
+    densities = _densities(domain, raw / regular, stddev[:, None] / regular)
     return _with_pointless(domain, densities, pointless)
 
 
 def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float]]:
     """Return per column the share of each of its cells without a point, in all at most .99."""
     shares: list[dict[int, float]] = [{} for _ in basis.domain.axes]
+    emitted = [axis.emitted for axis in basis.domain.axes]
     for term, answer in zip(basis.terms, b.tolist(), strict=True):
-        if isinstance(term[0], Indicator):
+        if isinstance(term[0], Indicator) and emitted[term[0].column][term[0].cell]:
             shares[term[0].column][term[0].cell] = min(max(answer, 0.0), 1.0)
     for found in shares:
         total = sum(found.values())
@@ -248,11 +258,13 @@ def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount)
     basis = _basis(fine, Moments(1, 1))
     first = account.measure(basis, spend=account.cost(Remaining()).fraction(MEANS_SHARE), step="means")
     second = account.measure(AverageMoment(fine), spend=Remaining(), step="average second moment")
-    b, stddev = first.answers / count.rows, first.stddev / count.rows
+    averages, stddev = first.answers / count.rows, first.stddev / count.rows
+    misfits = clear_shares(fine, basis.terms, averages, stddev)
+    b, scale = averages_without_misfits(basis, averages, misfits)
     pointless = _pointless_shares(_basis(coarse, Moments(1, 1)), b)
     regular = np.array([[1 - sum(shares.values())] for shares in pointless])
-    means = b[: len(coarse), None] / regular
-    tilted = _tilted(coarse, means, stddev / regular, regular[:, 0], second, rows=count.rows)
+    means, noise = b[: len(coarse), None] / regular, stddev * scale[: len(coarse), None] / regular
+    tilted = _tilted(coarse, means, noise, regular[:, 0] * (1 - misfits), second, rows=count.rows)
     return Synthesised(
         domain=coarse,
         distribution=Product(shape=coarse.shape, margins=_with_pointless(coarse, tilted, pointless)),

@@ -40,7 +40,7 @@ class Synthesised:
 
 
 def fit_support(
-    domain: Domain, codes: Codes, features: FloatArray, b: Answers, *, stddev: float, solver: str
+    domain: Domain, codes: Codes, features: FloatArray, b: Answers, *, stddev: float | FloatArray, solver: str
 ) -> tuple[Explicit, str]:
     """Return weights on support points whose averages meet the noisy ones, and a line that says how well.
 

@@ -93,6 +93,61 @@ class ChebyshevTensor(LinearFamily):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TensorWithMisfits(LinearFamily):
+    """A Chebyshev tensor, and then for each column how many rows lie in its cell of values that do not fit the schema.
+
+    In place of a misfit's count all terms of its column are 0, so that a record adds no more than without these counts.
+
+    Parameters
+    ----------
+    tensor
+        The tensor.
+    """
+
+    tensor: ChebyshevTensor
+
+    @property
+    def domain(self) -> Domain:
+        """The tensor's axes."""
+        return self.tensor.domain
+
+    @property
+    def cells(self) -> dict[int, int]:
+        """The cell of misfits of each column that has one."""
+        found = {j: np.flatnonzero(~axis.emitted) for j, axis in enumerate(self.domain.axes)}
+        return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
+
+    @property
+    def k(self) -> int:
+        """Number of terms and of counts."""
+        return self.tensor.k + len(self.cells)
+
+    @property
+    def unit(self) -> int:
+        """The tensor's unit."""
+        return self.tensor.unit
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Those of the tensor; a replaced record moves the sum of all by a little more where t^d is small.
+
+        A misfit in m columns has t^(d-m) - 1 terms and m counts that are not 0, and any other record all t^d - 1 terms;
+        their squared distance is at most t^d + t^(d-m) + m + 2 t^(d-m-1) kappa, below the tensor's bound.
+        """
+        t, d, unit = self.tensor.t, len(self.domain), self.unit
+        bounds = self.tensor.bounds
+        most = max((t**d - 1 + t ** (d - m) - 1 + m for m in range(1, len(self.cells) + 1)), default=0)
+        l1 = max(bounds.swap.l1, (most * unit) + self.tensor.k)
+        l1 = min(l1, 2 * bounds.one.l1)
+        return RecordBounds(bounds.one, Norms(l1, bounds.swap.l2_squared, bounds.swap.linf))
+
+    def features(self, codes: Codes) -> Features:
+        """Return the rounded terms, and 1 where a row is a misfit, (n, k)."""
+        counts = [(codes[:, j] == cell).astype(np.int64) * self.unit for j, cell in self.cells.items()]
+        return np.column_stack([self.tensor.features(codes), *counts])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AverageMoment(LinearFamily):
     """The sum over rows of the mean over columns of T_degree(x_j): one number for all columns together.
 

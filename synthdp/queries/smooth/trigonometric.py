@@ -59,12 +59,16 @@ class TensorBasis(LinearFamily):
         The whole number that stands for 1.
     swap
         A proven bound on the change when a record is replaced, if better than twice that of adding one.
+    most
+        How many terms of one record are not 0 at most, where that is proven to be fewer than all: an indicator of a
+        cell without a point excludes every cosine of its column.
     """
 
     domain: Domain
     terms: tuple[Term, ...]
     unit: int = 2**20
     swap: Norms | None = None
+    most: int | None = None
     _tables: tuple[dict[Factor, FloatArray], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +95,9 @@ class TensorBasis(LinearFamily):
     @property
     def bounds(self) -> RecordBounds:
         """Every term moves by at most ``unit``."""
-        return RecordBounds.of(Norms.within(self.k, self.unit), self.swap)
+        most = self.k if self.most is None else self.most
+        one = Norms.within(self.k, self.unit, l1=most * self.unit, l2_squared=most * self.unit**2)
+        return RecordBounds.of(one, self.swap)
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k)."""
