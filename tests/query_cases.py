@@ -17,6 +17,8 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
 from synthdp.mechanisms.fourier.decision_list_plan import pattern_table
+from synthdp.mechanisms.smooth.practical import random_averages
+from synthdp.mechanisms.smooth.product import Moments, moment_basis
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fourier.binarized import binarize
 from synthdp.queries.fourier.characters import CellParities, closure
@@ -31,11 +33,12 @@ from synthdp.queries.scores.boosting_scores import BoostingScores
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.scores.net_scores import NetScores, multisets
 from synthdp.queries.scores.query_distances import QueryDistances
-from synthdp.queries.smooth.chebyshev import AverageMoment, ChebyshevTensor
+from synthdp.queries.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
 from synthdp.queries.smooth.trigonometric import (
     Cosine,
     Indicator,
     TensorBasis,
+    Term,
     low_order_terms,
     mixed_terms,
     tensor_terms,
@@ -78,6 +81,19 @@ def merged() -> Domain:
 def expected(statistic: Statistic, finer: int) -> np.ndarray:
     """Some expected sums, none of them a whole number of rows."""
     return (np.arange(statistic.k) % 3) * finer * statistic.unit + np.arange(statistic.k) % 2
+
+
+def hiding() -> Domain:
+    """Columns of two, three and two values that fit, and a cell for misfits in each: 3 x 4 x 3."""
+    return domain_of(Schema({"a": Boolean(), "b": Ordinal(["x", "y", "z"]), "c": Boolean()}))
+
+
+def moments_with_misfits(moments: Moments) -> TensorBasis:
+    return moment_basis(domain_of(Schema({"x": Continuous(0, 1, nullable=True), "y": Integer(0, 3)}), bins=4), moments)
+
+
+def some_averages(random: tuple[Term, ...]) -> TensorBasis:
+    return random_averages(domain_of(Schema({"x": Integer(0, 3), "y": Integer(0, 3)}), bins=4), random)
 
 
 def family_of_cells() -> CellQueries:
@@ -126,10 +142,20 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "a constant and an indicator": lambda: TensorBasis(mixed(), ((Cosine(0, 0),), (Indicator(1, 2),), ()), unit=5),
     "a stack": lambda: stack(mixed()),
     "a Chebyshev tensor": lambda: ChebyshevTensor(ordered(), 3),
+    "a Chebyshev tensor with misfits": lambda: TensorWithMisfits(ChebyshevTensor(ordered(), 3)),
+    "the smallest Chebyshev tensor with misfits": lambda: TensorWithMisfits(ChebyshevTensor(ordered(), 2)),
+    "moments of single columns with misfits": lambda: moments_with_misfits(Moments(4, 1)),
+    "the second moments with misfits": lambda: moments_with_misfits(Moments(2, 1)),
+    "means with misfits": lambda: moments_with_misfits(Moments(1, 1)),
+    "moments of pairs with misfits": lambda: moments_with_misfits(Moments(3, 2)),
+    "random averages with misfits": lambda: some_averages(((Cosine(0, 1), Cosine(1, 2)), (Cosine(0, 2), Cosine(1, 1)))),
+    "too few random averages for all misfits": lambda: some_averages(((Cosine(0, 1), Cosine(1, 2)),)),
     "average moments": lambda: AverageMoment(ordered()),
     "monomials": lambda: Monomials(binarize(Schema({f"b{j}": Boolean() for j in range(3)})), 2),
     "parities": lambda: Parities(binarize(Schema({f"b{j}": Boolean() for j in range(3)})), (1, 3, 2)),
     "parities of cells": lambda: CellParities(bits(), closure(bits(), ((0, 1), (1, 2)))),
+    "parities of cells with misfits": lambda: CellParities(hiding(), closure(hiding(), ((0, 1), (1, 2)))),
+    "parities with misfits, without the total": lambda: CellParities(hiding(), closure(hiding(), ((0, 1), (2,)))[1:]),
     "values of cells": family_of_cells,
     "distances of queries": lambda: query_distances(family_of_cells(), 3),
     "a subset": lambda: Subset(family_of_cells(), np.array([2, 0])),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain
 from synthdp.fit.explicit.pricing import uniform_codes
 from synthdp.fit.misfits import averages_without_misfits
 from synthdp.measurements import NoiseLaw
@@ -66,16 +67,21 @@ def practical_synthesis(
     """
     domain = smooth_domain(schema, schema.names, cells=grid)
     random = random_terms(len(domain), functions, rng=rng)
-    terms = (*random, *_countable(random, misfit_terms(domain, order=1)))
-    basis = TensorBasis(domain, terms, unit=UNIT, most=len(random))
+    basis = random_averages(domain, random)
     measured = account.measure(basis, spend=Remaining(), step="random low-degree averages", law=law)
     averages, stddev = measured.answers / count.rows, measured.stddev / count.rows
-    b, scale = averages_without_misfits(basis, averages, clear_shares(domain, terms, averages, stddev))
+    b, scale = averages_without_misfits(basis, averages, clear_shares(domain, basis.terms, averages, stddev))
     codes = uniform_codes(pointed_cells(domain), candidates, rng=rng)
     features, b, noise = basis.real_features(codes)[:, : len(random)], b[: len(random)], stddev * scale[: len(random)]
     chosen = "lp" if solver == "auto" else solver
     distribution, note = fit_support(domain, codes, features, b, stddev=noise, solver=chosen)
     return Synthesised(domain=domain, distribution=distribution, measurements=(measured,), stddev=stddev, notes=(note,))
+
+
+def random_averages(domain: Domain, random: tuple[Term, ...]) -> TensorBasis:
+    """Return averages to measure, then indicators of misfits, as many as make the sensitivity no larger."""
+    counted = _countable(random, misfit_terms(domain, order=1))
+    return TensorBasis(domain, (*random, *counted), unit=UNIT, most=len(random))
 
 
 def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:

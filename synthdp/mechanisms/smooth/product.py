@@ -98,13 +98,13 @@ def product_synthesis(
     moments = plan(count.rows, fine, account.cost(Remaining()), account.adjacency)
     if moments is None:
         return _from_means(account, fine, coarse, count)
-    basis = _basis(fine, moments)
+    basis = moment_basis(fine, moments)
     measured = account.measure(basis, spend=Remaining(), step="Chebyshev moments")
     stddev = measured.stddev / count.rows
     averages = measured.answers / count.rows
     misfits = clear_shares(fine, basis.terms, averages, stddev)
     b, scale = averages_without_misfits(basis, averages, misfits)
-    on_cells = _basis(coarse, moments)  # the same terms in the same order
+    on_cells = moment_basis(coarse, moments)  # the same terms in the same order
     noise = stddev * scale[[basis.terms.index((Cosine(j, 1),)) for j in range(len(fine))]]
     product = Product(shape=coarse.shape, margins=_margins(on_cells, b, noise, degree=moments.degree))
     kept = basis.k if basis.most is None else basis.most  # what counts misfits comes last
@@ -152,7 +152,8 @@ def _swap(d: int, moments: Moments) -> Norms | None:
     return moments_swap(moments.degree, d, unit=UNIT) if moments.order == 1 else None
 
 
-def _basis(domain: Domain, moments: Moments) -> TensorBasis:
+def moment_basis(domain: Domain, moments: Moments) -> TensorBasis:
+    """Return the moments to measure, then indicators of misfits, which make the sensitivity no larger."""
     terms: list[Term] = [(Cosine(j, m),) for j in range(len(domain)) for m in range(1, moments.degree + 1)]
     terms += [(indicator,) for indicator in _indicators(domain)]
     if moments.order == 2:
@@ -255,13 +256,13 @@ def _densities(domain: Domain, moments: FloatArray, stddev: FloatArray, *, tilt:
 
 def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount) -> Synthesised:
     """Measure the means with 80 %, the average second moment with 20 %, and fit densities that share one multiplier."""
-    basis = _basis(fine, Moments(1, 1))
+    basis = moment_basis(fine, Moments(1, 1))
     first = account.measure(basis, spend=account.cost(Remaining()).fraction(MEANS_SHARE), step="means")
     second = account.measure(AverageMoment(fine), spend=Remaining(), step="average second moment")
     averages, stddev = first.answers / count.rows, first.stddev / count.rows
     misfits = clear_shares(fine, basis.terms, averages, stddev)
     b, scale = averages_without_misfits(basis, averages, misfits)
-    pointless = _pointless_shares(_basis(coarse, Moments(1, 1)), b)
+    pointless = _pointless_shares(moment_basis(coarse, Moments(1, 1)), b)
     regular = np.array([[1 - sum(shares.values())] for shares in pointless])
     means, noise = b[: len(coarse), None] / regular, stddev * scale[: len(coarse), None] / regular
     tilted = _tilted(coarse, means, noise, regular[:, 0] * (1 - misfits), second, rows=count.rows)
