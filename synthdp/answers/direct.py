@@ -228,7 +228,7 @@ class Direct:
             for clique, counts in zip(queries.cliques, tables, strict=True):
                 if len(clique) == 1 and queries.domain.names[clique[0]] == name:
                     axis = queries.domain.axes[clique[0]]
-                    if axis.emitted.sum() < min(2, axis.grid.visible):  # it only says how many rows fit
+                    if axis.releasable.sum() < min(2, axis.grid.releasable):  # it only says how many rows fit
                         continue
                     found.append((axis, np.asarray(counts, np.float64), measured.stddev))
         return found

@@ -20,7 +20,7 @@ def misfit_cells(domain: Domain) -> tuple[Indicator | None, ...]:
     """Return for each column the indicator of its misfits, ``None`` where all values fit."""
     found: list[Indicator | None] = []
     for j, axis in enumerate(domain.axes):
-        cells = np.flatnonzero(~axis.emitted)
+        cells = np.flatnonzero(~axis.releasable)
         found.append(Indicator(j, int(cells[0])) if len(cells) else None)
     return tuple(found)
 

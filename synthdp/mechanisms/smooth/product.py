@@ -212,7 +212,7 @@ def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: i
 def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float]]:
     """Return per column the share of each of its cells without a point, in all at most .99."""
     shares: list[dict[int, float]] = [{} for _ in basis.domain.axes]
-    emitted = [axis.emitted for axis in basis.domain.axes]
+    emitted = [axis.releasable for axis in basis.domain.axes]
     for term, answer in zip(basis.terms, b.tolist(), strict=True):
         if isinstance(term[0], Indicator) and emitted[term[0].column][term[0].cell]:
             shares[term[0].column][term[0].cell] = min(max(answer, 0.0), 1.0)

@@ -114,7 +114,7 @@ class TensorWithMisfits(LinearFamily):
     @property
     def cells(self) -> dict[int, int]:
         """The cell of misfits of each column that has one."""
-        found = {j: np.flatnonzero(~axis.emitted) for j, axis in enumerate(self.domain.axes)}
+        found = {j: np.flatnonzero(~axis.releasable) for j, axis in enumerate(self.domain.axes)}
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
     @property
