@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammaincc, gammainccinv, ndtri
 
 from synthdp.arrays import Answers, IntArray, frozen
 from synthdp.queries.protocol import KeyStatistic, Statistic
@@ -15,12 +18,88 @@ UNLIKELY = 0.01
 """How often, at most, noise alone passes for something in a release: over all answers that are looked at together."""
 
 
+class Distribution(Protocol):
+    """The arithmetic of one law of noise; ``scale`` is that of `Noise`, ``k`` the length of the vector."""
+
+    def stddev(self, scale: float, k: int) -> float:
+        """Return the standard deviation of one coordinate."""
+        ...
+
+    def quantile(self, miss: float, k: int) -> float:
+        """Return what the size of one coordinate exceeds with probability ``miss``, in standard deviations.
+
+        That of the continuous law, which the discrete one is near.
+        """
+        ...
+
+    def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:
+        """Return a bound that ``count`` coordinates exceed together with probability at most ``beta``."""
+        ...
+
+
+class _Laplace:
+    """P(z) ∝ exp(-|z| / scale), each coordinate by itself."""
+
+    def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002 - the same for every length
+        return 1 / (math.sqrt(2) * math.sinh(0.5 / scale)) if scale > 0.01 else 0.0
+
+    def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
+        return -math.log(miss) / math.sqrt(2)
+
+    def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
+        """P(|z| >= x) <= 2 exp(-x / scale)."""
+        return scale * math.log(2 * max(count, 1) / beta)
+
+
+class _Gaussian:
+    """P(z) ∝ exp(-z² / 2 scale²), each coordinate by itself."""
+
+    def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002
+        return scale
+
+    def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
+        return float(-ndtri(miss / 2))
+
+    def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
+        """P(|z| >= x) <= 2 exp(-x² / 2 scale²): it is subgaussian (Canonne, Kamath, Steinke 2020)."""
+        return scale * math.sqrt(2 * math.log(2 * max(count, 1) / beta))
+
+
+class _Linf:
+    """P(z) ∝ exp(-max|z| / scale): a point of a cube whose half-width has a Gamma(k + 1) law."""
+
+    def stddev(self, scale: float, k: int) -> float:
+        return scale * math.sqrt((k + 1) * (k + 2) / 3)
+
+    def quantile(self, miss: float, k: int) -> float:
+        """P(|z| > x) = Q(k + 1, x) - x Q(k, x) / k, Q the upper regularised gamma function, in units of the scale."""
+        farthest = float(gammainccinv(k + 1, miss))
+        width = brentq(lambda x: float(gammaincc(k + 1, x) - x * gammaincc(k, x) / k) - miss, 0.0, farthest)
+        return float(width) / self.stddev(1.0, k)
+
+    def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002 - all lie in the cube
+        """All lie in the cube, whose half-width is within one of the continuous law's."""
+        return scale * float(gammainccinv(k + 1, beta)) + 1.0
+
+
 class NoiseLaw(StrEnum):
-    """Distribution of the noise on a vector of whole numbers."""
+    """Distribution of the noise on a vector of whole numbers, by the name that receipts and files give it."""
 
     LAPLACE = "discrete Laplace"
     GAUSSIAN = "discrete Gaussian"
     LINF = "discrete l-infinity K-norm"
+
+    @property
+    def distribution(self) -> Distribution:
+        """Its arithmetic; what draws from it is `synthdp.privacy.calibration.Calibration.noised`."""
+        return _DISTRIBUTIONS[self]
+
+
+_DISTRIBUTIONS: dict[NoiseLaw, Distribution] = {
+    NoiseLaw.LAPLACE: _Laplace(),
+    NoiseLaw.GAUSSIAN: _Gaussian(),
+    NoiseLaw.LINF: _Linf(),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +123,11 @@ class Noise:
     @property
     def stddev(self) -> float:
         """Standard deviation of one coordinate, in whole numbers."""
-        match self.law:
-            case NoiseLaw.LAPLACE:
-                return 1 / (math.sqrt(2) * math.sinh(0.5 / self.scale)) if self.scale > 0.01 else 0.0
-            case NoiseLaw.GAUSSIAN:
-                return self.scale
-            case NoiseLaw.LINF:
-                return self.scale * math.sqrt((self.k + 1) * (self.k + 2) / 3)
+        return self.law.distribution.stddev(self.scale, self.k)
+
+    def tail(self, beta: float, *, count: int) -> float:
+        """Return a bound that ``count`` coordinates exceed together with probability at most ``beta``."""
+        return self.law.distribution.tail(self.scale, self.k, beta=beta, count=count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,6 +166,10 @@ class Measurements:
     def stddev(self) -> float:
         """Standard deviation of each answer."""
         return self.noise.stddev / (self.resolution * self.queries.unit)
+
+    def quantile(self, miss: float) -> float:
+        """Return what the error of each answer exceeds with probability ``miss``."""
+        return self.stddev * self.noise.law.distribution.quantile(miss, self.noise.k)
 
 
 def beyond_noise(stddev: float, answers: int) -> float:

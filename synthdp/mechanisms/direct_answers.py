@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import Answers, FloatArray, IntArray
@@ -58,10 +56,8 @@ class DirectAnswers:
     def interval(self, confidence: float = 0.95) -> tuple[Answers, Answers]:
         """Return both ends of an interval that holds each sum's truth with probability ``confidence``."""
         check_share("confidence", confidence)
-        laplace = self.measurements[0].noise.law is NoiseLaw.LAPLACE
-        miss = 1 - confidence
-        width = -math.log(miss) / math.sqrt(2) if laplace else float(-ndtri(miss / 2))
-        return self.values - width * self.stddev, self.values + width * self.stddev
+        width = np.concatenate([np.full(len(part.values), part.quantile(1 - confidence)) for part in self.measurements])
+        return self.values - width, self.values + width
 
     def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:
         """Return the noisy sums of the workload itself, of one of its marginals, or of the queries at some positions.

@@ -9,8 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scipy.special import ndtri
-
 from synthdp.checks import check_share
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
@@ -115,9 +113,7 @@ class AboveThresholdAnswer:
 
     def bound(self, *, beta: float) -> float:
         """Return how far the count is off at most, in rows, with probability 1 - beta."""
-        if self.law is NoiseLaw.LAPLACE:
-            return self.stddev / math.sqrt(2) * math.log(1 / beta)
-        return self.stddev * float(-ndtri(beta / 2))
+        return self.stddev * self.law.distribution.quantile(beta, 1)
 
 
 def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: int = 1) -> WatchPlan:
@@ -162,13 +158,12 @@ def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> WatchPlan:
     ratio = (2 * together) ** (2 / 3)  # the least variance of the two noises together (Lyu, Su, Li 2017, section 4.2)
     level = epsilon / (1 + ratio)
     norms = Norms(UNIT, UNIT * UNIT, UNIT).times(rows)
-    law = NoiseLaw.LAPLACE if isinstance(counts, PureDP) else NoiseLaw.GAUSSIAN
     return WatchPlan(
         max_alarms=max_alarms,
         level_scale=noise.laplace_scale(norms.l1, epsilon=level),
         query_scale=noise.laplace_scale(2 * together * norms.l1, epsilon=epsilon - level),
         redrawn=redrawn,
-        answer=calibrate(norms, counts.split(max_alarms), k=1, law=law),
+        answer=calibrate(norms, counts.split(max_alarms), k=1),
     )
 
 

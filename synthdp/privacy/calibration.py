@@ -152,7 +152,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
                 ),
             }
             if law is None:
-                better = math.sqrt((k + 1) * (k + 2) / 3) * norms.linf < math.sqrt(2) * norms.l1
+                better = NoiseLaw.LINF.distribution.stddev(norms.linf, k) < math.sqrt(2) * norms.l1  # at epsilon 1
                 law = NoiseLaw.LINF if better else NoiseLaw.LAPLACE
             if law not in plans:
                 raise ParameterError(f"{law} noise has no pure epsilon")

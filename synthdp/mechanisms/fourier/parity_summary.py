@@ -12,13 +12,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammainccinv
 
 from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.checks import check_share
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.moments.moments import Interval, average_range, max_entropy, max_entropy_sensitivity
-from synthdp.measurements import Measurements, Noise, NoiseLaw
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.fourier.parity_synthesis import fit_parities
 from synthdp.mechanisms.fourier.polynomials import optimal_coefficients
@@ -198,7 +197,7 @@ class ParitySummary:
         order = min(self.order, query.k)
         table, moments = _truth_table(query.k, order), self.moments(query, order=order)
         known = moments.stddev > 0
-        bound = tail_bound(self.measured.noise, 1 - confidence, count=int(known.sum())) / self.measured.resolution
+        bound = self.measured.noise.tail(1 - confidence, count=int(known.sum())) / self.measured.resolution
         scales = np.array(self.parities.scales, np.float64)[[len(subset) for subset in moments.sets]]
         half = np.divide(bound, scales, out=np.zeros(len(scales)), where=known)
         f = np.array(query.values)[table.true]
@@ -257,19 +256,3 @@ def _truth_table(k: int, order: int) -> _TruthTable:
 def _subsets(k: int, size: int) -> IntArray:
     chosen = list(itertools.combinations(range(k), size))
     return frozen(np.array(chosen, np.int64).reshape(len(chosen), size))
-
-
-def tail_bound(noise: Noise, beta: float, *, count: int) -> float:
-    """Return a bound that ``count`` coordinates of a noise exceed together with probability at most ``beta``.
-
-    Discrete Laplace: P(|Z| >= x) <= 2 exp(-x / b).  Discrete Gaussian: 2 exp(-x^2 / 2 sigma^2), since it is subgaussian
-    (Canonne, Kamath, Steinke 2020).  K-norm: all lie in a cube whose half-width is within one of a Gamma(k + 1) law.
-    """
-    log_odds = math.log(2 * max(count, 1) / beta)
-    match noise.law:
-        case NoiseLaw.LAPLACE:
-            return noise.scale * log_odds
-        case NoiseLaw.GAUSSIAN:
-            return noise.scale * math.sqrt(2 * log_odds)
-        case NoiseLaw.LINF:
-            return noise.scale * float(gammainccinv(noise.k + 1, beta)) + 1.0

@@ -21,10 +21,8 @@ from synthdp import (
     Schema,
 )
 from synthdp.errors import BudgetExceededError, ParameterError
-from synthdp.measurements import Noise, NoiseLaw
 from synthdp.mechanisms.fourier.monomial_release import MonomialRelease
 from synthdp.mechanisms.fourier.parity_release import ParityRelease
-from synthdp.mechanisms.fourier.parity_summary import tail_bound
 from synthdp.queries.fourier.conjunctions import conjunction, disjunction, exactly_r, r_of_k, symmetric
 from synthdp.queries.fourier.parities import Parities
 
@@ -244,22 +242,6 @@ def test_hidden_cells_never_reach_a_synthetic_table():
     sample = ParityRelease(2, thresholds={"age": [0.5]}).release(curated).sample(500, random_state=0)
     assert set(sample.c) <= {"x", "y", "z"}
     assert sample.age.between(-1, 1).all()
-
-
-@pytest.mark.parametrize("law", list(NoiseLaw))
-def test_tail_bounds_hold_for_the_noise_and_are_not_idle(law):
-    from synthdp.privacy import noise
-
-    draw = {
-        NoiseLaw.LAPLACE: noise.discrete_laplace,
-        NoiseLaw.GAUSSIAN: noise.discrete_gaussian,
-        NoiseLaw.LINF: noise.linf_knorm,
-    }[law]
-    worst = np.array([np.abs(draw(np.zeros(20, np.int64), scale=5.0)).max() for _ in range(300)])
-    bounds = [tail_bound(Noise(law=law, scale=5.0, k=20), beta, count=20) for beta in (1e-9, 0.5)]
-    assert (worst <= bounds[0]).all()
-    assert (worst <= bounds[1]).mean() > 0.35
-    assert bounds[0] < 20 * np.median(worst)
 
 
 def test_settings_out_of_range_are_refused():
