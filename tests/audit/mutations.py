@@ -551,6 +551,14 @@ return self._spend(item, lambda _: found)
         ("tests/unit/curator/test_ledger.py::test_a_data_set_without_a_ledger_is_refused_before_anything_is_read",),
     ),
     Mutation(
+        "a share is refused after it was paid for",
+        "R34",
+        "SparseMWEM.__post_init__",
+        "check_share('total_share', self.total_share)",
+        "None",
+        ("tests/contracts/test_mechanisms.py::test_a_share_of_nothing_or_of_all_is_refused_when_it_is_set",),
+    ),
+    Mutation(
         "a mistyped data set is not said aloud",
         "R30",
         "Ledger.reserve",
