@@ -212,7 +212,7 @@ def _kind_of_texts(texts: Mapping[Any, int]) -> Column:
     if all(map(_is_number, words)):
         return Continuous()
     if all(map(_is_moment, words)):
-        return Datetime(resolution="us")
+        return Datetime(resolution="us", zone="UTC" if all(word.endswith(("Z", "+00:00")) for word in words) else None)
     return Categorical()
 
 
@@ -268,7 +268,7 @@ def _settings(name: str, kind: Column, seen: _Seen) -> Entry:
         case Integer() | Continuous():
             return _numbers(seen, whole=isinstance(kind, Integer))
         case Datetime():
-            return _moments(seen)
+            return _moments(seen) | ({} if kind.zone is None else {"zone": kind.zone})
         case Duration():
             lower, upper = _outwards(min(seen.counts) // 10**6, -(-max(seen.counts) // 10**6), whole=True)
             return {"type": "duration", "lower": lower, "upper": upper, "comment": OF_BOUNDS}

@@ -15,7 +15,7 @@ from synthdp.schema.constraints import Constraint, Forbidden, Implies, LessEqual
 VERSION = 3
 """The newest version that is read; a schema is written as the oldest one that knows all that it says."""
 
-_SINCE = {"source": 2, "decimals": 3, "step": 3, "date": 3, "decimal": 3, "time": 3}
+_SINCE = {"source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3}
 """The version that came with a setting or a type."""
 _RULES: dict[str, type[Constraint]] = {"less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies}
 _NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed" marks what was drafted from a table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeAlias
@@ -26,7 +27,7 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC witho
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Datetime(Known):
     """A moment with lower <= t <= upper, in whole steps of a resolution; zone-aware tables are compared in UTC.
 
@@ -38,6 +39,8 @@ class Datetime(Known):
         Whether a missing value is a value of its own.
     resolution
         One of ``"D"``, ``"h"``, ``"min"``, ``"s"``, ``"ms"``, ``"us"``; values are rounded down to it.
+    zone
+        The zone that values from a file without types are written in, such as ``"UTC"``; with ``None`` they have none.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class Datetime(Known):
     upper: Moment | None = None
     nullable: bool = False
     resolution: str = "s"
+    zone: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for bound in ("lower", "upper"):
@@ -77,8 +81,10 @@ class Datetime(Known):
         return _time_steps(first, last, self.resolution)
 
     def check(self, where: str) -> None:
-        """Check the resolution and the bounds."""
+        """Check the resolution, the bounds and the zone."""
         _check_times(self, where)
+        if self.zone is not None and not (isinstance(self.zone, str) and re.fullmatch(r"[\w+:/-]+", self.zone)):
+            raise SchemaError(f"zone ({self.zone!r}) must be the name of a time zone, such as 'Europe/Oslo' {where}")
 
     def example(self) -> Self:
         """Return the column with some bounds."""
@@ -136,7 +142,7 @@ class Datetime(Known):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Date(Datetime):
     """A day with lower <= t <= upper.
 
@@ -156,6 +162,7 @@ class Date(Datetime):
 
     holds: ClassVar[str] = "days, written as '2026-01-31'"
     resolution: str = field(default="D", init=False, repr=False)
+    zone: str | None = field(default=None, init=False, repr=False)
 
     def spacings(self) -> tuple[Fraction, ...]:
         """Return none: the resolution is declared."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from click.testing import CliRunner
 
 import synthdp as sd
 from synthdp.cli.main import main
+from synthdp.nonprivate.draft_schema import draft_schema
+from synthdp.tables.sources.csv import CsvSource
 
 ROWS = 400
 MOMENTS = [dt.datetime(2020, 5, 1, tzinfo=dt.UTC) + dt.timedelta(minutes=17 * i) for i in range(ROWS)]
@@ -98,3 +101,18 @@ def test_a_file_of_several_blocks_has_one_type_throughout(tmp_path: Path) -> Non
     release.release_.sample_to(tmp_path / "out.arrow", rows=90, block_rows=20)
     with pa.OSFile(str(tmp_path / "out.arrow")) as file:
         assert pa.ipc.open_file(file).read_all().num_rows == 90
+
+
+@pytest.mark.parametrize(("written", "zone"), [("Z", "UTC"), ("", None)])
+def test_times_of_a_csv_file_keep_their_zone(tmp_path: Path, written: str, zone: str | None) -> None:
+    texts = [f"{one.replace(tzinfo=None).isoformat()}{written}" for one in MOMENTS]
+    (tmp_path / "t.csv").write_text("\n".join(["at", *texts]) + "\n", encoding="utf-8")
+    document = draft_schema(CsvSource(tmp_path / "t.csv"))
+    columns = [{**column, "reviewed": True} for column in document["columns"]]
+    assert columns[0].get("zone") == zone
+    (tmp_path / "s.json").write_text(json.dumps({**document, "columns": columns}), encoding="utf-8")
+    run("release", "t.csv", "--schema", "s.json", "--out", "out.csv", "--epsilon", "1", cwd=tmp_path)
+    lines = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[1:]
+    offsets = {dt.datetime.fromisoformat(line).utcoffset() for line in lines}
+    assert offsets == {dt.datetime.fromisoformat(texts[0]).utcoffset()}
+    assert {line.endswith("Z") for line in lines} == {written == "Z"}

@@ -47,6 +47,8 @@ def type_names(frame: Any) -> dict[str, str]:
 
 def default_type(column: Column) -> str:
     """Return the name of the type that suits a column."""
+    if zone := casting.zone(column):
+        return f"timestamp[us, tz={zone}]"
     kind = casting.kind(column)
     return f"decimal128(38, {casting.scale(column)})" if kind == "decimal" else _DEFAULTS[kind]
 

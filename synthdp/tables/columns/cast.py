@@ -181,6 +181,11 @@ def scale(column: Column) -> int:
     return int(getattr(column, "decimals", 0) or 0)
 
 
+def zone(column: Column) -> str | None:
+    """Return the zone that a column's moments are shown in, if one is declared."""
+    return getattr(column, "zone", None)
+
+
 def texts(column: Column, raw: Numbers) -> list[str | None]:
     """Return numbers, moments or durations as texts: the shortest that read back the same."""
     return [None if value is None else str(value) for value in objects(column, raw)]

@@ -40,6 +40,8 @@ def type_names(frame: Any) -> dict[str, str]:
 
 def default_type(column: Column) -> str:
     """Return the name of the type that suits a column."""
+    if casting.zone(column):
+        return "TIMESTAMP WITH TIME ZONE"
     kind = casting.kind(column)
     return f"DECIMAL(38,{casting.scale(column)})" if kind == "decimal" else _DEFAULTS[kind]
 

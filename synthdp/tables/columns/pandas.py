@@ -56,6 +56,8 @@ def type_name(dtype: Any) -> str:
 
 def default_type(column: Column) -> str:
     """Return the name of the type that suits a column."""
+    if zone := casting.zone(column):
+        return f"datetime64[us, {zone}]"
     name = _DEFAULTS[casting.kind(column)]
     return _NULLABLE.get(name, name) if column.nullable else name
 

@@ -41,6 +41,8 @@ def _type_name(dtype: Any) -> str:
 
 def default_type(column: Column) -> str:
     """Return the name of the type that suits a column."""
+    if zone := casting.zone(column):
+        return f"Datetime(time_unit='us', time_zone='{zone}')"
     kind = casting.kind(column)
     return f"Decimal(precision=38, scale={casting.scale(column)})" if kind == "decimal" else _DEFAULTS[kind]
 

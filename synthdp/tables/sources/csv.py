@@ -7,6 +7,7 @@ without a header even its first line is private.
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import gzip
 import io
 import itertools
@@ -330,7 +331,12 @@ def _cells(values: list[Any]) -> list[Any]:
     """Return the values of a column with ``None`` for every kind of missing one: what a csv writer leaves empty."""
     cells = np.fromiter(values, dtype=object, count=len(values))
     cells[pd.isna(cells)] = None
-    return list(cells)
+    return [_zoned(cell) if isinstance(cell, dt.datetime) and cell.tzinfo is not None else cell for cell in cells]
+
+
+def _zoned(moment: dt.datetime) -> str:
+    text = moment.isoformat()
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
 def _escaped(cells: list[Any]) -> list[Any]:
