@@ -88,7 +88,15 @@ if TYPE_CHECKING:
         Ordinal as Ordinal,
         Time as Time,
     )
-    from synthdp.schema.constraints import Forbidden as Forbidden, Implies as Implies, LessEqual as LessEqual
+    from synthdp.schema.constraints import (
+        CalendarDate as CalendarDate,
+        Combinations as Combinations,
+        Forbidden as Forbidden,
+        Iff as Iff,
+        Implies as Implies,
+        LessEqual as LessEqual,
+    )
+    from synthdp.schema.derived import Derived as Derived
     from synthdp.schema.schema import Schema as Schema
     from synthdp.storage import load as load, save as save
     from synthdp.tables.format import TableFormat as TableFormat
@@ -104,8 +112,10 @@ _HOME = {
     "ApproxDP": "synthdp.privacy.loss",
     "Automatic": "synthdp.mechanisms.automatic",
     "Boolean": "synthdp.schema.columns",
+    "CalendarDate": "synthdp.schema.constraints",
     "Categorical": "synthdp.schema.columns",
     "CellQueries": "synthdp.queries.explicit",
+    "Combinations": "synthdp.schema.constraints",
     "Continuous": "synthdp.schema.columns",
     "CsvSource": "synthdp.tables.sources.csv",
     "Curator": "synthdp.curator.curator",
@@ -114,6 +124,7 @@ _HOME = {
     "Decimal": "synthdp.schema.columns",
     "DecisionList": "synthdp.queries.fourier.decision_lists",
     "DecisionListRelease": "synthdp.mechanisms.fourier.decision_list_release",
+    "Derived": "synthdp.schema.derived",
     "DomainDiscretizer": "synthdp.estimators.transformers",
     "DuckDBSource": "synthdp.tables.sources.duckdb",
     "Duration": "synthdp.schema.columns",
@@ -123,6 +134,7 @@ _HOME = {
     "GaussianDP": "synthdp.privacy.loss",
     "GaussianKernels": "synthdp.queries.smooth.gaussian_kernels",
     "Identifier": "synthdp.schema.columns",
+    "Iff": "synthdp.schema.constraints",
     "Implies": "synthdp.schema.constraints",
     "Integer": "synthdp.schema.columns",
     "KeyList": "synthdp.queries.sparse.supports",
@@ -194,8 +206,10 @@ __all__ = [
     "ApproxDP",
     "Automatic",
     "Boolean",
+    "CalendarDate",
     "Categorical",
     "CellQueries",
+    "Combinations",
     "Continuous",
     "CsvSource",
     "Curator",
@@ -204,6 +218,7 @@ __all__ = [
     "Decimal",
     "DecisionList",
     "DecisionListRelease",
+    "Derived",
     "DomainDiscretizer",
     "Duration",
     "Forbidden",
@@ -212,6 +227,7 @@ __all__ = [
     "GaussianDP",
     "GaussianKernels",
     "Identifier",
+    "Iff",
     "Implies",
     "Integer",
     "KeyList",

@@ -199,7 +199,7 @@ def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) 
     )
     if model.distribution.shape != model.domain.shape or len(model.refinements) != len(model.domain):
         raise FormatError("the release's model does not fit its domain")
-    if not {name for name, _ in model.format.dtypes} <= set(schema):
+    if not {name for name, _ in model.format.dtypes} <= set(schema.outputs):
         raise FormatError("the release's format does not fit its schema")
     return Release(
         mechanism=str(document["mechanism"]),

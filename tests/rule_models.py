@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import strategies as st
 
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
+from synthdp.domain.grid import labels_of
 from synthdp.domain.refinement import Refinement
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.columns import Boolean, Categorical, Integer
+from synthdp.schema.constraints import CalendarDate, Combinations, Forbidden, Iff, Implies, LessEqual
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
@@ -58,3 +62,65 @@ def _refinement(name, column, coarse, bins, rng):
     groups[~fine.releasable] = groups[regular - 1]
     weights = rng.random(fine.size) * (rng.random(fine.size) < 0.8)
     return Refinement(fine, np.unique(groups, return_inverse=True)[1], weights)
+
+
+SMALL = {
+    "a": st.builds(Integer, st.integers(0, 2), st.integers(3, 6), nullable=st.booleans()),
+    "b": st.builds(Integer, st.integers(-2, 1), st.integers(2, 4), nullable=st.booleans()),
+    "c": st.builds(Integer, st.integers(0, 1), st.integers(2, 3), special=st.sampled_from([(), (9,)])),
+    "f": st.just(Boolean()) | st.just(Boolean(nullable=True)),
+    "l": st.just(Categorical(["u", "v", "w"])) | st.just(Categorical(["u", "v"], other="o")),
+}
+DATE = {
+    "y": st.builds(Integer, st.integers(1899, 1900), st.integers(1901, 1904), nullable=st.booleans()),
+    "m": st.builds(Integer, st.integers(1, 4), st.integers(5, 6), special=st.sampled_from([(), (9,)])),
+    "d": st.builds(Integer, st.integers(27, 29), st.integers(30, 31), nullable=st.booleans()),
+}
+
+
+@st.composite
+def small_schemas(draw):
+    """Draw schemas of few values with up to six rules of all kinds, which may contradict each other."""
+    columns = {name: draw(column) for name, column in SMALL.items()}
+
+    def some(name):
+        column = columns[name]
+        levels = (
+            [column.lower, column.upper, (column.lower, column.lower + 1), (column.upper - 1, column.upper)]
+            if isinstance(column, Integer)
+            else list(labels_of(column))
+        )
+        levels += [None] if column.nullable else []
+        return draw(st.lists(st.sampled_from(levels), min_size=1, max_size=3))
+
+    def values(names):
+        return {name: some(name) for name in names}
+
+    rules = []
+    for _ in range(draw(st.integers(1, 6))):
+        names = draw(st.permutations([*SMALL]))
+        orders = [name for name in names if isinstance(columns[name], Integer)]
+        listed = tuple(names[: draw(st.integers(2, 3))])
+        rules.append(
+            draw(
+                st.sampled_from(
+                    [
+                        LessEqual(orders[0], orders[1]),
+                        Forbidden(values(names[:2])),
+                        Forbidden(values(names[:3])),
+                        Implies(values(names[:1]), values(names[1:2])),
+                        Implies(values(names[:2]), values(names[2:4])),
+                        Iff(values(names[:1]), values(names[1:3])),
+                        Combinations(listed, [[some(name) for name in listed] for _ in range(draw(st.integers(1, 5)))]),
+                    ]
+                )
+            )
+        )
+    return Schema(columns, constraints=rules)
+
+
+@st.composite
+def dated_schemas(draw):
+    """Draw schemas of a date, with and without a year."""
+    columns = {name: draw(column) for name, column in DATE.items()}
+    return Schema(columns, constraints=[CalendarDate(draw(st.sampled_from(["y", None])), "m", "d")])

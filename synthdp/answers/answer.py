@@ -14,9 +14,10 @@ import numpy as np
 
 from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers, show_errors, show_values, with_intervals
 from synthdp.answers.bootstrap import Bootstrap, draw_leaves
+from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
 from synthdp.answers.expressions import Comparison, Node, columns_of, comparisons_of, truth, units_where
-from synthdp.answers.grouping import Grouping, groups_of, leaf_means, numbers_of
+from synthdp.answers.grouping import Grouping, leaf_means, numbers_of
 from synthdp.answers.points import averages, points_in, unit_points, values_at
 from synthdp.answers.quantiles import quantile_intervals
 from synthdp.answers.questions import Count, Marginal, Mean, Quantile, Question, Smooth
@@ -85,6 +86,7 @@ class Asker:
 
     def ask(self, question: Question) -> Answers:
         """Answer one question; see `answer`."""
+        question = about_modelled_columns(question, self.model.schema)
         match question:
             case Marginal():
                 return self._marginal(question)
@@ -105,11 +107,9 @@ class Asker:
 
     def _marginal(self, question: Marginal) -> Answers:
         bins = dict(question.bins)
-        groupings = []
-        for name in question.columns:
-            j, column = self._column(name)
-            groups, labels = groups_of(column, self.model.domain.axes[j], bins.get(name))
-            groupings.append(Grouping(column=j, groups=groups, labels=labels, refinement=self.model.refinements[j]))
+        groupings = [grouping_of(self.model, name, bins.get(name)) for name in question.columns]
+        if len({grouping.column for grouping in groupings}) < len(groupings):
+            raise ParameterError("two columns of this marginal are looked up by one column: ask for one of them")
         shape = [len(grouping.labels) for grouping in groupings]
         if math.prod(shape) > MOST_CELLS:
             raise ParameterError(f"this marginal has {math.prod(shape)} cells; ask for at most {MOST_CELLS}")
@@ -173,7 +173,7 @@ class Asker:
         return *self._by_model(groupings, lambda table: np.array([table[where].sum()])), MODEL
 
     def _mean(self, question: Mean) -> Answers:
-        j, column = self._column(question.column)
+        j, column = modelled_column(self.model, question.column)
         if column.quantity == "label":
             raise ParameterError(f"column {question.column!r} has levels, which have no mean")
         values, there = numbers_of(column)
@@ -192,7 +192,7 @@ class Asker:
         return with_intervals({}, *self._by_model(groupings, mean_of), [MODEL], column=column)
 
     def _quantile(self, question: Quantile) -> Answers:
-        j, column = self._column(question.column)
+        j, column = modelled_column(self.model, question.column)
         if has_labels(column) and not column.ordered:
             raise ParameterError(f"column {question.column!r} has levels without order, which have no quantiles")
         shares = np.array(question.q)
@@ -228,7 +228,7 @@ class Asker:
             raise ParameterError("a smooth question needs columns of numbers, and the release has none")
         columns = []
         for name in names:
-            j, column = self._column(name)
+            j, column = modelled_column(self.model, name)
             if has_labels(column):
                 raise ParameterError(f"column {name!r} has levels, which are no points of [-1, 1]")
             columns.append(j)
@@ -322,7 +322,7 @@ class Asker:
         """Also put the leaves of one column apart; return which axis it is."""
         comparisons = list(comparisons_of(node)) if node is not None else []
         names = {comparison.column for comparison in comparisons}
-        columns = {self._column(name)[0] for name in names} | ({leafy} if leafy is not None else set())
+        columns = {modelled_column(self.model, name)[0] for name in names} | ({leafy} if leafy is not None else set())
         groupings, found = [], {}
         ordered = sorted(columns)
         for axis, j in enumerate(ordered):
@@ -363,14 +363,6 @@ class Asker:
             return None
         masks: dict[Comparison, BoolArray] = {c: units_where(c, self.model.schema) for c in comparisons_of(node)}
         return truth(node, masks)
-
-    def _column(self, name: str) -> tuple[int, Column]:
-        if name not in self.model.schema:
-            raise ParameterError(f"there is no column {name!r}; the release has: {', '.join(self.model.schema)}")
-        column = self.model.schema[name]
-        if column.names_rows:
-            raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
-        return self.model.domain.index(name)[0], column
 
 
 def _whole(weights: FloatArray) -> BoolArray:

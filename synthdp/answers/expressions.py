@@ -159,9 +159,9 @@ def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
         If the schema has no such column, or it cannot be compared so.
     """
     name = comparison.column
-    if name not in schema:
-        raise _wrong(comparison, f"there is no column {name!r}; the schema has: {', '.join(schema)}")
-    column = schema[name]
+    if name not in schema.outputs:
+        raise _wrong(comparison, f"there is no column {name!r}; the schema has: {', '.join(schema.outputs)}")
+    column = schema.outputs[name]
     if column.names_rows:
         raise _wrong(comparison, f"column {name!r} is an identifier: its labels carry no information")
     grid = grid_of(column)

@@ -325,7 +325,7 @@ def _condition(text: str, schema: Any) -> tuple[str, Any]:
     name, found, value = text.partition("=")
     if not found:
         raise ParameterError(f"a condition ({text!r}) must read COLUMN=VALUE")
-    column = schema.get(name)
+    column = schema.outputs.get(name)
     parse: Callable[[str], Any] = str
     if isinstance(column, (synthdp.Integer, synthdp.Continuous, synthdp.Duration)):
         parse = float

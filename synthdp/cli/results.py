@@ -54,7 +54,7 @@ def answer(
         raise ParameterError(f"{columns[0]!r} is no option; columns are named after --marginal")
     question: Any
     if by:
-        names = synthdp.load(folder).output.schema
+        names = synthdp.load(folder).output.schema.outputs
         limits = None if bins is None else {name: bins for name in columns if _is_number(names.get(name))}
         question = synthdp.marginal(*columns, bins=limits)
     elif condition is not None:

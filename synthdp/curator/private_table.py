@@ -225,7 +225,7 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
     if missing:
         # The table's own names are not quoted: in a file without a header they are its first row.
         raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")
-    return tuple(name for name in source.names if name not in schema)
+    return tuple(name for name in source.names if name not in schema.outputs)
 
 
 def check_unit(source: Source, schema: Schema, unit: str | None) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units, narrow
+from synthdp.domain.fresh_keys import keys_of_pattern
 from synthdp.domain.grid import Grid, edges_of, grid_of
 from synthdp.randomness import Generator
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
@@ -91,8 +92,8 @@ def decode(column: Column, units: Units, *, rng: Generator | None = None) -> Raw
     codes = units.astype(np.int64)
     regular = np.minimum(codes, grid.regular - 1)
     match column.support():
-        case Fresh(prefix):
-            return fresh_labels(prefix, len(codes))
+        case Fresh() as labels:
+            return fresh_labels(labels, len(codes))
         case Levels(levels):
             return Labels(list(levels), np.where(codes < grid.regular, codes, -1))
         case Interval() as interval:
@@ -300,9 +301,11 @@ def _round_steps(steps: Steps, width: int) -> list[int]:
     return [days * day for days in (365, 30, 7) if width > 7 * day] + list(steps.clock)
 
 
-def fresh_labels(prefix: str | None, rows: int, *, first: int = 0) -> RawColumn:
+def fresh_labels(labels: Fresh, rows: int, *, first: int = 0) -> RawColumn:
     """Return meaningless labels of an identifier for rows that follow on ``first`` others."""
+    if labels.pattern is not None:
+        return Labels(keys_of_pattern(labels.pattern, first, rows), np.arange(rows))
     numbers = np.arange(first + 1, first + rows + 1, dtype=np.int64)
-    if prefix is None:
+    if labels.prefix is None:
         return Numbers(numbers)
-    return Labels([f"{prefix}{i}" for i in numbers.tolist()], np.arange(rows))
+    return Labels([f"{labels.prefix}{i}" for i in numbers.tolist()], np.arange(rows))

@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, Units
+from synthdp.arrays import AnyArray, BoolArray, IntArray, Units
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.domain.values import numbers_of_units, units_of_values
 from synthdp.schema.columns import Column
-from synthdp.schema.constraints import Forbidden, Implies, LessEqual
+from synthdp.schema.constraints import CalendarDate, Combinations, Forbidden, Iff, Implies, LessEqual
 from synthdp.schema.schema import Schema
 
 
@@ -86,9 +88,54 @@ class Excluded:
         return possible
 
 
-Rule: TypeAlias = Order | Excluded
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """Some columns have one of the listed combinations of kinds of units, and no other.
+
+    Parameters
+    ----------
+    kinds
+        For each column the kind of each unit, (grid.size,); -1 for units in no combination.
+    combinations
+        (m, k) kinds of the k columns.
+    """
+
+    kinds: Mapping[str, IntArray]
+    combinations: IntArray
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns it is about."""
+        return tuple(self.kinds)
+
+    def broken(self, units: Mapping[str, Units]) -> BoolArray:
+        """Return which rows break the rule, (n,)."""
+        rows = len(units[self.names[0]])
+        found, listed = np.zeros(rows, np.int64), np.zeros(len(self.combinations), np.int64)
+        for j, (name, kinds) in enumerate(self.kinds.items()):  # the number of the first columns' combination, or -1
+            step = int(kinds.max()) + 2
+            begun, listed = np.unique(listed * step + self.combinations[:, j], return_inverse=True)
+            wanted = np.where(found < 0, -1, found * step + np.where(kinds < 0, step - 1, kinds)[units[name]])
+            place = np.minimum(np.searchsorted(begun, wanted), len(begun) - 1)
+            found = np.where(begun[place] == wanted, place, -1)
+        return np.asarray(found < 0)
+
+    def possible(self, axes: Sequence[Axis]) -> BoolArray:
+        """Return which cells of the axes, taken together, hold a row that obeys; shaped by the axes."""
+        possible = np.zeros([axis.size for axis in axes], np.bool_)
+        cells = [_cells_of_kinds(axis, kinds) for axis, kinds in zip(axes, self.kinds.values(), strict=True)]
+        for combination in self.combinations.tolist():
+            possible[np.ix_(*(of_kind[kind] for of_kind, kind in zip(cells, combination, strict=True)))] = True
+        return possible
 
 
+Rule: TypeAlias = Order | Excluded | Listed
+
+SHORTER_MONTHS = (4, 6, 9, 11)
+"""Months of 30 days."""
+
+
+@lru_cache(maxsize=8)
 def rules_of(schema: Schema) -> tuple[Rule, ...]:
     """Return the rules of a schema, with the orders that follow from two others through a column that is never missing."""
     rules: list[Rule] = []
@@ -99,24 +146,30 @@ def rules_of(schema: Schema) -> tuple[Rule, ...]:
             case Forbidden(values):
                 rules.append(Excluded({name: _meant(schema, name, given) for name, given in values.items()}))
             case Implies(when, then):
-                condition = {name: _meant(schema, name, given) for name, given in when.items()}
-                rules += [Excluded({**condition, name: ~_meant(schema, name, given)}) for name, given in then.items()]
+                rules += _implication(schema, when, then)
+            case Iff(left, right):
+                rules += [*_implication(schema, left, right), *_implication(schema, right, left)]
+            case Combinations():
+                rules.append(_listed(schema, constraint))
+            case CalendarDate():
+                rules += _calendar(schema, constraint)
     orders = [rule for rule in rules if isinstance(rule, Order)]
     return (*rules, *_implied(orders))
 
 
 def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
-    """Return axes of the columns that rules name, on whose cells it can be seen whether some row obeys all rules.
+    """Return axes of the columns of a schema, on whose cells it can be seen whether some row obeys all rules.
 
     No cell lies partly within the units that a rule excludes.  Columns that are compared are cut at the same numbers: at
     ``bins`` equal parts of each, and wherever one of them is cut.
     """
-    names = [name for name in schema if any(name in rule.names for rule in rules)]
+    names = list(schema)
     marks: dict[str, list[AnyArray]] = {}
     for name in names:
         grid = grid_of(schema[name])
         marks[name] = [np.arange(grid.size) < grid.regular, np.arange(grid.size) < grid.releasable]
         marks[name] += [rule.units[name] for rule in rules if isinstance(rule, Excluded) and name in rule.units]
+        marks[name] += [rule.kinds[name] for rule in rules if isinstance(rule, Listed) and name in rule.kinds]
     compared = {name for rule in rules if isinstance(rule, Order) for name in rule.names}
     for kind in {type(schema[name]) for name in compared}:
         alike = [name for name in names if name in compared and type(schema[name]) is kind]
@@ -170,6 +223,73 @@ def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     free = np.zeros(grid.size, np.bool_)
     free[grid.regular :] = True
     return low, high, has_units(axis, free)
+
+
+def _implication(schema: Schema, when: Mapping[str, object], then: Mapping[str, object]) -> list[Rule]:
+    condition = {name: _meant(schema, name, given) for name, given in when.items()}
+    return [Excluded({**condition, name: ~_meant(schema, name, given)}) for name, given in then.items()]
+
+
+def _calendar(schema: Schema, date: CalendarDate) -> list[Rule]:
+    """Return what no day of the calendar has: a 31st of short months, 30 February, and 29 February out of leap years."""
+    months, days = (_regular_numbers(schema, name) for name in (date.month, date.day))
+    february = months == 2
+    excluded = [
+        {date.month: np.isin(months, SHORTER_MONTHS), date.day: days > 30},
+        {date.month: february, date.day: days > 29},
+    ]
+    if date.year is not None:
+        years = _regular_numbers(schema, date.year)
+        leap = (years % 4 == 0) & ((years % 100 != 0) | (years % 400 == 0))
+        excluded.append({date.month: february, date.day: days == 29, date.year: ~leap & (years > 0)})
+    return [Excluded(units) for units in excluded if all(meant.any() for meant in units.values())]
+
+
+def _regular_numbers(schema: Schema, name: str) -> IntArray:
+    """Return the number of each unit of a column of whole numbers above 0, and -1 for units that are no such number."""
+    grid = grid_of(schema[name])
+    numbers = np.full(grid.size, -1)
+    numbers[: grid.regular] = numbers_of_units(schema[name], np.arange(grid.regular))[0]
+    return numbers
+
+
+def _listed(schema: Schema, rule: Combinations) -> Listed:
+    """Return the kinds of each column's units, which are those in the same values of the rule, and their combinations."""
+    kinds, of_value = {}, []
+    for name, given in zip(rule.columns, zip(*rule.combinations, strict=True), strict=True):
+        number: dict[str, int] = {}
+        places = [number.setdefault(repr(value), len(number)) for value in given]
+        distinct = dict(zip(places, given, strict=True))
+        meant = [_meant(schema, name, distinct[place]) for place in range(len(number))]
+        kinds[name] = kind = _kinds(meant)
+        inside = [np.unique(kind[mask]).tolist() for mask in meant]
+        of_value.append([inside[place] for place in places])
+    combinations = {one for row in zip(*of_value, strict=True) for one in itertools.product(*row)}
+    return Listed(kinds, np.array(sorted(combinations), np.int64))
+
+
+def _kinds(meant: Sequence[BoolArray]) -> IntArray:
+    """Return a number for each unit, equal for units that are in the same of some sets; -1 for those in none."""
+    within = np.zeros(len(meant[0]), np.int64)
+    kind = np.full(len(within), -1)
+    for number, mask in enumerate(meant):
+        within += mask
+        kind[mask] = number
+    if within.max() > 1:
+        kind[:] = 0
+        for mask in meant:
+            kind = np.unique(2 * kind + mask, return_inverse=True)[1]
+    return np.asarray(np.where(within > 0, kind, -1))
+
+
+def _cells_of_kinds(axis: Axis, kinds: IntArray) -> dict[int, list[int]]:
+    """Return for each kind the cells that hold units of it that a released row may have."""
+    units = np.flatnonzero(kinds[: axis.grid.releasable] >= 0)
+    pairs = np.unique(np.column_stack([kinds[units], axis.cells_of(units.astype(np.uint32))]), axis=0)
+    found: dict[int, list[int]] = {int(kind): [] for kind in np.unique(kinds)}
+    for kind, cell in pairs.tolist():
+        found[kind].append(cell)
+    return found
 
 
 def _meant(schema: Schema, name: str, given: object) -> BoolArray:

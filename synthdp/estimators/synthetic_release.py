@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
+from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import misfit_notes, warn_of_misfits
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
@@ -233,7 +234,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         format = TableFormat.of(source, output)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
         _check_discoverable(schema, loss)
-        _say_what_is_left_out(mechanism, [name for name in schema if name not in output], label=label)
+        _say_what_is_left_out(mechanism, [name for name in schema.outputs if name not in output.outputs], label=label)
         curator = Curator(
             source,
             schema=schema,
@@ -294,6 +295,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_rows is not None:
             return self.fit(X).sample(self.n_rows)
         rows = number_of_labels(X, y)
+        if isinstance(self.schema, Schema):
+            check_enough_keys(self.schema, rows)
         return self._fit(X, schema=self.schema, neighbors="replace_one", notes=(PAIRED,)).sample(rows)
 
     def fit_resample(
@@ -327,7 +330,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 {name: label or Categorical()}
             )
             schema = schema if nullable else without_nulls(schema)
-        elif name not in schema:
+        elif name not in schema.outputs:
             schema = schema.extended({name: label or Categorical()})
         synthetic = self._fit(joined, schema=schema, neighbors=self.neighbors, label=name).sample(self.n_rows)
         self._array = not is_table(X)
@@ -357,7 +360,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
         """Return the names of the columns that come out: those of the schema."""
         check_is_fitted(self)
-        return np.array(self.schema_.names, dtype=object)
+        return np.array([*self.schema_.outputs], dtype=object)
 
     def sample(
         self,
@@ -487,6 +490,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             check_whole("n_rows", self.n_rows)
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise ParameterError("schema must be a synthdp Schema: build one, or read one with Schema.read(path)")
+        if self.schema is not None and self.n_rows is not None:
+            check_enough_keys(self.schema, self.n_rows)
         check_share("domain_budget", self.domain_budget)
         if self.on_progress is not None and not callable(self.on_progress):
             raise ParameterError("on_progress must be a function of one Progress")

@@ -20,6 +20,7 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
+from synthdp.sampling.structural_zeros import rules_between
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
@@ -87,7 +88,7 @@ class Automatic(Spender):
 def may_be_smooth(schema: Schema) -> bool:
     """Say whether a table holds two or more columns of numbers and nothing else, and no rules."""
     numbers = all(column.quantity == "number" for column in schema.values())
-    return numbers and len(schema) > 1 and not schema.constraints
+    return numbers and len(schema) > 1 and not rules_between(schema)
 
 
 def one_way_noise(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency) -> float:

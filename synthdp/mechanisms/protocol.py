@@ -10,6 +10,8 @@ from synthdp.errors import ParameterError
 from synthdp.privacy.loss import Spend
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.sampling.structural_zeros import check_rules
+from synthdp.schema.constraints import in_words
 from synthdp.schema.schema import Schema
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
@@ -73,17 +75,24 @@ class TableMechanism(Mechanism[Any], Protocol):
 
 
 def part_of(schema: Schema, names: Iterable[str]) -> Schema:
-    """Return some columns of a schema, in its order, without its rules."""
-    wanted = set(names)
-    return Schema({name: column for name, column in schema.items() if name in wanted})
+    """Return some columns of a schema, in its order, with the rules about these alone.
+
+    Raises
+    ------
+    SchemaError
+        If these rules contradict each other.
+    """
+    part = schema.part(names)
+    check_rules(part)
+    return part
 
 
 def left_out(schema: Schema, output: Schema) -> tuple[str, ...]:
-    """Return lines for the receipt: which columns a mechanism leaves out, and that it does not keep the rules."""
-    missing = [name for name in schema if name not in output]
+    """Return lines for the receipt: which columns a mechanism leaves out, and which rules go with them."""
+    missing = [name for name in schema.outputs if name not in output.outputs]
     notes = [f"columns left out of the synthetic table: {', '.join(missing)}"] if missing else []
-    if schema.constraints and not output.constraints:
-        notes.append("declared constraints between columns are not enforced by this mechanism")
+    dropped = [in_words(rule) for rule in schema.constraints if rule not in output.constraints]
+    notes += [f"rules about columns that are left out: {'; '.join(dropped)}"] if dropped else []
     return tuple(notes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from synthdp.errors import ParameterError
@@ -13,7 +12,7 @@ from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.charts import bars, heat_map, histogram, scale_legend
 from synthdp.report.content import ColumnView, associations, column_views, expected_errors
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.constraints import Constraint, Forbidden, Implies, LessEqual
+from synthdp.schema.constraints import in_words
 
 MOST_ASSOCIATED = 60
 """Columns in the heat map, the first ones, when there are more."""
@@ -57,7 +56,7 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
             for view in sorted(expected_errors(model, release.measurements), key=lambda view: view.order)
         ],
         spend=_spend(release),
-        rules=[_rule(constraint) for constraint in model.schema.constraints],
+        rules=[in_words(constraint) for constraint in model.schema.constraints],
         citation=_citation(release, fingerprint),
     )
 
@@ -71,7 +70,7 @@ def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> li
     adjacency = release.receipt.adjacency
     return [
         ("Rows", f"{'' if adjacency.rows_are_public else 'about '}{model.rows:,}"),
-        ("Columns", str(len(model.schema))),
+        ("Columns", str(len(model.schema.outputs))),
         ("Promise", str(release.receipt.total)),
         ("Protects", str(adjacency).replace("add or remove ", "").replace("replace ", "")),
         ("Release", fingerprint),
@@ -115,26 +114,6 @@ def _spend(release: Release[Any]) -> list[tuple[str, list[str]]]:
         loss = str(combined([item.loss for item in items]))
         rows.append((step, [items[0].mechanism, str(sum(i.answers for i in items)), sensitivity, noise, loss]))
     return rows
-
-
-def _rule(constraint: Constraint) -> str:
-    match constraint:
-        case LessEqual(left, right):
-            return f"{left} is at most {right}"
-        case Forbidden(values):
-            return f"never {_conditions(values)}"
-        case Implies(when, then):
-            return f"where {_conditions(when)}: {_conditions(then)}"
-
-
-def _conditions(values: Mapping[str, Any]) -> str:
-    return " and ".join(f"{name} is {' or '.join(map(_value, given))}" for name, given in values.items())
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"from {value[0]} to {value[1]}"
-    return "missing" if value is None else str(value)
 
 
 def _citation(release: Release[Any], fingerprint: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.arrays import AnyArray, BoolArray, Codes, IntArray, Units
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.domain.rules import Excluded, Order, Rule, has_units
+from synthdp.domain.rules import Excluded, Listed, Order, Rule, has_units
 from synthdp.domain.values import numbers_of_units
 from synthdp.randomness import Generator
 
@@ -90,6 +90,8 @@ class Repair:
                     for rule in rules:
                         if isinstance(rule, Excluded):
                             self._escape(rule, self.broken(rows, [rule]))
+                        elif isinstance(rule, Listed):
+                            self._draw(rule.names, self.broken(rows, [rule]))
                     self._draw_narrowly(orders, self.broken(rows, orders))
                     rows = self.broken(rows, rules)
             if len(rows) and orders:

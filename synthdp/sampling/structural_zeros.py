@@ -12,10 +12,20 @@ from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.rules import Order, rule_domain, rules_of
+from synthdp.domain.grid import bounds_of
+from synthdp.domain.rules import SHORTER_MONTHS, Listed, Order, rule_domain, rules_of
 from synthdp.domain.values import is_range, units_of_values
 from synthdp.errors import ParameterError, SchemaError
-from synthdp.schema.constraints import Constraint, Forbidden, Implies, columns_of
+from synthdp.schema.constraints import (
+    CalendarDate,
+    Combinations,
+    Constraint,
+    Forbidden,
+    Iff,
+    Implies,
+    columns_of,
+)
+from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 MAX_CELLS = 1_000_000
@@ -31,10 +41,22 @@ def check_rules(schema: Schema) -> None:
     Raises
     ------
     SchemaError
-        If some column or combination of columns is left without any value.
+        If some column or combination of columns is left without any value, or a rule lists combinations of columns with
+        too many values.
     """
-    if schema.constraints:
+    for rule in rules_of(schema):
+        if isinstance(rule, Listed) and math.prod(int(kinds.max()) + 1 for kinds in rule.kinds.values()) > MAX_CELLS:
+            raise SchemaError(
+                f"the columns of a rule, {', '.join(rule.names)}, have more than {MAX_CELLS} combinations of the values "
+                "that it names: if one column follows from another, declare it as Derived"
+            )
+    if rules_between(schema):
         obeying(schema)
+
+
+def rules_between(schema: Schema) -> tuple[Constraint, ...]:
+    """Return the rules between modelled columns: all but those that derive a column."""
+    return tuple(constraint for constraint in schema.constraints if not isinstance(constraint, Derived))
 
 
 def obeying(schema: Schema) -> tuple[Domain, Graphical]:
@@ -45,8 +67,9 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
     SchemaError
         If no row can obey all rules.
     """
-    named = {name for constraint in schema.constraints for name in columns_of(constraint)}
-    schema = Schema({name: schema[name] for name in schema if name in named}, constraints=schema.constraints)
+    rules = rules_between(schema)
+    named = {name for constraint in rules for name in columns_of(constraint)}
+    schema = Schema({name: schema[name] for name in schema if name in named}, constraints=rules)
     domain = rule_domain(schema, rules_of(schema), bins=CHECKED_BINS)
     sizes = {(j,): _logs(axis.releasable, axis.width) for j, axis in enumerate(domain.axes)}
     zeros = {c: _logs(mask) for c, mask in structural_zeros(schema, domain).items()}
@@ -73,7 +96,7 @@ def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
     """
     pinned: list[set[int]] = [set() for _ in axes]
     for constraint in schema.constraints:
-        for name, values in _listed(constraint):
+        for name, values in _named(constraint, schema):
             j = schema.names.index(name)
             single = [value for value in values if not is_range(schema[name], value)]
             if single:
@@ -125,11 +148,28 @@ def _bins(axis: Axis, chosen: BoolArray) -> set[int]:
     return {int(cell) for cell in axis.cells_of(releasable.astype(np.uint32))}
 
 
-def _listed(constraint: Constraint) -> list[tuple[str, list[object]]]:
+def _named(constraint: Constraint, schema: Schema) -> list[tuple[str, list[object]]]:
+    """Return the values that a rule names, by column."""
     match constraint:
         case Forbidden(values):
             return list(values.items())
-        case Implies(when, then):
-            return [*when.items(), *then.items()]
+        case Implies(first, second) | Iff(first, second):
+            return [*first.items(), *second.items()]
+        case Combinations(columns, combinations):
+            given = zip(*combinations, strict=True)
+            return [(name, _flat(some)) for name, some in zip(columns, given, strict=True)]
+        case CalendarDate(_, month, day):
+            return [(month, _within(schema, month, (2, *SHORTER_MONTHS))), (day, _within(schema, day, (29, 30, 31)))]
         case _:
             return []
+
+
+def _flat(given: Sequence[object]) -> list[object]:
+    """Return single values and lists of values as one list, each once."""
+    every = [one for some in given for one in (some if isinstance(some, list) else [some])]
+    return list({repr(one): one for one in every}.values())
+
+
+def _within(schema: Schema, name: str, numbers: Sequence[int]) -> list[object]:
+    first, last = bounds_of(schema[name])
+    return [one for one in numbers if first <= one <= last]

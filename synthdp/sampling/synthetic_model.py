@@ -16,8 +16,10 @@ from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, Uni
 from synthdp.checks import check_one_of, whole
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
+from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import RawColumn, decode, fresh_labels
+from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import rules_of
@@ -26,7 +28,7 @@ from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import balanced_sample
 from synthdp.sampling.constraint_repair import Repair
-from synthdp.sampling.structural_zeros import obeying
+from synthdp.sampling.structural_zeros import obeying, rules_between
 from synthdp.schema.column import Fresh
 from synthdp.schema.constraints import columns_of
 from synthdp.schema.schema import Schema
@@ -120,10 +122,12 @@ class SyntheticModel:
         Raises
         ------
         ParameterError
-            If ``method`` is another, ``rows`` is below 1, or ``given`` names no column or a combination of probability 0.
+            If ``method`` is another, ``rows`` is below 1 or more than the pattern of an identifier has keys, or ``given``
+            names no column or a combination of probability 0.
         """
         check_one_of("method", method, ("systematic", "multinomial"))
-        wanted, rng = self.rows if rows is None else rows, generator(random_state)
+        wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
+        check_enough_keys(self.schema, wanted)
         units = self.sample_units(wanted, rng, given=given, independent=method == "multinomial")
         return (format or self.format).build(self.schema, _Values(self.schema, units, rng, kept=given or ()))
 
@@ -184,10 +188,9 @@ class SyntheticModel:
         first
             Rows that were drawn elsewhere: the labels of identifiers go on after them.
         """
-        wanted, size = (
-            whole("rows", self.rows if rows is None else rows, least=1),
-            whole("block_rows", block_rows, least=1),
-        )
+        wanted = whole("rows", self.rows if rows is None else rows, least=1)
+        size = whole("block_rows", block_rows, least=1)
+        check_enough_keys(self.schema, first + wanted)
         return self._blocks(wanted, size, generator(random_state), given, first, format or self.format)
 
     def _blocks(
@@ -200,9 +203,9 @@ class SyntheticModel:
     def sample_units(
         self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None, independent: bool = False
     ) -> dict[str, Units]:
-        """Draw rows as units of each column."""
+        """Draw rows as units of each modelled column."""
         rows = whole("rows", rows, least=1)
-        allowed = {name: self._allowed(name, value) for name, value in (given or {}).items()}
+        allowed = self._conditions(given or {})
         units, wrong = self._draw(rows, rng, allowed, independent)
         for number in range(REPLACEMENTS):
             if not len(wrong):
@@ -225,10 +228,10 @@ class SyntheticModel:
         For a model all of whose mass lies where no row obeys the rules, as noise or rows that break them may have it.
         """
         domain, distribution = obeying(self.schema)
-        columns = Schema({name: self.schema[name] for name in domain.names}, constraints=self.schema.constraints)
+        columns = self.schema.part(domain.names)
         trivial = tuple(Refinement.trivial(axis) for axis in domain.axes)
         spare = replace(self, schema=columns, domain=domain, distribution=distribution, refinements=trivial)
-        allowed = {name: self._allowed(name, value) for name, value in given.items() if name in columns}
+        allowed = {name: units for name, units in self._conditions(given).items() if name in columns}
         for _ in range(REPLACEMENTS):
             with contextlib.suppress(ParameterError):
                 units, wrong = spare._draw(max(2 * rows, FEWEST_REPLACED), rng, allowed, independent=True)  # noqa: SLF001
@@ -271,10 +274,20 @@ class SyntheticModel:
 
         return units, Repair(self.domain, rules, codes, units, allowed, redraw, rng).mend()
 
-    def _allowed(self, name: str, value: object) -> BoolArray:
-        if name not in self.schema:
-            raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(self.schema)}")
-        return units_of_values(self.schema[name], value, name=name)
+    def _conditions(self, given: Mapping[str, Any]) -> dict[str, BoolArray]:
+        """Return which units of modelled columns given values allow; what is looked up is translated."""
+        allowed: dict[str, BoolArray] = {}
+        for name, value in given.items():
+            source, _ = followed(self.schema, name)
+            column = self.schema.outputs[name]
+            wanted = units_of_values(column, value, name=name)
+            if source != name:
+                led = leading_to(self.schema, name, wanted[: grid_of(column).releasable])
+                wanted = np.append(led, np.zeros(grid_of(self.schema[source]).size - len(led), np.bool_))
+            allowed[source] = wanted & allowed.get(source, True)
+            if not allowed[source].any():
+                raise ParameterError(f"the values given for {name!r} have probability 0 in the model")
+        return allowed
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Share of each fine cell's units that are allowed."""
@@ -323,7 +336,7 @@ class _Values(Mapping[str, RawColumn]):
         self, schema: Schema, units: dict[str, Units], rng: Generator, *, kept: Iterable[str] = (), first: int = 0
     ) -> None:
         self._schema, self._units, self._first = schema, units, first
-        named = {*kept, *(name for rule in schema.constraints for name in columns_of(rule))}
+        named = {*kept, *(name for rule in rules_between(schema) for name in columns_of(rule))}
         wide = [name for name, column in schema.items() if grid_of(column).width > 1 and name not in named]
         self._seeds = dict(zip(wide, rng.integers(2**63, size=len(wide)).tolist(), strict=True))
 
@@ -331,7 +344,7 @@ class _Values(Mapping[str, RawColumn]):
         column, units = self._schema[name], self._units.pop(name)
         support = column.support()
         if isinstance(support, Fresh):
-            return fresh_labels(support.prefix, len(units), first=self._first)
+            return fresh_labels(support, len(units), first=self._first)
         return decode(column, units, rng=generator(self._seeds[name]) if name in self._seeds else None)
 
     def __iter__(self) -> Iterator[str]:

@@ -101,9 +101,12 @@ class Fresh:
     ----------
     prefix
         Text before a running number; with ``None`` the number alone.
+    pattern
+        The format of the values instead; see `synthdp.schema.patterns`.
     """
 
     prefix: str | None = None
+    pattern: str | None = None
 
 
 Support: TypeAlias = Levels | Steps | Interval | Fresh

@@ -34,6 +34,7 @@ from synthdp.schema.column import (
     is_drafted,
     register,
 )
+from synthdp.schema.patterns import alphabets_of
 from synthdp.schema.spacing import POWERS_OF_TEN, check_spacing, evenly_spaced, outer_multiples, spacing
 from synthdp.schema.times import RESOLUTIONS, Date, Datetime, Duration, Time, check_pair, whole_bounds
 
@@ -389,12 +390,22 @@ class Boolean(Known):
 @register
 @dataclass(frozen=True, slots=True)
 class Identifier(Known):
-    """A value that names a row or a person: never read for the output, released as fresh, meaningless labels.
+    r"""A value that names a row or a person: never read for the output, released as fresh, meaningless labels.
 
     Parameters
     ----------
     prefix
         Text before the running number of a synthetic label; with ``None`` the labels are whole numbers.
+    pattern
+        The format of the labels instead, as a small part of regular expressions: plain characters, ``\d`` for a digit,
+        ``[A-Z]`` or ``[0-9a-f]``, ``{n}`` to repeat what stands before it, and a backslash before a sign that is meant
+        as it is.  Labels differ in all rows of a table, in a fixed order that looks random.
+
+    Examples
+    --------
+    >>> from synthdp import Identifier
+    >>> Identifier(pattern=r"[A-Z]{2}-\d{6}").pattern
+    '[A-Z]{2}-\\d{6}'
     """
 
     quantity: ClassVar[Quantity] = "name"
@@ -402,6 +413,7 @@ class Identifier(Known):
     holds: ClassVar[str] = "meaningless labels"
     prefix: str | None = None
     nullable: bool = False
+    pattern: str | None = None
 
     def __post_init__(self) -> None:
         if self.nullable:
@@ -414,12 +426,16 @@ class Identifier(Known):
 
     def support(self) -> Fresh:
         """Return how new labels look."""
-        return Fresh(self.prefix)
+        return Fresh(self.prefix, self.pattern)
 
     def check(self, where: str) -> None:
-        """Check the prefix."""
+        """Check the prefix or the pattern."""
         if self.prefix is not None and not isinstance(self.prefix, str):
             raise SchemaError(f"prefix must be a text {where}")
+        if self.pattern is not None and self.prefix is not None:
+            raise SchemaError(f"prefix and pattern must not both be given {where}")
+        if self.pattern is not None:
+            alphabets_of(self.pattern)
 
     def example(self) -> Self:
         """Return the column itself."""

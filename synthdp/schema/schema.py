@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -11,12 +11,16 @@ from pathlib import Path
 from synthdp.errors import FormatError, SchemaError
 from synthdp.markup import render
 from synthdp.schema.columns import Column, check_column, is_complete
-from synthdp.schema.constraints import Constraint, check_constraint
+from synthdp.schema.constraints import Constraint, check_constraint, columns_of
+from synthdp.schema.derived import Derived, completed
 from synthdp.schema.schema_json import from_document, to_document
 
 
 class Schema(Mapping[str, Column]):
     """The columns of a table in their order, and what must hold between them.
+
+    As a mapping it holds the columns that are modelled, which are those that a curator reads.  A column that a `Derived`
+    rule computes is not among them, but in ``outputs``, with all columns that come out.
 
     Parameters
     ----------
@@ -38,7 +42,16 @@ class Schema(Mapping[str, Column]):
     ['age', 'income']
     """
 
-    __slots__ = ("_columns", "constraints")
+    __slots__ = ("_columns", "_declared", "constraints", "derived", "outputs")
+
+    constraints: tuple[Constraint, ...]
+    """All rules, in order."""
+
+    derived: Mapping[str, Derived]
+    """By name, how each derived column is computed; in the order in which that can be done."""
+
+    outputs: Mapping[str, Column]
+    """All columns that come out, in order: the modelled and the derived ones, these with computed bounds or levels."""
 
     def __init__(self, columns: Mapping[str, Column], *, constraints: Sequence[Constraint] = ()) -> None:
         if not isinstance(columns, Mapping):
@@ -51,10 +64,20 @@ class Schema(Mapping[str, Column]):
             if not isinstance(name, str):
                 raise SchemaError(f"column names must be texts, not {type(name).__name__}")
             check_column(name, column)
-        self._columns = dict(columns)
+        self._declared = dict(columns)
         self.constraints = tuple(constraints)
+        self.derived = {c.column: c for c in self.constraints if isinstance(c, Derived)}
+        self._columns = {name: column for name, column in columns.items() if name not in self.derived}
+        known = dict(self._columns)
         for constraint in self.constraints:
-            check_constraint(constraint, self._columns)
+            if isinstance(constraint, Derived):
+                known[constraint.column] = completed(constraint, self._declared, known)
+                check_column(constraint.column, known[constraint.column])
+            else:
+                check_constraint(constraint, self._columns)
+        if not self._columns:
+            raise SchemaError("a schema needs at least one column that is not derived")
+        self.outputs = {name: known[name] for name in columns}
 
     def __getitem__(self, name: str) -> Column:
         return self._columns[name]
@@ -68,26 +91,26 @@ class Schema(Mapping[str, Column]):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Schema)
-            and list(self.items()) == list(other.items())
+            and list(self._declared.items()) == list(other._declared.items())
             and self.constraints == other.constraints
         )
 
     def __hash__(self) -> int:
-        return hash((tuple(self._columns), len(self.constraints)))
+        return hash((tuple(self._declared), len(self.constraints)))
 
     def __repr__(self) -> str:
-        inside = ",\n    ".join(f"{name!r}: {column!r}" for name, column in self.items())
+        inside = ",\n    ".join(f"{name!r}: {column!r}" for name, column in self._declared.items())
         rules = f", constraints={list(self.constraints)!r}" if self.constraints else ""
         return f"Schema({{\n    {inside},\n}}{rules})"
 
     def _repr_html_(self) -> str:
         """Return the schema as a table for a notebook."""
-        columns = [(name, type(column).__name__, _settings(column)) for name, column in self.items()]
+        columns = [(name, type(column).__name__, _settings(column)) for name, column in self._declared.items()]
         return render("schema.html", columns=columns, rules=list(map(repr, self.constraints)))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order."""
+        """Names of the modelled columns in order."""
         return tuple(self._columns)
 
     @property
@@ -97,15 +120,24 @@ class Schema(Mapping[str, Column]):
 
     def replace(self, columns: Mapping[str, Column]) -> Schema:
         """Return a schema with some columns declared anew, in the same order."""
-        return Schema({**self._columns, **columns}, constraints=self.constraints)
+        return Schema({**self._declared, **columns}, constraints=self.constraints)
 
     def extended(self, columns: Mapping[str, Column]) -> Schema:
         """Return a schema with more columns at its end."""
-        return Schema({**self._columns, **columns}, constraints=self.constraints)
+        return Schema({**self._declared, **columns}, constraints=self.constraints)
+
+    def part(self, names: Iterable[str]) -> Schema:
+        """Return some modelled columns in order, with the rules about these alone and the columns derived from them."""
+        kept, rules = set(names) & set(self), []
+        for constraint in self.constraints:
+            if set(columns_of(constraint)) <= kept:
+                rules.append(constraint)
+                kept |= {constraint.column} if isinstance(constraint, Derived) else set()
+        return Schema({name: c for name, c in self._declared.items() if name in kept}, constraints=rules)
 
     def to_json(self) -> str:
         """Return the schema as JSON text with a version."""
-        return json.dumps(to_document(self._columns, self.constraints), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(to_document(self._declared, self.constraints), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "the schema") -> Schema:

@@ -10,27 +10,32 @@ import numpy as np
 
 from synthdp.errors import FormatError, SchemaError
 from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
-from synthdp.schema.constraints import Constraint, Forbidden, Implies, LessEqual
+from synthdp.schema.constraints import CalendarDate, Combinations, Constraint, Forbidden, Iff, Implies, LessEqual
+from synthdp.schema.derived import Derived
 
 VERSION = 3
 """The newest version that is read; a schema is written as the oldest one that knows all that it says."""
 
-_SINCE = {"source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3}
-"""The version that came with a setting or a type."""
-_RULES: dict[str, type[Constraint]] = {"less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies}
+_SINCE = {
+    "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "iff": 3,
+    "combinations": 3, "calendar_date": 3, "derived": 3,
+}  # fmt: skip
+"""The version that came with a setting, a type or a rule."""
+_RULES: dict[str, type[Constraint]] = {
+    "less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies, "iff": Iff, "combinations": Combinations,
+    "calendar_date": CalendarDate, "derived": Derived,
+}  # fmt: skip
 _NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed" marks what was drafted from a table
 
 
 def to_document(columns: Mapping[str, Column], constraints: Sequence[Constraint]) -> dict[str, Any]:
     """Return the JSON document of a schema."""
     entries = [_column(name, column) for name, column in columns.items()]
-    version = max(_SINCE.get(word, 1) for entry in entries for word in (entry["type"], *entry))
-    document: dict[str, Any] = {"synthdp_schema": version, "columns": entries}
-    if constraints:
-        names = {rule: name for name, rule in _RULES.items()}
-        document["constraints"] = [
-            {"rule": names[type(c)], **{f.name: getattr(c, f.name) for f in fields(c)}} for c in constraints
-        ]
+    rules = [_rule(constraint) for constraint in constraints]
+    words = [word for entry in entries for word in (entry["type"], *entry)] + [rule["rule"] for rule in rules]
+    document: dict[str, Any] = {"synthdp_schema": max(_SINCE.get(word, 1) for word in words), "columns": entries}
+    if rules:
+        document["constraints"] = rules
     return document
 
 
@@ -110,6 +115,16 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
     except (TypeError, ValueError, OverflowError) as error:
         detail = str(error) if isinstance(error, SchemaError) else "a setting has the wrong type"
         raise SchemaError(f"column {name!r} of {source}: {detail}") from None
+
+
+def _rule(constraint: Constraint) -> dict[str, Any]:
+    """Return a rule; what a derived column is not made by is left out, and its table is a list of pairs."""
+    kind = next(name for name, rule in _RULES.items() if rule is type(constraint))
+    entry: dict[str, Any] = {"rule": kind, **{f.name: getattr(constraint, f.name) for f in fields(constraint)}}
+    if isinstance(constraint, Derived):
+        entry = {name: value for name, value in entry.items() if value is not None}
+        entry |= {"values": [list(pair) for pair in constraint.values.items()]} if constraint.values is not None else {}
+    return entry
 
 
 def _read_rule(rule: object, *, source: str) -> Constraint:

@@ -12,16 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.domain.encoder import RawColumn, decode
-from synthdp.domain.grid import grid_of
+from synthdp.domain.derive import derive
+from synthdp.domain.encoder import Numbers, RawColumn, decode
+from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import DataError, FormatError
-from synthdp.schema.column import Column
+from synthdp.schema.column import Column, Interval
+from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.library import library_named
 from synthdp.tables.columns.plain import without_misfits
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import ArrowTyped, Source
 from synthdp.tables.sources.dataframe import FrameSource
+
+LARGEST_SUM = 1e300
+"""Bounds of sums, which are rounded to their column's type and moved no further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +60,22 @@ class TableFormat:
         DataError
             If a column's type cannot hold what the schema declares for it, so that nothing is spent in vain.
         """
-        arrow = tuple((name, one) for name, one in arrow_types(source).items() if name in schema)
+        arrow = tuple((name, one) for name, one in arrow_types(source).items() if name in schema.outputs)
         if not isinstance(source, FrameSource):
-            order = [name for name in source.names if name in schema]
-            default = dict(cls.default(Schema({name: column.example() for name, column in schema.items()})).dtypes)
-            return cls(library="pandas", dtypes=tuple((name, default[name]) for name in order), arrow=arrow)
-        form = cls(
-            library=source.library,
-            dtypes=tuple((name, source.dtypes[name]) for name in source.names if name in schema),
-            arrow=arrow,
-        )
+            order = [name for name in source.names if name in schema.outputs]
+            order += [name for name in schema.derived if name not in order]
+            suits = library_named("pandas").default_type
+            dtypes = tuple((name, suits(schema.outputs[name].example())) for name in order)
+            return cls(library="pandas", dtypes=dtypes, arrow=arrow)
+        types = {name: source.dtypes[name] for name in source.names if name in schema.outputs}
+        suits = library_named(source.library).default_type
+        added = {name: suits(schema.outputs[name]) for name in schema.derived if name not in types}
+        for name in set(schema.derived) & set(types):
+            if not _holds_all(source.library, schema.outputs[name], types[name]):
+                types[name] = suits(schema.outputs[name])
+        form = cls(library=source.library, dtypes=(*types.items(), *added.items()), arrow=arrow)
         for name, dtype in form.dtypes:
-            column = schema[name].example()
+            column = schema.outputs[name].example()
             why = why_not(form.library, column, dtype)
             if why is not None:
                 raise DataError(
@@ -79,7 +88,7 @@ class TableFormat:
     def default(cls, schema: Schema, *, library: str = "pandas") -> TableFormat:
         """Return a library with the types that suit a schema."""
         suits = library_named(library).default_type
-        return cls(library=library, dtypes=tuple((name, suits(column)) for name, column in schema.items()))
+        return cls(library=library, dtypes=tuple((name, suits(column)) for name, column in schema.outputs.items()))
 
     def for_files(self, schema: Schema, *, library: str) -> TableFormat:
         """Return the format of files whose frames are of a library: Arrow's own types, where those are known and fit.
@@ -89,12 +98,14 @@ class TableFormat:
         form = TableFormat.default(schema, library=library).in_order([name for name, _ in self.dtypes])
         if library != "pyarrow":
             return form
-        known = {name: one.removesuffix(" not null") for name, one in self.arrow if name in schema}
+        columns = schema.outputs
+        known = {name: one.removesuffix(" not null") for name, one in self.arrow if name in columns}
         fit = {
             name: one
             for name, one in known.items()
-            if (schema[name].labelled or not one.startswith("dictionary<"))
-            and why_not("pyarrow", schema[name], one) is None
+            if (columns[name].labelled or not one.startswith("dictionary<"))
+            and why_not("pyarrow", columns[name], one) is None
+            and (name in schema or _holds_all("pyarrow", columns[name], one))
         }
         return replace(form, dtypes=tuple((name, fit.get(name, dtype)) for name, dtype in form.dtypes))
 
@@ -106,7 +117,8 @@ class TableFormat:
     def without_impossible_nulls(self, schema: Schema) -> Schema:
         """Return a schema in which columns whose types cannot hold a missing value are not nullable."""
         can_be_null = library_named(self.library).can_be_null
-        full = {name for name, dtype in self.dtypes if schema[name].nullable and not can_be_null(dtype)}
+        named = [(name, dtype) for name, dtype in self.dtypes if name in schema]
+        full = {name for name, dtype in named if schema[name].nullable and not can_be_null(dtype)}
         return schema.replace({name: replace(schema[name], nullable=False) for name in full}) if full else schema
 
     def suited(self, schema: Schema) -> TableFormat:
@@ -115,13 +127,16 @@ class TableFormat:
         Never refuses: what was discovered must come out.
         """
         suits = library_named(self.library).default_type
-        types = {name: dtype for name, dtype in self.dtypes if name in schema}
-        types |= {name: suits(column) for name, column in schema.items() if name not in types}
-        held = {name: why_not(self.library, schema[name], dtype) is None for name, dtype in types.items()}
-        return replace(self, dtypes=tuple((name, types[name] if held[name] else suits(schema[name])) for name in types))
+        columns = schema.outputs
+        types = {name: dtype for name, dtype in self.dtypes if name in columns}
+        types |= {name: suits(column) for name, column in columns.items() if name not in types}
+        held = {name: why_not(self.library, columns[name], dtype) is None for name, dtype in types.items()}
+        return replace(
+            self, dtypes=tuple((name, types[name] if held[name] else suits(columns[name])) for name in types)
+        )
 
     def build(self, schema: Schema, columns: Mapping[str, RawColumn]) -> Any:
-        """Return a table in this format from raw columns of the schema.
+        """Return a table in this format from raw columns of the schema; derived columns are computed from these.
 
         A missing value in a pandas column of numpy whole numbers or booleans, which cannot hold one, makes that
         column's type the nullable one of the same size.
@@ -131,12 +146,25 @@ class TableFormat:
         FormatError
             If the library is not installed, or knows no such type, or the type cannot hold the column.
         """
-        library = library_named(self.library)
-        arrays = {}
-        for name, dtype in self.dtypes:
-            with instead_of(FormatError, say=partial(_not_makeable, name, dtype)):
-                arrays[name] = library.array(schema[name], without_misfits(columns[name]), dtype)
-        return library.frame(arrays)
+        library, types = library_named(self.library), dict(self.dtypes)
+        arrays: dict[str, Any] = {}
+        exact: dict[str, RawColumn] = {}
+        shown: dict[str, RawColumn] = {}
+        looked_up = {rule.of for rule in schema.derived.values()}
+        computed_from = {name for rule in schema.derived.values() if rule.expression for name in rule.sources}
+        for name in [*(name for name in types if name not in schema.derived), *schema.derived]:
+            rule, column = schema.derived.get(name), schema.outputs[name]
+            if rule is None:
+                raw = without_misfits(columns[name])
+            else:
+                raw, column = derive(schema, rule, shown if rule.expression else exact), _without_bounds(column)
+            with instead_of(FormatError, say=partial(_not_makeable, name, types[name])):
+                arrays[name] = library.array(column, raw, types[name])
+            if name in looked_up:
+                exact[name] = raw
+            if name in computed_from:
+                shown[name] = _as_shown(library.frame({name: arrays[name]}), name, column)
+        return library.frame({name: arrays[name] for name in types})
 
     def to_document(self) -> dict[str, Any]:
         """Return the format as a JSON document."""
@@ -157,6 +185,30 @@ class TableFormat:
             dtypes = tuple((str(name), str(dtype)) for name, dtype in document["dtypes"])
             arrow = tuple((str(name), str(one)) for name, one in document.get("arrow", ()))
             return cls(library=str(document["library"]), dtypes=dtypes, arrow=arrow)
+
+
+def _without_bounds(column: Column) -> Column:
+    """Return a column whose values are rounded to their type and moved no further, so that a sum stays the sum."""
+    if not isinstance(column.support(), Interval):
+        return column
+    return Continuous(-LARGEST_SUM, LARGEST_SUM, nullable=column.nullable)
+
+
+def _holds_all(library: str, column: Column, dtype: str) -> bool:
+    """Say whether a type holds the least and largest number of a column, which a small one might clip."""
+    if column.quantity != "number" or why_not(library, column, dtype) is not None:
+        return True
+    ends = np.array(bounds_of(column))
+    built = library_named(library)
+    array = built.array(_without_bounds(column), Numbers(ends), dtype)
+    held = _as_shown(built.frame({"x": array}), "x", column)
+    within = 0.0 if column.whole else 0.5 + 1e-3 * np.abs(ends)
+    return isinstance(held, Numbers) and bool((np.abs(held.values - ends) <= within).all())
+
+
+def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
+    """Return the numbers of a column as its type holds them, so that sums of them are exact in the table that comes out."""
+    return next(iter(FrameSource(table).blocks({name: column})))[name]
 
 
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:

@@ -202,7 +202,7 @@ class FourierMarginals(Spender):
             mechanism=type(self).__name__,
             output=output,
             loss=loss,
-            receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *model.model.notes)),
             measurements=(*fitting, measured),
         )
 

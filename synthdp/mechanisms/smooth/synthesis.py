@@ -14,7 +14,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.explicit.registry import SOLVERS
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.protocol import Spender, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.mechanisms.smooth.domain import ordered_columns, smooth_domain
 from synthdp.mechanisms.smooth.exact import check_columns, exact_synthesis
@@ -143,7 +143,7 @@ class SmoothSynthesis(Spender):
             mechanism=f"SmoothSynthesis ({self.variant})",
             output=model,
             loss=loss,
-            receipt=curator.receipt(notes=(*found.notes, *left_out(curator.schema, schema))),
+            receipt=curator.receipt(notes=(*found.notes, *left_out(curator.schema, schema), *model.notes)),
             measurements=(*count.measurements, *found.measurements),
         )
 
@@ -152,13 +152,13 @@ class SmoothSynthesis(Spender):
 
         Raises
         ------
-        ParameterError
-            If there is none, or there are too many for ``"exact"``.
+        ParameterError, SchemaError
+            If there is none, or there are too many for ``"exact"``, or the rules about them contradict each other.
         """
         names = ordered_columns(schema, self.columns)
         if self.variant == "exact":
             check_columns(len(names))
-        return Schema({name: schema[name] for name in names})
+        return part_of(schema, names)
 
     def _synthesise(self, account: Curator, schema: Schema, count: RowCount, rng: Generator) -> Synthesised:
         law = NoiseLaw.LAPLACE if isinstance(account.budget, PureDP) else None

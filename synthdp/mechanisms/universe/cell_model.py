@@ -18,6 +18,7 @@ from synthdp.errors import ParameterError
 from synthdp.mechanisms.workload import Wish, marginals_on
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
+from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
@@ -45,9 +46,15 @@ class CellModel:
 
     @classmethod
     def of(cls, schema: Schema, domain: Domain, codes: Codes, weights: Weights, *, total: float) -> CellModel:
-        """Return the model of weights on the (m, d) ``codes`` of a domain over some columns of a schema."""
-        columns = Schema({name: schema[name] for name in domain.names})
-        support = Explicit(shape=domain.shape, codes=codes, weights=weights)
+        """Return the model of weights on the (m, d) ``codes`` of a domain over some columns of a schema.
+
+        Cells in which no row obeys the rules about these columns get no weight, unless no other has any.
+        """
+        columns = schema.part(domain.names)
+        obeying = weights * np.logical_and.reduce(
+            [mask[domain.ravel(codes, clique)] for clique, mask in structural_zeros(columns, domain).items()], axis=0
+        )
+        support = Explicit(shape=domain.shape, codes=codes, weights=obeying if obeying.any() else weights)
         model = SyntheticModel(
             schema=columns,
             domain=domain,

@@ -109,7 +109,7 @@ class NetMechanism(Spender):
             mechanism=type(self).__name__,
             output=model,
             loss=loss,
-            receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *model.model.notes)),
             measurements=total.measurements,
         )
 

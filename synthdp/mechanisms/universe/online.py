@@ -128,7 +128,8 @@ class OnlineSession:
         with self.watch.turn():
             cells, weights = self.knowledge.weights()
         model = CellModel.of(self.curator.schema, self.domain, cells, weights, total=float(self.total))
-        return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=self.curator.receipt())
+        receipt = self.curator.receipt(notes=model.model.notes)
+        return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=receipt)
 
     def _ask(self, query: LinearQueries) -> OnlineAnswer:
         self.asked += 1

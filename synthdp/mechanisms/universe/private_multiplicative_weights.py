@@ -12,7 +12,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import Spender, part_of
 from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
@@ -88,6 +88,7 @@ class PrivateMultiplicativeWeights(Spender):
         """
         loss = curator.cost(self.spend)
         curator.check(Total(self.domain))
+        part_of(curator.schema, self.domain.names)  # refuses rules that contradict each other
         account = curator.open_account(loss, currency=ApproxDP)
         total = row_total(account, Total(self.domain), share=self.total_share)
         watch = account.watch(

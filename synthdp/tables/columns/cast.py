@@ -166,8 +166,8 @@ def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
 def kind(column: Column) -> str:
     """Return what a column's values are: as the column says, or flag, text or mixed of levels."""
     match column.example().support():
-        case Fresh(prefix):
-            return "whole" if prefix is None else "text"
+        case Fresh(prefix, pattern):
+            return "whole" if prefix is None and pattern is None else "text"
         case Levels(levels):
             kinds = {type(level) for level in levels}
             plain = {str: "text", bool: "flag", int: "whole", float: "real"}

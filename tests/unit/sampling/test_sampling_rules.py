@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
 from rule_models import model_of
 
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
-from synthdp.domain.grid import grid_of, labels_of
 from synthdp.domain.rules import Order, rules_of
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.sampling.structural_zeros import check_rules, structural_zeros
@@ -252,62 +249,6 @@ def test_rules_that_contradict_each_other_within_a_cell_are_refused():
     with pytest.raises(SchemaError, match="contradict each other"):
         check_rules(Schema(columns, constraints=rules))
     check_rules(Schema(columns, constraints=rules[:3]))
-
-
-SMALL = {
-    "a": st.builds(Integer, st.integers(0, 2), st.integers(3, 6), nullable=st.booleans()),
-    "b": st.builds(Integer, st.integers(-2, 1), st.integers(2, 4), nullable=st.booleans()),
-    "c": st.builds(Integer, st.integers(0, 1), st.integers(2, 3), special=st.sampled_from([(), (9,)])),
-    "f": st.just(Boolean()) | st.just(Boolean(nullable=True)),
-    "l": st.just(Categorical(["u", "v", "w"])) | st.just(Categorical(["u", "v"], other="o")),
-}
-
-
-@st.composite
-def small_schemas(draw):
-    columns = {name: draw(column) for name, column in SMALL.items()}
-
-    def some(name):
-        column = columns[name]
-        levels = (
-            [column.lower, column.upper, (column.lower, column.lower + 1), (column.upper - 1, column.upper)]
-            if isinstance(column, Integer)
-            else list(labels_of(column))
-        )
-        levels += [None] if column.nullable else []
-        return draw(st.lists(st.sampled_from(levels), min_size=1, max_size=3))
-
-    def values(names):
-        return {name: some(name) for name in names}
-
-    rules = []
-    for _ in range(draw(st.integers(1, 6))):
-        names = draw(st.permutations([*SMALL]))
-        orders = [name for name in names if isinstance(columns[name], Integer)]
-        rules.append(
-            draw(
-                st.sampled_from(
-                    [
-                        LessEqual(orders[0], orders[1]),
-                        Forbidden(values(names[:2])),
-                        Forbidden(values(names[:3])),
-                        Implies(values(names[:1]), values(names[1:2])),
-                        Implies(values(names[:2]), values(names[2:4])),
-                    ]
-                )
-            )
-        )
-    return Schema(columns, constraints=rules)
-
-
-@given(small_schemas())
-def test_rules_are_refused_exactly_if_no_row_obeys_them_all(schema):
-    units = [np.arange(grid_of(column).releasable) for column in schema.values()]
-    rows = dict(zip(schema, (part.ravel() for part in np.meshgrid(*units, indexing="ij")), strict=True))
-    broken = np.logical_or.reduce([rule.broken(rows) for rule in rules_of(schema)])
-    expected = pytest.raises(SchemaError) if broken.all() else contextlib.nullcontext()
-    with expected:
-        check_rules(schema)
 
 
 def test_a_model_whose_mass_breaks_the_rules_still_gives_rows_that_obey_them():

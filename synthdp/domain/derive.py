@@ -1,0 +1,101 @@
+"""The values of derived columns, and which units of modelled ones lead to some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, Units
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, encode
+from synthdp.domain.grid import grid_of, has_labels
+from synthdp.errors import ParameterError
+from synthdp.schema.column import Column
+from synthdp.schema.derived import Derived, compute, lookup
+from synthdp.schema.schema import Schema
+
+
+def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawColumn:
+    """Return a derived column.
+
+    Parameters
+    ----------
+    schema
+        With the rule.
+    rule
+        How the column is computed.
+    raw
+        The columns that it is computed from.
+    """
+    column = schema.outputs[rule.column]
+    if rule.expression is None:
+        return _looked_up(rule, column, raw[str(rule.of)])
+    numbers = {name: raw[name] for name in rule.sources}
+    values = {name: one.values for name, one in numbers.items() if isinstance(one, Numbers)}
+    missing = np.logical_or.reduce([_missing(one) for one in numbers.values()])
+    found = compute(rule, values, column)
+    return Numbers(found, missing if missing.any() else None)
+
+
+def followed(schema: Schema, name: str) -> tuple[str, Units]:
+    """Return the modelled column that a column is looked up by, and the unit of the latter for each unit of the former.
+
+    A modelled column is looked up by itself.  The units are those that a released row may have, (releasable,) each.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such column, or it is computed by an expression.
+    """
+    if name not in schema.outputs:
+        raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(schema.outputs)}")
+    if name in schema:
+        return name, np.arange(grid_of(schema[name]).releasable, dtype=np.uint32)
+    rule = schema.derived[name]
+    if rule.expression is not None:
+        raise ParameterError(
+            f"column {name!r} is not modelled but computed in each row, as {rule.expression}: name the columns that it is "
+            "computed from"
+        )
+    column, of = schema.outputs[name], str(rule.of)
+    source, units = followed(schema, of)
+    return source, encode(column, _looked_up(rule, column, decode(schema.outputs[of], units)))
+
+
+def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
+    """Return which units of a modelled column lead to some units of a column that is looked up by it; see `followed`.
+
+    Parameters
+    ----------
+    schema, name
+        The column.
+    wanted
+        (releasable,) its units, among those that a released row may have; the result is shaped alike.
+    """
+    return np.asarray(wanted[followed(schema, name)[1]])
+
+
+def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
+    if isinstance(source, Labels):
+        given, codes = source.levels, source.codes
+    else:
+        missing = _missing(source)
+        values, codes = np.unique(np.where(missing, 0, source.values), return_inverse=True)
+        given, codes = values.tolist(), np.where(missing, -1, codes)
+    table = [*(lookup(rule, value) for value in given), lookup(rule, None)]
+    known = [value for value in dict.fromkeys(table) if value is not None]
+    number = {value: place for place, value in enumerate(known)}
+    place: AnyArray = np.array([-1 if value is None else number[value] for value in table])[codes]
+    if has_labels(column):
+        return Labels(known, place)
+    kind = np.int64 if column.whole else np.float64
+    numbers: Any = np.array([*known, 0], kind)
+    return Numbers(numbers[place], place < 0 if (place < 0).any() else None)
+
+
+def _missing(raw: RawColumn) -> BoolArray:
+    if isinstance(raw, Labels):
+        return np.asarray(raw.codes < 0)
+    missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)
+    return missing if raw.missing is None else missing | raw.missing

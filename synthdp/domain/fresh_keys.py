@@ -1,0 +1,92 @@
+"""Keys of synthetic rows: unique, meaningless, and made of the row's number alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synthdp.arrays import AnyArray
+from synthdp.errors import ParameterError
+from synthdp.schema.column import Fresh
+from synthdp.schema.patterns import alphabets_of, size_of
+from synthdp.schema.schema import Schema
+
+ROUNDS = 6
+"""Rounds of the Feistel network that scatters keys; four make a random-looking permutation of random functions."""
+
+_MOST = 2**62
+_STEP, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
+_ALL_BITS = 2**64 - 1
+
+
+def check_enough_keys(schema: Schema, rows: int) -> None:
+    """Refuse more rows than an identifier's pattern has keys.
+
+    Raises
+    ------
+    ParameterError
+        Naming the column.
+    """
+    for name, column in schema.items():
+        support = column.support() if column.names_rows else None
+        if isinstance(support, Fresh) and support.pattern is not None and size_of(support.pattern) < rows:
+            raise ParameterError(
+                f"pattern {support.pattern!r} of column {name!r} has {size_of(support.pattern)} different keys, too few for "
+                f"{rows} rows: ask for fewer rows, or declare a longer pattern"
+            )
+
+
+def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
+    """Return the keys of rows ``first <= i < first + rows``, counted from 0: different ones for different rows.
+
+    Row i has key number p(i), where p is a permutation that is always the same: a Feistel network on twice as many bits as
+    half of the number of keys has, walked until it is back among them.
+
+    Parameters
+    ----------
+    pattern
+        Of the keys; it has at least ``first + rows`` of them.
+    first, rows
+        Which rows.
+    """
+    alphabets = alphabets_of(pattern)
+    leading = 0
+    size = 1
+    while leading < len(alphabets) and size * len(alphabets[leading]) <= _MOST:
+        size *= len(alphabets[leading])
+        leading += 1
+    numbers = scattered(np.arange(first, first + rows, dtype=np.uint64), size)
+    characters = np.empty((rows, len(alphabets)), dtype="U1")
+    for j in range(leading, len(alphabets)):  # what comes after decides no uniqueness
+        characters[:, j] = np.array([*alphabets[j]])[_mixed(numbers, j) % np.uint64(len(alphabets[j]))]
+    for j in range(leading - 1, -1, -1):
+        numbers, digits = np.divmod(numbers, np.uint64(len(alphabets[j])))
+        characters[:, j] = np.array([*alphabets[j]])[digits]
+    keys: list[str] = characters.view(f"U{len(alphabets)}").ravel().tolist()
+    return keys
+
+
+def scattered(numbers: AnyArray, size: int) -> AnyArray:
+    """Return the image of numbers 0 <= i < size under a fixed permutation of all of them, (n,) uint64."""
+    half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
+    image, walking = _feistel(numbers, half), np.arange(len(numbers))
+    walking = walking[image >= np.uint64(size)]
+    while len(walking):
+        image[walking] = _feistel(image[walking], half)
+        walking = walking[image[walking] >= np.uint64(size)]
+    return image
+
+
+def _feistel(numbers: AnyArray, half: np.uint64) -> AnyArray:
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    left, right = numbers >> half, numbers & mask
+    for number in range(ROUNDS):
+        left, right = right, left ^ (_mixed(right, number) & mask)
+    return np.asarray((left << half) | right)
+
+
+def _mixed(numbers: AnyArray, key: int) -> AnyArray:
+    """Return 64 bits that all bits of a number decide."""
+    mixed = numbers + np.uint64((key + 1) * _STEP & _ALL_BITS)
+    for _ in range(2):
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(_MIX)
+    return np.asarray(mixed ^ (mixed >> np.uint64(32)))

@@ -1,0 +1,386 @@
+"""Columns that are not modelled but computed from others in every released row: public knowledge, exact by construction."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import AnyArray
+from synthdp.errors import SchemaError
+from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
+
+MOST_CHARACTERS = 1000
+MOST_PARTS = 200
+MOST_VALUES = 100_000
+"""Values that a lookup lists at most."""
+
+LARGEST_WHOLE = 2**62
+LARGEST_CONSTANT = 1e300
+
+_QUOTED = re.compile(r"`([^`]+)`")
+_EXAMPLE = "such as 'price * count + 2': numbers, column names (others than plain words in backticks), + - * / and ( )"
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A column that is not modelled but computed from others: a label of a code, or a sum of other columns.
+
+    The curator does not read it in the private table, which need not have it; nothing is spent on it.
+
+    Parameters
+    ----------
+    column
+        Name of a column that the schema declares; bounds or levels that are left open there are those of what is computed.
+    expression
+        Arithmetic of numeric columns: names (in backticks if they are no plain words), numbers, ``+ - * /`` and
+        parentheses.  A whole number is computed from whole numbers, without ``/``.  A real one is what floats make of
+        it, operation by operation, rounded to the ``decimals`` or ``step`` that the column declares.  A row in which a
+        column of it is missing misses it too.
+    of
+        Name of the column that is looked up in ``values``, instead of an expression.
+    values
+        For every value that ``of`` may have, the value of this column.  A missing value, unless ``None`` is listed, gives
+        a missing one.
+
+    Examples
+    --------
+    >>> from synthdp import Categorical, Derived, Integer, Schema
+    >>> columns = {"state": Categorical(["CA", "NY"]), "name": Categorical(), "a": Integer(0, 9), "total": Integer()}
+    >>> rules = [Derived("name", of="state", values={"CA": "California", "NY": "New York"}), Derived("total", "2 * a")]
+    >>> schema = Schema(columns, constraints=rules)
+    >>> list(schema), schema.outputs["total"]  # what is modelled, and what comes out beside it
+    (['state', 'a'], Integer(lower=0, upper=18, nullable=False, special=()))
+    """
+
+    column: str
+    expression: str | None = None
+    of: str | None = None
+    values: Mapping[Any, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, Mapping):
+            object.__setattr__(self, "values", {_plain(key): _plain(value) for key, value in self.values.items()})
+        elif self.values is not None:
+            object.__setattr__(self, "values", _pairs(self.column, self.values))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the columns that it is computed from.
+
+        Raises
+        ------
+        SchemaError
+            If the expression cannot be read.
+        """
+        if self.expression is None:
+            return (str(self.of),)
+        tree, names = _parsed(self.column, self.expression)
+        found = [names.get(node.id, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        return tuple(dict.fromkeys(found))
+
+
+def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str, Column]) -> Column:
+    """Check a derived column, and return it with the bounds or levels that were left open.
+
+    Parameters
+    ----------
+    rule
+        How it is computed.
+    declared
+        All columns of the schema.
+    known
+        The columns that it may be computed from: modelled ones, and those that earlier rules derive.
+
+    Raises
+    ------
+    SchemaError
+        With one sentence.
+    """
+    name = rule.column
+    if not isinstance(name, str) or name not in declared:
+        raise SchemaError(
+            f"a rule derives column {name!r}, which must be declared; the schema has: {', '.join(declared)}"
+        )
+    if name in known:
+        raise SchemaError(f"column {name!r} is derived twice")
+    if (rule.expression is None) == (rule.of is None) or (rule.of is None) != (rule.values is None):
+        raise SchemaError(f"derived column {name!r} needs an expression, or else both of= and values=")
+    for source in rule.sources:
+        if source not in known:
+            later = " (what is derived from a derived column comes after it)" if source in declared else ""
+            raise SchemaError(f"column {name!r} is derived from {source!r}, which the schema does not have{later}")
+        if not is_complete(known[source]):
+            raise SchemaError(
+                f"column {name!r} is derived from {source!r}, whose bounds or levels must then be declared"
+            )
+        if known[source].names_rows:
+            raise SchemaError(
+                f"column {name!r} is derived from {source!r}, an identifier, whose labels carry no information"
+            )
+    if rule.expression is not None:
+        return _computed(rule, declared[name], known)
+    return _looked_up(rule, declared[name], known[str(rule.of)])
+
+
+def lookup(rule: Derived, value: object) -> Any:
+    """Return the derived value of a value of the column that a rule looks up; ``None`` is a missing one."""
+    return (rule.values or {}).get(value)
+
+
+def compute(rule: Derived, values: Mapping[str, AnyArray], column: Column) -> AnyArray:
+    """Return an expression's value in every row, (n,): exact in 64-bit whole numbers, or in floats, operation by operation.
+
+    Parameters
+    ----------
+    rule
+        With an expression.
+    values
+        The numbers of the columns that it is computed from.
+    column
+        The derived column, complete; a value is rounded to its digits.
+    """
+    kind = np.dtype(np.int64 if column.whole else np.float64)
+    rows = len(next(iter(values.values())))
+    tree, names = _parsed(rule.column, str(rule.expression))
+
+    def leaf(node: Any) -> AnyArray:
+        if isinstance(node, ast.Name):
+            return values[names.get(node.id, node.id)].astype(kind)
+        return np.full(rows, node.value, kind)
+
+    with np.errstate(all="ignore"):  # missing values may be anything; what is not overflows nowhere, see `_computed`
+        found = np.asarray(_folded(tree.body, leaf, _OPERATIONS))
+        match column.support():
+            case Steps(first, last, size, offset, int(denominator)) as steps:
+                return np.asarray(steps.value(np.clip(np.rint((found * denominator - offset) / size), first, last)))
+    return found
+
+
+def values_of(column: Column) -> list[Any]:
+    """Return the values that a released row may have in a column of few values, ``None`` for a missing one.
+
+    Raises
+    ------
+    SchemaError
+        If they are too many to list.
+    """
+    match column.support():
+        case Levels(levels):
+            found: list[Any] = list(levels)
+        case Steps(first, last) as steps if column.whole and last - first < MOST_VALUES:
+            found = [*map(steps.value, range(first, last + 1)), *steps.special]
+        case _:
+            raise SchemaError(f"only levels and whole numbers of at most {MOST_VALUES} values can be looked up")
+    return [*found, None] if column.nullable else found
+
+
+def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
+    name, table = rule.column, rule.values or {}
+    if not column.labelled and column.quantity != "number":
+        raise SchemaError(f"derived column {name!r} must be of levels or numbers to be looked up")
+    if not all(value is None or isinstance(value, (str, int, float)) for value in table.values()):
+        raise SchemaError(f"the values of derived column {name!r} must be texts, numbers or booleans")
+    possible = values_of(source)
+    missing = [value for value in possible if value is not None and value not in table]
+    if missing:
+        raise SchemaError(f"derived column {name!r} has no value for {missing[0]!r} of column {rule.of!r}")
+    unknown = [key for key in table if key is not None and key not in possible]
+    if unknown:
+        raise SchemaError(
+            f"derived column {name!r} has a value for {unknown[0]!r}, which column {rule.of!r} cannot hold"
+        )
+    wanted = list(dict.fromkeys(lookup(rule, value) for value in possible))
+    column = _opened(column, [value for value in wanted if value is not None])
+    for value in wanted:
+        if not _may_be(column, value):
+            raise SchemaError(f"derived column {name!r} has the value {value!r}, which it is not declared to hold")
+    return column
+
+
+def _opened(column: Column, values: Sequence[Any]) -> Column:
+    """Return a column that holds some values, if its bounds or levels were left open."""
+    if is_complete(column):
+        return column
+    if column.labelled:
+        return replace(column, levels=tuple(values))
+    if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+        return column
+    return _between(column, min(values, default=0), max(values, default=1))
+
+
+def _may_be(column: Column, value: Any) -> bool:
+    if value is None:
+        return column.nullable
+    if column.quantity != "number" or not column.may_hold(value):
+        return column.labelled and column.may_hold(value)
+    ends = _ends(column)
+    return (not column.whole or value == int(value)) and (ends[0] <= value <= ends[1] or value in ends)
+
+
+def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Column:
+    name, sources = rule.column, rule.sources
+    if column.quantity != "number":
+        raise SchemaError(f"derived column {name!r} must be Integer or Continuous to be computed")
+    for source in sources:
+        if known[source].quantity != "number" or (column.whole and not known[source].whole):
+            words = "whole numbers" if column.whole else "numbers"
+            raise SchemaError(f"derived column {name!r} is computed from {source!r}, which must be declared as {words}")
+    if not sources:
+        raise SchemaError(f"derived column {name!r} must be computed from one column or more")
+    if not column.nullable and any(known[source].nullable for source in sources):
+        raise SchemaError(f"derived column {name!r} must be nullable, since a column that it is computed from is")
+    tree, names = _parsed(name, str(rule.expression))
+    whole = column.whole
+    if whole and getattr(column, "step", None) is not None:
+        raise SchemaError(f"derived column {name!r} is a whole number, which is not rounded: leave its step out")
+
+    def leaf(node: Any) -> _Range:
+        numbers: list[Any] = (
+            [node.value] if isinstance(node, ast.Constant) else _ends(known[names.get(node.id, node.id)])
+        )
+        if whole and not all(float(number).is_integer() for number in numbers):
+            raise SchemaError(f"derived column {name!r} is a whole number: it must be computed from whole numbers")
+        exact = [int(number) if whole else float(number) for number in numbers]
+        return _Range(name, min(exact), max(exact), whole)
+
+    found = _folded(tree.body, leaf, _OPERATIONS)
+    if not is_complete(column):
+        return _between(column, found.low, found.high)
+    lower, upper = _ends(column)[:2]
+    if not lower <= found.low or not found.high <= upper:
+        raise SchemaError(
+            f"derived column {name!r} may be from {found.low} to {found.high}, beyond its declared bounds: declare those, "
+            "or leave them open"
+        )
+    return column
+
+
+def _ends(column: Column) -> list[Any]:
+    """Return the bounds and the special values of a column of numbers."""
+    match column.support():
+        case Interval(lower, upper, special):
+            return [lower, upper, *special]
+        case Steps(first, last) as steps:
+            return [steps.value(first), steps.value(last), *steps.special]
+        case _:
+            return []
+
+
+def _between(column: Column, low: float, high: float) -> Column:
+    """Return a column of numbers with bounds; the upper one is above the lower, as a column wants it."""
+    return column.with_bounds(low, high if low < high else low + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """All numbers that a part of an expression may be; arithmetic of such ranges refuses what could overflow."""
+
+    name: str
+    low: Any
+    high: Any
+    whole: bool
+
+    def __post_init__(self) -> None:
+        if self.whole and max(abs(self.low), abs(self.high)) > LARGEST_WHOLE:
+            raise SchemaError(f"derived column {self.name!r} may exceed ±2**62 on the way")
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise SchemaError(f"derived column {self.name!r} may become infinite")
+
+    def _with(self, *ends: Any) -> _Range:
+        return _Range(self.name, min(ends), max(ends), self.whole)
+
+    def __add__(self, other: _Range) -> _Range:
+        return self._with(self.low + other.low, self.high + other.high)
+
+    def __sub__(self, other: _Range) -> _Range:
+        return self._with(self.low - other.high, self.high - other.low)
+
+    def __neg__(self) -> _Range:
+        return self._with(-self.low, -self.high)
+
+    def __mul__(self, other: _Range) -> _Range:
+        return self._with(*(a * b for a in (self.low, self.high) for b in (other.low, other.high)))
+
+    def __truediv__(self, other: _Range) -> _Range:
+        if self.whole:
+            raise SchemaError(f"derived column {self.name!r} is divided: declare it as Continuous")
+        if other.low <= 0 <= other.high:
+            raise SchemaError(f"derived column {self.name!r} is divided by what may be 0")
+        return self._with(*(a / b for a in (self.low, self.high) for b in (other.low, other.high)))
+
+
+_OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+    ast.USub: lambda a: -a,
+    ast.UAdd: lambda a: a,
+}
+
+
+def _folded(node: ast.AST, leaf: Callable[[Any], Any], operations: Mapping[type[ast.AST], Callable[..., Any]]) -> Any:
+    """Return what an expression comes to, for a meaning of its leaves."""
+    match node:
+        case ast.BinOp(left, op, right):
+            return operations[type(op)](_folded(left, leaf, operations), _folded(right, leaf, operations))
+        case ast.UnaryOp(op, operand):
+            return operations[type(op)](_folded(operand, leaf, operations))
+        case _:
+            return leaf(node)
+
+
+def _parsed(column: str, expression: str) -> tuple[ast.Expression, dict[str, str]]:
+    """Return the tree of an expression and the names that stand in backticks, or refuse what it may not hold."""
+    unread = SchemaError(f"the expression of derived column {column!r} cannot be read; write one {_EXAMPLE}")
+    if not isinstance(expression, str) or len(expression) > MOST_CHARACTERS:
+        raise unread
+    names: dict[str, str] = {}
+    unlike = "_"
+    while unlike in expression:
+        unlike += "_"
+
+    def stand_in(found: re.Match[str]) -> str:
+        word = f"{unlike}{len(names)}"
+        names[word] = found[1]
+        return word
+
+    try:
+        tree = ast.parse(_QUOTED.sub(stand_in, expression).strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise unread from None
+    parts = list(ast.walk(tree))
+    allowed = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant, *_OPERATIONS)
+    constants: list[Any] = [part.value for part in parts if isinstance(part, ast.Constant)]
+    if (
+        len(parts) > MOST_PARTS
+        or not all(isinstance(part, allowed) for part in parts)
+        or not all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in constants)
+        or not all(abs(one) <= LARGEST_CONSTANT for one in constants)
+    ):
+        raise unread
+    return tree, names
+
+
+def _pairs(column: str, values: object) -> dict[Any, Any]:
+    """Return a table that is given as a list of pairs, as JSON has it."""
+    pairs: list[Any] = list(values) if isinstance(values, Iterable) else [None]
+    if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
+        raise SchemaError(f"the values of derived column {column!r} must map values to values")
+    try:
+        table = {_plain(key): _plain(value) for key, value in pairs}
+    except TypeError:
+        raise SchemaError(f"the values of derived column {column!r} must be texts, numbers or booleans") from None
+    if len(table) < len(pairs):
+        raise SchemaError(f"the values of derived column {column!r} list a value twice")
+    return table
+
+
+def _plain(value: object) -> object:
+    return value.item() if isinstance(value, np.generic) else value

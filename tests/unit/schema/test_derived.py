@@ -1,0 +1,180 @@
+"""Derived columns: what may be declared, and that what is computed stays within what is said of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from synthdp import (
+    Boolean,
+    CalendarDate,
+    Categorical,
+    Combinations,
+    Continuous,
+    Datetime,
+    Derived,
+    Identifier,
+    Iff,
+    Integer,
+    LessEqual,
+    Schema,
+)
+from synthdp.errors import SchemaError
+from synthdp.schema.derived import compute
+
+COLUMNS = {
+    "a": Integer(0, 9),
+    "b": Integer(-3, 4, nullable=True),
+    "x": Continuous(0, 1),
+    "code": Categorical(["u", "v"], other="w"),
+    "open": Integer(),
+    "id": Identifier(),
+    "flag": Boolean(),
+    "seen": Datetime("2025-01-01", "2026-01-01"),
+    "whole": Integer(),
+    "real": Continuous(),
+    "label": Categorical(),
+    "small": Integer(0, 5),
+    "month": Integer(0, 12),
+    "day": Integer(1, 31),
+}
+REFUSED = {
+    "a column that is not declared": Derived("nothing", "a"),
+    "neither form": Derived("whole"),
+    "both forms": Derived("whole", "a", of="a", values={}),
+    "no values": Derived("label", of="code"),
+    "a source that is not there": Derived("whole", "a + nothing"),
+    "itself": Derived("whole", "whole + 1"),
+    "an open source": Derived("whole", "open + 1"),
+    "an identifier": Derived("whole", "id + 1"),
+    "no column": Derived("whole", "1 + 1"),
+    "a whole number of a real one": Derived("whole", "a + x"),
+    "a fraction in a whole number": Derived("whole", "a + 0.5"),
+    "a whole number that is divided": Derived("whole", "a / 2"),
+    "division by what may be 0": Derived("real", "x / a"),
+    "a missing value in a column that has none": Derived("whole", "a + b"),
+    "beyond the declared bounds": Derived("small", "a"),
+    "more than 62 bits on the way": Derived("whole", "a * 1000000000000000000 - a * 1000000000000000000"),
+    "infinity": Derived("real", "x * 1e200 * 1e200"),
+    "a number too large": Derived("real", "x * 1" + 400 * "0"),
+    "a function": Derived("whole", "abs(a)"),
+    "a power": Derived("whole", "a ** 9999999"),
+    "an attribute": Derived("whole", "a.real"),
+    "a comparison": Derived("whole", "a > 2"),
+    "no expression": Derived("whole", "a +"),
+    "nested too deeply": Derived("whole", "-" * 900 + "a"),
+    "text": Derived("whole", "a + 'b'"),
+    "no text": Derived("whole", 5),
+    "a moment that is computed": Derived("seen", "a"),
+    "a sum of levels": Derived("whole", "code + 1"),
+    "a sum of truth values": Derived("whole", "flag + 1"),
+    "a value without a label": Derived("label", of="code", values={"u": "U", "v": "V"}),
+    "a label for no value": Derived("label", of="code", values={"u": "U", "v": "V", "w": "W", "z": "Z"}),
+    "a label beyond the bounds": Derived("small", of="code", values={"u": 1, "v": 2, "w": 6}),
+    "a label that is no whole number": Derived("small", of="code", values={"u": 1, "v": 2, "w": 2.5}),
+    "a text for a number": Derived("whole", of="code", values={"u": 1, "v": 2, "w": "3"}),
+    "a missing label in a column that has none": Derived("label", of="code", values={"u": "U", "v": "V", "w": None}),
+    "a list for a label": Derived("label", of="code", values={"u": ["U"], "v": "V", "w": "W"}),
+    "a moment that is looked up": Derived("seen", of="code", values={"u": 1, "v": 2, "w": 3}),
+    "a real number that is a code": Derived("label", of="x", values={0.5: "half"}),
+    "no table": lambda: Derived("label", of="code", values=[1, 2]),
+    "a value twice": lambda: Derived("label", of="code", values=[["u", 1], ["u", 2]]),
+    "a list for a value": lambda: Derived("label", of="code", values=[[["u"], 1]]),
+    "a combination of one column": Combinations(("a",), [(1,)]),
+    "a column twice": Combinations(("a", "a"), [(1, 1)]),
+    "no combination": Combinations(("a", "code"), []),
+    "a combination that is too short": Combinations(("a", "code"), [(1,)]),
+    "a combination of what cannot be": Combinations(("a", "code"), [(1, "z")]),
+    "a name for columns": lambda: Combinations("ab", [(1, 1)]),
+    "an equivalence of one side": Iff({"a": 1}, {}),
+    "an equivalence of a column with itself": Iff({"a": 1}, {"a": 2}),
+    "months from 0": CalendarDate(None, "month", "day"),
+    "the same column for month and day": CalendarDate(None, "day", "day"),
+    "a rule about a derived column": [Derived("whole", "a + 1"), LessEqual("a", "whole")],
+    "what is derived later": [
+        Derived("label", of="whole", values=dict.fromkeys(range(19), "x")),
+        Derived("whole", "2 * a"),
+    ],
+    "a column derived twice": [Derived("whole", "a"), Derived("whole", "2 * a")],
+}
+
+
+def _rules(rule):
+    made = rule() if callable(rule) else rule
+    return made if isinstance(made, list) else [made]
+
+
+@pytest.mark.parametrize("rule", REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_derived_is_refused_in_one_sentence_when_it_is_declared(rule):
+    with pytest.raises(SchemaError) as refused:
+        Schema(COLUMNS, constraints=_rules(rule))
+    assert 20 < len(str(refused.value)) < 400
+    assert "\n" not in str(refused.value)
+    assert refused.value.__context__ is None or refused.value.__suppress_context__
+
+
+def test_nothing_but_derived_columns_is_no_schema():
+    with pytest.raises(SchemaError):
+        Schema({"a": Integer(0, 1)}, constraints=[Derived("a", "a")])
+
+
+def test_names_that_are_no_plain_words_stand_in_backticks():
+    columns = {"hours-per-week": Integer(0, 99), "_0": Integer(0, 9), "a b": Integer(), "class": Integer(1, 2)}
+    rule = Derived("a b", "`hours-per-week` * 52 + _0 - `class`")
+    assert Schema(columns, constraints=[rule]).outputs["a b"] == Integer(-2, 99 * 52 + 8)
+    assert set(rule.sources) == {"hours-per-week", "_0", "class"}
+
+
+def test_a_part_of_a_schema_keeps_the_rules_about_its_columns_and_what_is_derived_from_them():
+    columns = {
+        "a": Integer(0, 9),
+        "b": Integer(0, 4),
+        "c": Integer(0, 4),
+        "s": Integer(),
+        "t": Integer(),
+        "u": Integer(),
+    }
+    rules = [
+        Derived("s", "a + b"),
+        Derived("t", "s * 2"),
+        Derived("u", "t + c"),
+        LessEqual("a", "b"),
+        LessEqual("b", "c"),
+    ]
+    part = Schema(columns, constraints=rules).part(["b", "a"])
+    assert list(part) == ["a", "b"]
+    assert list(part.outputs) == ["a", "b", "s", "t"]
+    assert part.constraints == (rules[0], rules[1], rules[3])
+
+
+numbers = st.integers(-20, 20).map(str)
+names = st.sampled_from(["a", "b", "`c d`"])
+expressions = st.recursive(
+    numbers | names, lambda part: st.tuples(part, st.sampled_from("+-*"), part).map(lambda p: f"({p[0]} {p[1]} {p[2]})"),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@given(expressions, st.integers(0, 10**6))
+def test_whole_numbers_are_computed_exactly_and_lie_within_the_bounds_that_are_said(expression, seed):
+    rng = np.random.default_rng(seed)
+    columns = {"a": Integer(-5, 7), "b": Integer(0, 3, special=(-9,)), "c d": Integer(100, 200), "t": Integer()}
+    rule = Derived("t", f"{expression} + a - a")
+    said = Schema(columns, constraints=[rule]).outputs["t"]
+    values = {"a": rng.integers(-5, 8, 20), "b": rng.choice([-9, 0, 1, 2, 3], 20), "c d": rng.integers(100, 201, 20)}
+    found = compute(rule, {name: values[name] for name in rule.sources}, said)
+    written = expression.replace("`c d`", "c_d")
+    rows = [dict(zip(["a", "b", "c_d"], map(int, row), strict=True)) for row in zip(*values.values(), strict=True)]
+    assert found.tolist() == [eval(written, {}, row) for row in rows]
+    assert said.lower <= found.min() <= found.max() <= said.upper
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0.1, 1e6), st.floats(-1e6, 1e6))
+def test_real_numbers_are_computed_as_floats_are(x, y, z):
+    columns = {"x": Continuous(-1e6, 1e6), "y": Continuous(0.1, 1e6), "z": Continuous(-1e6, 1e6), "t": Continuous()}
+    rule = Derived("t", "x / y - 1.21 * z + 3")
+    said = Schema(columns, constraints=[rule]).outputs["t"]
+    found = compute(rule, {"x": np.array([x]), "y": np.array([y]), "z": np.array([z])}, said)[0]
+    assert found == x / y - 1.21 * z + 3
+    assert said.lower <= found <= said.upper
