@@ -195,3 +195,63 @@ def test_a_plan_and_a_pipeline_take_schemas_with_derived_columns():
     rows, labels = sd.SyntheticRelease(schema=SUMS).fit_resample(_rows("float64", "int64").drop(columns="j"),
                                                                 _rows("float64", "int64")["j"])  # fmt: skip
     assert (labels == 2 * rows["i"]).all()
+
+
+READ = {
+    "parquet": (duckdb.read_parquet, "a + b = c"),
+    "arrow": (lambda path: duckdb.from_arrow(pa.ipc.open_file(path).read_all()), "a + b = c"),
+    "csv": (duckdb.read_csv, "a::DECIMAL(6, 2) + b::DECIMAL(6, 2) = c::DECIMAL(6, 2)"),
+}
+
+
+@pytest.mark.parametrize("ending", READ)
+def test_sums_are_exact_in_files_whose_types_are_those_of_the_real_one(ending, tmp_path):
+    columns = {**SUMS.outputs, "a": sd.Continuous(0, 0.1, decimals=2), "b": sd.Continuous(0, 0.2, decimals=2)}
+    schema = sd.Schema({**columns, "c": sd.Continuous(decimals=2)}, constraints=SUMS.constraints)
+    release = sd.SyntheticRelease(schema=schema, random_state=0).fit(_money(_rows("float64", "int8"))).release_
+    path = str(tmp_path / f"rows.{ending}")
+    release.sample_to(path, rows=3000, block_rows=1000)
+    read, exact = READ[ending]
+    table = read(path)
+    found = table.filter(f"{exact} AND 2::BIGINT * i = j").aggregate("count(*), max(j) > 127").fetchall()
+    assert found == [(3000, True)]
+
+
+def test_a_sum_that_declares_decimals_is_rounded_to_them():
+    columns = {
+        "a": sd.Continuous(0, 9, decimals=2),
+        "b": sd.Continuous(0, 9, decimals=2),
+        "c": sd.Continuous(decimals=2),
+    }
+    rng = np.random.default_rng(6)
+    real = pd.DataFrame({name: rng.integers(0, 901, 800) / 100 for name in "ab"})
+    schema = sd.Schema(columns, constraints=[sd.Derived("c", "a + b")])
+    made = sd.SyntheticRelease(schema=schema, epsilon=3.0).fit_transform(real)
+    written = made.astype(str)
+    assert [decimal.Decimal(c) for c in written["c"]] == [
+        decimal.Decimal(a) + decimal.Decimal(b) for a, b in zip(written["a"], written["b"], strict=True)
+    ]
+    assert schema.outputs["c"].upper == 18
+
+
+def test_the_command_line_releases_and_samples_what_is_derived(tmp_path):
+    from click.testing import CliRunner
+
+    from synthdp.cli.main import main
+
+    _rows("float64", "int64")[["a", "b", "i"]].to_csv(tmp_path / "real.csv", index=False)
+    label = sd.Derived("size", of="i", values={i: "small" if i < 50 else "large" for i in range(101)})
+    schema = sd.Schema({**SUMS, **SUMS.outputs, "size": sd.Categorical()}, constraints=[*SUMS.constraints, label])
+    schema.write(tmp_path / "schema.json")
+    where = [str(tmp_path / name) for name in ("real.csv", "schema.json", "made.csv", "saved", "more.csv")]
+    release = ["release", where[0], "--schema", where[1], "--out", where[2], "--save", where[3]]
+    made = CliRunner().invoke(main, release)
+    assert made.exit_code == 0, made.output
+    more = CliRunner().invoke(main, ["sample", where[3], "--rows", "300", "--given", "size=large", "--out", where[4]])
+    assert more.exit_code == 0, more.output
+    for path in (where[2], where[4]):
+        table = pd.read_csv(path)
+        assert (table["c"] == table["a"] + table["b"]).all()
+        assert (table["j"] == 2 * table["i"]).all()
+        assert ((table["size"] == "large") == (table["i"] >= 50)).all()
+    assert set(pd.read_csv(where[4])["size"]) == {"large"}
