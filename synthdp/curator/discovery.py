@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
+from synthdp.domain.grid import bounds_of
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw, beyond_noise
 from synthdp.privacy.calibration import calibrate
@@ -27,10 +28,18 @@ from synthdp.schema.columns import (
     DISCOVERED,
     Categorical,
     Column,
+    Continuous,
+    Date,
+    Datetime,
+    Decimal,
+    Duration,
     Level,
-    check_column,
+    Time,
+    Untyped,
 )
 from synthdp.schema.schema import Schema
+from synthdp.tables.columns.parse import declared
+from synthdp.tables.columns.plain import quantity_of
 
 EXPONENTS = 64
 """Powers of two on each side of zero, for each sign, that the first look at a number tells apart."""
@@ -40,6 +49,16 @@ PARTS = 32
 
 DIGITS_SHARE = 0.2
 """Share of a column's budget that says how many digits its numbers have."""
+
+KIND_SHARE = 0.1
+"""Share of a column's budget that says what the objects are that it holds."""
+
+OBJECTS: dict[str, Column] = {
+    "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
+}  # fmt: skip
+"""What columns of objects are told apart, and the open column of each."""
+
+QUANTITIES = tuple(OBJECTS)
 
 OFF_DIGITS = 0.02
 """Largest share of numbers that may be rounded to the digits that were found."""
@@ -88,7 +107,8 @@ def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: 
 
     Bounds: a histogram of signs and powers of two, whose first and last clear bins give a range; then one of equal parts
     of that range, whose ends without clear counts are cut off; then one of the digits of the numbers.  Levels: counts
-    above a threshold (stability histogram), the most frequent first, the rest together as ``other``.
+    above a threshold (stability histogram), the most frequent first, the rest together as ``other``.  Columns of objects:
+    first a histogram of what the objects are.
 
     Costs ``loss``, in equal parts for every undeclared column, for the table's neighbours.
 
@@ -106,12 +126,19 @@ def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: 
     epsilon = (loss.epsilon if isinstance(loss, (PureDP, ApproxDP)) else _no_epsilon(loss)) / len(names)
     found: dict[str, Column] = {}
     for name in names:
-        column = schema[name]
+        column, part = schema[name], epsilon
+        if isinstance(column, Untyped):
+            column = _typed(adjacency, name, column, PureDP(KIND_SHARE * part), spend)
+            part -= KIND_SHARE * part
         if isinstance(column, Categorical):
-            share = ApproxDP(epsilon, loss.delta / len(labelled) if isinstance(loss, ApproxDP) else 0.0)
+            share = ApproxDP(part, loss.delta / len(labelled) if isinstance(loss, ApproxDP) else 0.0)
             found[name] = _with_levels(adjacency, name, column, share, spend)
+        elif column.is_complete:
+            found[name] = column
+        elif isinstance(schema[name], Untyped) and column.quantity == "number":
+            found[name] = _as_decimals(_with_bounds(adjacency, name, column, PureDP(part), spend))
         else:
-            found[name] = _with_bounds(adjacency, name, column, PureDP(epsilon), spend)
+            found[name] = _with_bounds(adjacency, name, column, PureDP(part), spend)
     return Discovered(
         schema.replace({name: replace(column, source=DISCOVERED) for name, column in found.items()}), names
     )
@@ -121,11 +148,51 @@ def _no_epsilon(loss: PrivacyLoss) -> float:
     raise SchemaError(f"discovery is paid in epsilon, not from a budget of {loss}")
 
 
+def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PureDP, spend: PaidRead[Any]) -> Column:
+    """Return an open column of the type that clearly most objects have; of levels, if none is clear."""
+    counts, stddev = _noisy_histogram(
+        adjacency, name, _object_bins, len(OBJECTS) + 1, loss, spend, step=f"discovered type: {name}"
+    )
+    best = int(np.argmax(counts))
+    if best < len(OBJECTS) and counts[best] > beyond_noise(stddev, len(counts)):
+        return replace(OBJECTS[QUANTITIES[best]], nullable=column.nullable)
+    return Categorical(nullable=column.nullable, other=column.other)
+
+
+def _object_bins(raw: RawColumn) -> IntArray:
+    """Return the number of each value's quantity; labels come last, missing values are left out."""
+    if isinstance(raw, Numbers):
+        raw = labels_of_numbers(raw)
+    position = {quantity: i for i, quantity in enumerate(QUANTITIES)}
+    bins = np.array([position.get(quantity_of(level), len(position)) for level in raw.levels], np.int64)
+    return np.asarray(bins[raw.codes[raw.codes >= 0]], np.int64)
+
+
+def _as_decimals(column: Column) -> Column:
+    """Return numbers as decimals of the digits that were found, or of six, if their bounds allow so many."""
+    if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
+        return column
+    decimals = (6 if column.step is None else 0) if column.decimals is None else column.decimals
+    exact = Decimal(nullable=column.nullable, decimals=decimals).with_bounds(column.lower, column.upper)
+    return exact if _holds(exact, column.lower, column.upper) else column
+
+
+def _holds(column: Column, lower: float, upper: float) -> bool:
+    low, high = bounds_of(column)
+    return low <= lower and upper <= high
+
+
 def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, spend: PaidRead[Any]) -> Column:
     digits = column.spacings()
     half = loss.fraction((1 - DIGITS_SHARE) / 2 if digits else 0.5)
     counts, stddev = _noisy_histogram(
-        adjacency, name, _power_bins, 4 * EXPONENTS + 1, half, spend, step=f"discovered range: {name}"
+        adjacency,
+        name,
+        _of_numbers(column, _power_bins),
+        4 * EXPONENTS + 1,
+        half,
+        spend,
+        step=f"discovered range: {name}",
     )
     present = np.flatnonzero(counts > beyond_noise(stddev, len(counts)))
     if not len(present):
@@ -137,22 +204,25 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, 
         with np.errstate(over="ignore"):  # a warning would tell of one far value
             return np.clip(np.floor((values - lower) / width), 0, PARTS - 1)
 
-    counts, stddev = _noisy_histogram(adjacency, name, part, PARTS, half, spend, step=f"discovered bounds: {name}")
+    counts, stddev = _noisy_histogram(
+        adjacency, name, _of_numbers(column, part), PARTS, half, spend, step=f"discovered bounds: {name}"
+    )
     filled = np.flatnonzero(counts > stddev)
     if len(filled):
         lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
     if not digits:
         return column.with_bounds(float(lower), float(upper))
+    bins, share = _of_numbers(column, partial(_spacing_bins, digits)), loss.fraction(DIGITS_SHARE)
     counts, stddev = _noisy_histogram(
-        adjacency, name, partial(_spacing_bins, digits), len(digits) + 2, loss.fraction(DIGITS_SHARE), spend,
-        step=f"discovered digits: {name}",
-    )  # fmt: skip
-    spaced = _with_spacing(column, digits, counts[1:], stddev).with_bounds(float(lower), float(upper))
-    try:
-        check_column(name, spaced)
-    except SchemaError:  # bounds too wide for such digits to be exact
-        return column.with_bounds(float(lower), float(upper))
-    return spaced
+        adjacency, name, bins, len(digits) + 2, share, spend, step=f"discovered digits: {name}"
+    )
+    spaced, plain = (
+        one.with_bounds(float(lower), float(upper))
+        for one in (_with_spacing(column, digits, counts[1:], stddev), column)
+    )
+    if _holds(spaced, *bounds_of(plain)) or column.temporal or column.whole:
+        return spaced
+    return plain  # bounds too wide for such digits to be exact
 
 
 def _spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray:
@@ -199,21 +269,20 @@ def _range(first: int, last: int) -> tuple[float, float]:
 def _noisy_histogram(
     adjacency: Adjacency,
     name: str,
-    bin_of: Callable[[FloatArray], FloatArray],
+    bins_of: Callable[[RawColumn], AnyArray],
     bins: int,
     loss: PureDP,
     spend: PaidRead[Any],
     *,
     step: str,
 ) -> tuple[IntArray, float]:
-    """Return noisy counts of a column's finite numbers by bin, and the stddev of their noise."""
+    """Return noisy counts of a column's values by bin, at most one each, and the stddev of their noise."""
     plan = calibrate(adjacency.histogram, loss, k=bins, law=NoiseLaw.LAPLACE)
 
     def answer(table: PrivateTable) -> IntArray:
         counts = np.zeros(bins, np.int64)
         for raw in _raw(table, name):
-            values = _present(raw)
-            counts += np.bincount(bin_of(values).astype(np.int64), minlength=bins)
+            counts += np.bincount(bins_of(raw).astype(np.int64), minlength=bins)
         return plan.noised(counts)
 
     return spend(plan.item(step, loss), answer), plan.noise.stddev
@@ -238,6 +307,11 @@ def _power_edge(bin_: int, *, low: bool) -> float:
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
     return (block[name] for block in table.raw_blocks((name,)))
+
+
+def _of_numbers(column: Column, bin_of: Callable[[FloatArray], FloatArray]) -> Callable[[RawColumn], FloatArray]:
+    """Return the bins of a raw column's finite numbers; others are in none."""
+    return lambda raw: bin_of(_present(declared(raw, column) if isinstance(raw, Labels) else raw))
 
 
 def _present(raw: RawColumn) -> FloatArray:

@@ -40,7 +40,7 @@ from synthdp.schema.times import RESOLUTIONS, Date, Datetime, Duration, Time, ch
 
 __all__ = [
     "COLUMN_TYPES", "DISCOVERED", "DRAFTED", "LONGEST_SOURCE", "RESOLUTIONS", "Boolean", "Categorical", "Column",
-    "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer", "Level", "Ordinal", "Time",
+    "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer", "Level", "Ordinal", "Time", "Untyped",
     "check_column", "is_complete", "is_drafted", "register",
 ]  # fmt: skip
 
@@ -297,6 +297,14 @@ class Categorical(Known):
     def in_words(self) -> str:
         """Return what the column is."""
         return "category"
+
+
+@dataclass(frozen=True, slots=True)
+class Untyped(Categorical):
+    """A column of Python objects that nobody declared: what its values are is discovered before what they may be.
+
+    No schema file holds it: once discovered, it is a column of another type.
+    """
 
 
 @register

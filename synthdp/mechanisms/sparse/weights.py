@@ -18,7 +18,7 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.mechanisms.sparse.bounds import smallest_slots
-from synthdp.mechanisms.sparse.model import WeightTarget, SparseModel, check_query, replay, touched
+from synthdp.mechanisms.sparse.model import SparseModel, WeightTarget, check_query, replay, touched
 from synthdp.mechanisms.sparse.session_files import learned, learned_arrays, table_document
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_document, to_document

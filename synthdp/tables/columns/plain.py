@@ -25,6 +25,11 @@ _SAFE = (bytes, Fraction, dt.date, dt.timedelta, pd.Timedelta, pd.Period)
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds of each unit of time that moments come in."""
 
+_QUANTITIES: dict[type, str] = {
+    dt.date: "date", dt.datetime: "moment", pd.Timestamp: "moment", dt.timedelta: "length", pd.Timedelta: "length",
+    dt.time: "clock", Decimal: "decimal",
+}  # fmt: skip
+
 _LARGEST_EXPONENT = 400
 """Decimals beyond are no floats, and may have too many digits to be whole numbers."""
 
@@ -141,6 +146,14 @@ def _plain(value: Any, kind: type) -> object:
     if kind is complex and value != value:
         return None
     return Opaque(written(value))
+
+
+def quantity_of(level: object) -> str:
+    """Return what a plain value is: a date, moment, length, clock or decimal; anything else is a label."""
+    kind = type(level)
+    if kind is np.datetime64:
+        return "moment"
+    return "length" if kind is np.timedelta64 else _QUANTITIES.get(kind, "label")
 
 
 def _of_numpy(value: Any) -> object:

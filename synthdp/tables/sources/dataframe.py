@@ -23,6 +23,7 @@ from synthdp.schema.columns import (
     Identifier,
     Integer,
     Time,
+    Untyped,
 )
 from synthdp.schema.spacing import MOST_DECIMALS
 from synthdp.tables.columns.library import library_named
@@ -85,7 +86,7 @@ class FrameSource:
         """
         nullable = library_named(self.library).can_be_null(self.dtypes[name])
         if self.dtypes[name] == "object":  # whose values narwhals would look at
-            return Categorical(nullable=nullable, other="other")
+            return Untyped(nullable=nullable, other="other")
         return _kind_named(self.dtypes[name]) or _kind_of(self._frame.collect_schema()[name], nullable=nullable)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import itertools
 import math
 from collections import Counter
@@ -24,10 +26,13 @@ from synthdp.privacy.loss import ZCDP, ApproxDP, PureDP
 from synthdp.schema.columns import (
     Categorical,
     Continuous,
+    Date,
     Datetime,
+    Decimal,
     Duration,
     Identifier,
     Integer,
+    Time,
     check_column,
     is_complete,
 )
@@ -412,3 +417,56 @@ def test_bounds_too_wide_for_the_digits_are_found_without_them(monkeypatch):
     found = discovered([*([0.01] * 4000), *([2.0**62] * 4000)], Continuous(), budget=PureDP(1.0))
     assert found.upper >= 2.0**61
     check_column("x", found)
+
+
+RNG = np.random.default_rng(5)
+OBJECTS = {
+    "dates": ([dt.date(2020, 1, 1) + dt.timedelta(days=int(i)) for i in RNG.integers(0, 400, 3000)], Date),
+    "moments": ([dt.datetime(2020, 1, 1) + dt.timedelta(hours=int(i)) for i in RNG.integers(0, 400, 3000)], Datetime),  # noqa: DTZ001
+    "times of day": ([dt.time(int(i)) for i in RNG.integers(0, 24, 3000)], Time),
+    "lengths": ([dt.timedelta(minutes=int(i)) for i in RNG.integers(1, 400, 3000)], Duration),
+    "decimals": ([decimal.Decimal(int(i)) / 4 for i in RNG.integers(1, 400, 3000)], Decimal),
+    "texts": (["a", "b"] * 1500, Categorical),
+    "lists": ([[1], [2]] * 1500, Categorical),
+    "dates, and one text": ([dt.date(2020, 1, 1)] * 1500 + [dt.date(2020, 9, 1)] * 1500 + ["canary"], Date),
+    "nothing": ([None] * 3000, Categorical),
+}
+
+
+def of_objects(values, budget=ApproxDP(20.0, 1e-6), **options):  # noqa: B008
+    curator = Curator(pd.DataFrame({"x": pd.Series(values, dtype=object)}), budget=budget, **options)
+    return curator.discover(spend=budget).schema["x"], curator.receipt().items
+
+
+@pytest.mark.parametrize(("values", "kind"), OBJECTS.values(), ids=OBJECTS)
+def test_what_objects_are_is_found_before_what_they_may_be(values, kind):
+    found, items = of_objects(values)
+    assert type(found) is kind
+    assert is_complete(found)
+    assert found.nullable
+    assert sum(item.loss.epsilon for item in items) <= 20.0 + 1e-9
+    schema = Schema({"x": found})
+    assert Schema.from_json(schema.to_json()) == schema
+
+
+def test_decimals_of_objects_have_the_digits_that_are_found():
+    assert of_objects(OBJECTS["decimals"][0])[0].decimals == 2
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_what_one_object_is_moves_the_histogram_by_no_more_than_the_item_says(monkeypatch, neighbors):
+    cells = ["a", None, 1, 2.5, dt.date(2020, 1, 1), dt.time(3), decimal.Decimal("1.5"), [1], pd.NaT, object()]
+    base = [(), ("b",), (dt.date(2021, 1, 1),)]
+    pairs = {
+        "add_remove": [(table, (*table, cell)) for table in base for cell in cells],
+        "replace_one": [((*table, a), (*table, b)) for table in base for a, b in itertools.combinations(cells, 2)],
+    }[neighbors]
+
+    def first(values):
+        asked = []
+        monkeypatch.setattr(noise, "discrete_laplace", lambda counts, **_: (asked.append(counts.copy()), counts)[1])
+        items = of_objects(values, ApproxDP(1.0, 1e-6), neighbors=neighbors)[1]
+        return asked[0], items[0].sensitivity
+
+    sensitivity = first(("b",))[1]
+    assert max(np.abs(first(one)[0] - first(two)[0]).sum() for one, two in pairs) == sensitivity
