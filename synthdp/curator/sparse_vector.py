@@ -153,7 +153,7 @@ class SparseVector:
         with self._turn() as table:
             if self.exhausted:
                 raise PrivacyError(
-                    "all answers above the threshold that this watch may give were given: open another, with a larger max_alarms"
+                    "this watch has given all its answers above the threshold: open another, with a larger max_alarms"
                 )
             before = self._state
             total = self._total(table, query)

@@ -34,7 +34,7 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 MOST_ROWS = 40_000
-"""Rows of a dry run; a larger table is run on so many with proportionally more budget, so that signal over noise is right."""
+"""Rows of a dry run; a larger table is run on so many with more budget, so that signal over noise is right."""
 
 TABLES, MOST_CELLS = 150, 300_000
 """Marginals of each order whose error is averaged, and the most cells of one."""

@@ -132,8 +132,9 @@ def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: flo
     """Return the error that all answers of a session keep with probability 1 - beta, at the best settings.
 
     For a pure epsilon, replaced rows and k queries with values in [0, 1].  Some multiset is within
-    a = n sqrt(ln(2k) / (2m)) of the truth on all of them; an above-threshold answer to a guess that is off by more than a, with an answer
-    on the right side, never rules it out and halves the others, so there are at most `halvings` of them.
+    a = n sqrt(ln(2k) / (2m)) of the truth on all of them; an above-threshold answer to a guess that is off by
+    more than a, with an answer on the right side, never rules it out and halves the others, so there are at most
+    `halvings` of them.
     """
     distance = rows * math.sqrt(math.log(2 * queries) / (2 * size))
     count = halvings(cells, size)

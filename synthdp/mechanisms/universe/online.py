@@ -153,8 +153,8 @@ def check_guesses(threshold: float | None, queries: int) -> None:
 def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float) -> float:
     """Return the threshold, in rows, above which no guess is taken by noise alone.
 
-    An above-threshold answer needs |q - guess| + noise >= threshold + the level's noise, which is never negative; with probability
-    1 - beta none of the queries' noises exceeds b ln(queries / beta), and then |q - guess| >= ``gap``.
+    An above-threshold answer needs |q - guess| + noise >= threshold + the level's noise, which is never negative;
+    with probability 1 - beta none of the queries' noises exceeds b ln(queries / beta), and then |q - guess| >= ``gap``.
     """
     return gap + plan.query_scale * math.log(queries / beta) / UNIT
 
@@ -175,9 +175,9 @@ def online_bound(
     """Return the least error that a session of a pure epsilon keeps on all queries with probability 1 - beta.
 
     For replaced rows.  If at most ``alarms(g)`` guesses can be off by g rows or more, or all k of them, a watch of so
-    many above-threshold answers is never exhausted: silent answers are then off by at most the threshold plus the level's noise, and
-    noisy ones by their own.  The error is minimised over g on a grid of 200 values, those where the noisy answers lie
-    within g / 2, as the count of above-threshold answers may suppose.
+    many above-threshold answers is never exhausted: silent answers are then off by at most the threshold plus the
+    level's noise, and noisy ones by their own.  The error is minimised over g on a grid of 200 values, those where the
+    noisy answers lie within g / 2, as the count of above-threshold answers may suppose.
     """
     if not (epsilon > 0 and 0 < beta < 1 and queries >= 1 and rows >= 1):
         raise ParameterError("epsilon must be above 0, beta between 0 and 1, queries and rows at least 1")
