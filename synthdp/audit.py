@@ -290,7 +290,7 @@ def _sums(queries: LinearQueries, schema: Schema, table: pd.DataFrame) -> FloatA
     """Return the exact answers of a table, (k,)."""
     (block,) = FrameSource(table).blocks(schema)
     units = {name: encode(column, block[name]) for name, column in schema.items()}
-    return np.asarray(queries.features(queries.domain.codes(units)).sum(axis=0) / queries.unit, np.float64)
+    return np.asarray(queries.features(queries.domain.codes(units)).sum(axis=0) / queries.denominator, np.float64)
 
 
 def _event(

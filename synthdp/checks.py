@@ -13,7 +13,7 @@ import numpy as np
 from synthdp.errors import ParameterError
 
 _LARGE = 2**31
-"""A largest value that is not told to who is nowhere near it."""
+"""From here on a largest value is only told to who exceeds it."""
 
 
 def check_whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
@@ -45,9 +45,10 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
     """
     number = _index(value)
     if number is None or number < least or (most is not None and number > most):
-        limits = f"from {least} to {most}" if most is not None and most < _LARGE else f"of at least {least}"
-        if number is not None and number >= least:
-            limits = f"of at most {most}"
+        if most is not None and (most < _LARGE or (number is not None and number > most)):
+            limits = f"from {least} to {most}"
+        else:
+            limits = f"of at least {least}"
         raise ParameterError(f"{name} ({value!r}) must be a whole number {limits}")
     return number
 

@@ -159,13 +159,13 @@ class Measurements:
 
     @property
     def answers(self) -> Answers:
-        """(k,) unbiased answers: sums over rows (or the statistic's own unit)."""
-        return np.asarray(self.values / float(self.resolution * self.queries.unit), np.float64)
+        """(k,) unbiased answers: sums over rows (or of the statistic's own values)."""
+        return np.asarray(self.values / float(self.resolution * self.queries.denominator), np.float64)
 
     @property
     def stddev(self) -> float:
         """Standard deviation of each answer."""
-        return self.noise.stddev / (self.resolution * self.queries.unit)
+        return self.noise.stddev / (self.resolution * self.queries.denominator)
 
     def quantile(self, miss: float) -> float:
         """Return what the error of each answer exceeds with probability ``miss``."""

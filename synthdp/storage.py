@@ -289,7 +289,7 @@ def _queries(queries: Statistic | KeyStatistic, store: _Store) -> dict[str, Any]
                 "cliques": [list(clique) for clique in queries.cliques],
             }
         case MarginalDistances():
-            expected = {"expected": store.put(queries.expected), "unit": queries.unit}
+            expected = {"expected": store.put(queries.expected), "unit": queries.denominator}
             return {**_queries(queries.queries, store), **expected, "kind": "distances"}
         case ClippedProducts():
             scores = [store.put(score) for score in queries.scores]
@@ -305,7 +305,12 @@ def _queries(queries: Statistic | KeyStatistic, store: _Store) -> dict[str, Any]
                 [[factors[type(f)], f.column, f.degree if isinstance(f, Cosine) else f.cell] for f in term]
                 for term in queries.terms
             ]
-            return {"kind": "tensor", "domain": store.domain(queries.domain), "terms": terms, "unit": queries.unit}
+            return {
+                "kind": "tensor",
+                "domain": store.domain(queries.domain),
+                "terms": terms,
+                "unit": queries.denominator,
+            }
     raise ParameterError(f"{type(queries).__name__} queries have no file form")
 
 

@@ -1,7 +1,7 @@
 """Every family of statistics over a tiny domain: `tests/contracts/test_queries.py` asks all of them the same.
 
 To add a family, add a line to `STATISTICS`, a name and how to make it, and one to `SHAPES`, how to draw one of any shape
-and unit.  Keep domains at a few dozen cells, for all pairs of neighbouring tables are enumerated.
+and denominator.  Keep domains at a few dozen cells, for all pairs of neighbouring tables are enumerated.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def merged() -> Domain:
 
 def expected(statistic: Statistic, finer: int) -> np.ndarray:
     """Some expected sums, none of them a whole number of rows."""
-    return (np.arange(statistic.k) % 3) * finer * statistic.unit + np.arange(statistic.k) % 2
+    return (np.arange(statistic.k) % 3) * finer * statistic.denominator + np.arange(statistic.k) % 2
 
 
 def hiding() -> Domain:
@@ -98,16 +98,16 @@ def some_averages(random: tuple[Term, ...]) -> TensorBasis:
 
 def family_of_cells() -> CellQueries:
     domain = ordered()
-    return CellQueries(domain, np.random.default_rng(1).integers(-3, 4, (3, domain.cells)), unit=2)
+    return CellQueries(domain, np.random.default_rng(1).integers(-3, 4, (3, domain.cells)), denominator=2)
 
 
 def stack(domain: Domain) -> Stack:
-    return Stack((one_ways(domain), TensorBasis(domain, mixed_terms(domain, order=1, degree=2), unit=6)))
+    return Stack((one_ways(domain), TensorBasis(domain, mixed_terms(domain, order=1, degree=2), denominator=6)))
 
 
-def distances(domain: Domain, order: int, unit: int) -> MarginalDistances:
+def distances(domain: Domain, order: int, denominator: int) -> MarginalDistances:
     marginals = Marginals(domain, all_cliques(domain, order))
-    return MarginalDistances(marginals, expected(marginals, unit), unit)
+    return MarginalDistances(marginals, expected(marginals, denominator), denominator)
 
 
 def query_distances(queries: Statistic, resolution: int) -> QueryDistances:
@@ -135,11 +135,13 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "all marginals": lambda: Marginals(mixed(), tuple(c for k in (1, 2, 3) for c in all_cliques(mixed(), k))),
     "marginals of merged cells": lambda: Marginals(merged(), ((1, 0), (0,), (0,))),
     "distances": lambda: distances(mixed(), 1, 1),
-    "distances in a finer unit": lambda: distances(mixed(), 2, 7),
+    "distances in a finer denominator": lambda: distances(mixed(), 2, 7),
     "cosines": lambda: TensorBasis(ordered(), tensor_terms((0, 1), 3)),
-    "cosines in a coarse unit": lambda: TensorBasis(ordered(), low_order_terms((0, 1), order=2, degree=3), unit=3),
-    "mixed terms": lambda: TensorBasis(mixed(), mixed_terms(mixed(), order=2, degree=2), unit=2**10),
-    "a constant and an indicator": lambda: TensorBasis(mixed(), ((Cosine(0, 0),), (Indicator(1, 2),), ()), unit=5),
+    "coarse cosines": lambda: TensorBasis(ordered(), low_order_terms((0, 1), order=2, degree=3), denominator=3),
+    "mixed terms": lambda: TensorBasis(mixed(), mixed_terms(mixed(), order=2, degree=2), denominator=2**10),
+    "a constant and an indicator": lambda: TensorBasis(
+        mixed(), ((Cosine(0, 0),), (Indicator(1, 2),), ()), denominator=5
+    ),
     "a stack": lambda: stack(mixed()),
     "a Chebyshev tensor": lambda: ChebyshevTensor(ordered(), 3),
     "a Chebyshev tensor with misfits": lambda: TensorWithMisfits(ChebyshevTensor(ordered(), 3)),
@@ -206,61 +208,66 @@ def any_marginals(draw: Draw) -> Marginals:
     return Marginals(domain, tuple(draw(st.lists(st.sampled_from(every), min_size=1, max_size=5))))
 
 
-def any_cells(draw: Draw, unit: int) -> CellQueries:
+def any_cells(draw: Draw, denominator: int) -> CellQueries:
     domain = any_domain(draw)
-    few = any_numbers(draw, draw(st.integers(1, 4)), domain.cells, size=unit)
-    return CellQueries(domain, np.tile(few, (draw(st.sampled_from([1, 3, 500])), 1)), unit=unit)
+    few = any_numbers(draw, draw(st.integers(1, 4)), domain.cells, size=denominator)
+    return CellQueries(domain, np.tile(few, (draw(st.sampled_from([1, 3, 500])), 1)), denominator=denominator)
 
 
 def any_small_cells(draw: Draw) -> CellQueries:
     domain = any_domain(draw, most=2)
-    return CellQueries(domain, any_numbers(draw, draw(st.integers(1, 3)), domain.cells, size=3), unit=3)
+    return CellQueries(domain, any_numbers(draw, draw(st.integers(1, 3)), domain.cells, size=3), denominator=3)
 
 
-def any_subset(draw: Draw, unit: int) -> Subset:
-    family = any_cells(draw, unit)
+def any_subset(draw: Draw, denominator: int) -> Subset:
+    family = any_cells(draw, denominator)
     return Subset(family, np.array(draw(st.lists(st.integers(0, family.k - 1), min_size=1, max_size=30))))
 
 
-def any_stack(draw: Draw, unit: int) -> Stack:
+def any_stack(draw: Draw, denominator: int) -> Stack:
     domain = any_domain(draw)
-    return Stack((CellQueries(domain, any_numbers(draw, 2, domain.cells, size=unit), unit=unit), one_ways(domain)))
+    return Stack(
+        (
+            CellQueries(domain, any_numbers(draw, 2, domain.cells, size=denominator), denominator=denominator),
+            one_ways(domain),
+        )
+    )
 
 
-def any_distances(draw: Draw, unit: int) -> MarginalDistances:
+def any_distances(draw: Draw, denominator: int) -> MarginalDistances:
     marginals = any_marginals(draw)
-    return MarginalDistances(marginals, any_numbers(draw, marginals.k, size=2**63 - 1), unit)
+    return MarginalDistances(marginals, any_numbers(draw, marginals.k, size=2**63 - 1), denominator)
 
 
-def any_query_distances(draw: Draw, unit: int) -> QueryDistances:
+def any_query_distances(draw: Draw, denominator: int) -> QueryDistances:
     queries = any_small_cells(draw)
-    return QueryDistances(queries, any_numbers(draw, queries.k, size=2**63 - 1), unit)
+    return QueryDistances(queries, any_numbers(draw, queries.k, size=2**63 - 1), denominator)
 
 
-def any_boosting(draw: Draw, unit: int) -> BoostingScores:
+def any_boosting(draw: Draw, denominator: int) -> BoostingScores:
     queries, rounds = any_small_cells(draw), draw(st.integers(1, 3))
     expected = any_numbers(draw, rounds, queries.k, size=2**63 - 1)
-    return BoostingScores(queries, expected, unit, draw(st.sampled_from([1, unit, 2**61])), unit)
+    return BoostingScores(queries, expected, denominator, draw(st.sampled_from([1, denominator, 2**61])), denominator)
 
 
-def any_products(draw: Draw, unit: int) -> ClippedProducts:
+def any_products(draw: Draw, denominator: int) -> ClippedProducts:
     domain = of_sizes(*draw(st.lists(st.integers(1, 3), min_size=2, max_size=3)))
     scores = tuple(any_numbers(draw, size, size=draw(st.sampled_from([9, 1000, 2**40]))) for size in domain.shape)
-    return ClippedProducts(domain, scores, unit, draw(st.sampled_from([1, 50, 2**20, 2**40])))
+    return ClippedProducts(domain, scores, denominator, draw(st.sampled_from([1, 50, 2**20, 2**40])))
 
 
-def any_chebyshev(draw: Draw, unit: int) -> ChebyshevTensor:
-    return ChebyshevTensor(any_ordered(draw), draw(st.integers(2, 4)), unit=unit)
+def any_chebyshev(draw: Draw, denominator: int) -> ChebyshevTensor:
+    return ChebyshevTensor(any_ordered(draw), draw(st.integers(2, 4)), denominator=denominator)
 
 
-def any_basis(draw: Draw, unit: int) -> TensorBasis:
+def any_basis(draw: Draw, denominator: int) -> TensorBasis:
     domain = mixed()
-    return TensorBasis(domain, mixed_terms(domain, order=draw(st.integers(1, 2)), degree=2), unit=unit)
+    return TensorBasis(domain, mixed_terms(domain, order=draw(st.integers(1, 2)), degree=2), denominator=denominator)
 
 
-def any_parities(draw: Draw, unit: int) -> Parities:
+def any_parities(draw: Draw, denominator: int) -> Parities:
     bits = any_bits(draw)
-    scales = draw(st.lists(st.sampled_from([0, 1, unit, unit // 2 + 1]), min_size=2, max_size=bits.d + 1))
+    scales = draw(st.lists(st.sampled_from([0, 1, denominator, denominator // 2 + 1]), min_size=2, max_size=bits.d + 1))
     return Parities(bits, tuple(scales))
 
 
@@ -275,11 +282,11 @@ def any_cell_parities(draw: Draw) -> CellParities:
     return CellParities(domain, np.array(draw(st.lists(st.sampled_from(every), min_size=1, unique=True))))
 
 
-def any_lists(draw: Draw, unit: int) -> ListCoefficients:
+def any_lists(draw: Draw, denominator: int) -> ListCoefficients:
     length = draw(st.integers(1, 2))
     order = draw(st.integers(1, length))
-    scales = tuple(draw(st.sampled_from([1, unit])) for _ in range(order + 1))
-    return lists(draw(st.integers(1, 2)), length, order, scales, draw(st.sampled_from([0, 1, unit])))
+    scales = tuple(draw(st.sampled_from([1, denominator])) for _ in range(order + 1))
+    return lists(draw(st.integers(1, 2)), length, order, scales, draw(st.sampled_from([0, 1, denominator])))
 
 
 SHAPES: dict[str, Callable[[Draw, int], Statistic]] = {
@@ -290,10 +297,10 @@ SHAPES: dict[str, Callable[[Draw, int], Statistic]] = {
     "distances": any_distances,
     "distances of queries": any_query_distances,
     "scores of boosting": any_boosting,
-    "scores of a net": lambda draw, unit: net(any_small_cells(draw), draw(st.integers(1, 3)), unit),
+    "scores of a net": lambda draw, denominator: net(any_small_cells(draw), draw(st.integers(1, 3)), denominator),
     "products of columns": any_products,
     "a Chebyshev tensor": any_chebyshev,
-    "average moments": lambda draw, unit: AverageMoment(any_ordered(draw), draw(st.integers(1, 3)), unit),
+    "average moments": lambda draw, denominator: AverageMoment(any_ordered(draw), draw(st.integers(1, 3)), denominator),
     "mixed terms": any_basis,
     "parities": any_parities,
     "monomials": lambda draw, _: any_monomials(draw),
@@ -301,4 +308,4 @@ SHAPES: dict[str, Callable[[Draw, int], Statistic]] = {
     "coefficients of lists": any_lists,
     "the total": lambda draw, _: Total(any_domain(draw)),
 }
-"""How to draw a family of any shape at a unit, by name; it may be refused."""
+"""How to draw a family of any shape at a denominator, by name; it may be refused."""

@@ -24,7 +24,7 @@ from synthdp.mechanisms.sparse.weights import SparseWeights
 from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.privacy.loss import ApproxDP
 from synthdp.queries.sparse.key_counts import SparseCounts
-from synthdp.queries.sparse.supports import UNIT, SparseQuery, sparse_conjunction
+from synthdp.queries.sparse.supports import DENOMINATOR, SparseQuery, sparse_conjunction
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
 from synthdp.tables.keys import count_keys, overlap
@@ -121,7 +121,7 @@ def run(setting: Setting, *, repeat: int) -> Iterator[dict[str, object]]:
 def _truth(setting: Setting, counts: SparseCounts) -> np.ndarray:
     """Return the exact answers, which only a benchmark knows."""
     rows = counts_of_table(setting.table)
-    return counts.key_totals(rows) / UNIT
+    return counts.key_totals(rows) / DENOMINATOR
 
 
 def counts_of_table(table: pd.DataFrame) -> dict[str, int]:

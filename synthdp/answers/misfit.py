@@ -124,7 +124,7 @@ def _relations(direct: Direct) -> dict[Clique, float]:
         asked = measured.queries
         if isinstance(asked, MarginalDistances) and asked.domain is direct.model.domain:
             offsets = asked.queries.offsets[:-1]
-            expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.unit), offsets)
+            expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.denominator), offsets)
             distances = np.sqrt(np.maximum(_shrunk(measured.answers, measured.stddev) ** 2 - expected**2, 0.0))
             return dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True))
     known = {pair: _dependence(direct.model, pair) for pair in pairs}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from synthdp.curator.private_table import PrivateTable, check_question
 from synthdp.errors import ParameterError
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.sparse.supports import UNIT
+from synthdp.queries.sparse.supports import DENOMINATOR
 
 
 def cell_total(table: PrivateTable, query: Statistic) -> int:
@@ -25,8 +25,8 @@ def cell_total(table: PrivateTable, query: Statistic) -> int:
     check_question(table, query)
     if query.k != 1:
         raise ParameterError("a watch is asked one query at a time")
-    if UNIT % query.unit:
-        raise ParameterError(f"the unit of a watched query ({query.unit}) must divide {UNIT}")
-    if table.adjacency.sensitivity(query).linf > query.unit * table.adjacency.rows:
+    if DENOMINATOR % query.denominator:
+        raise ParameterError(f"the denominator of a watched query ({query.denominator}) must divide {DENOMINATOR}")
+    if table.adjacency.sensitivity(query).linf > query.denominator * table.adjacency.rows:
         raise ParameterError("one row must move a watched query by at most 1: scale its values to the range 0..1")
-    return int(table.exact(query)[0]) * (UNIT // query.unit)
+    return int(table.exact(query)[0]) * (DENOMINATOR // query.denominator)

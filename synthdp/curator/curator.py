@@ -230,7 +230,7 @@ class Curator:
         self.check(queries)
         loss = self.cost(spend)
         plan = calibrate(self.adjacency.sensitivity(queries), loss, k=queries.k, law=law)
-        item = plan.item(step, loss, unit=queries.unit)
+        item = plan.item(step, loss, denominator=queries.denominator)
         values = self._spend(item, lambda table: plan.noised(table.exact(queries)))
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
@@ -340,7 +340,7 @@ class Curator:
         self.check(scores)
         loss = self.cost(spend)
         plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss)
-        item = plan.item(step, loss, unit=scores.unit)
+        item = plan.item(step, loss, denominator=scores.denominator)
         return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
 
     def discover(self, *, spend: Spend) -> Discovered:

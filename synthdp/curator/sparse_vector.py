@@ -28,7 +28,7 @@ from synthdp.privacy.above_threshold import AboveThresholdAnswer, WatchPlan
 from synthdp.privacy.calibration import Calibration
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.sparse.supports import UNIT, Support
+from synthdp.queries.sparse.supports import DENOMINATOR, Support
 
 
 class _State(NamedTuple):
@@ -110,7 +110,7 @@ class SparseVector:
     @property
     def threshold_rows(self) -> float:
         """How far off a guess may be, in rows, before noise."""
-        return self.threshold / UNIT
+        return self.threshold / DENOMINATOR
 
     def silence_bound(self, *, beta: float) -> float:
         """Return how far any guess was off, in rows, that was met with silence; probability 1 - beta over the watch."""
@@ -148,7 +148,7 @@ class SparseVector:
             If all answers were given, the watch was closed or saved, it was asked again while it was being asked (by a
             signal's handler, or by the query itself), or in a forked process.
         """
-        if not math.isfinite(guess * UNIT):
+        if not math.isfinite(guess * DENOMINATOR):
             raise ParameterError(f"guess ({guess}) must be a number of rows")
         with self._turn() as table:
             if self.exhausted:
@@ -158,7 +158,7 @@ class SparseVector:
             before = self._state
             total = self._total(table, query)
             level = noise.geometric(scale=self.plan.level_scale) if before.level is None else before.level
-            deviation = abs(total - round(guess * UNIT))
+            deviation = abs(total - round(guess * DENOMINATOR))
             silent = deviation + noise.geometric(scale=self.plan.query_scale) < self.threshold + level
             after = _State(before.alarms, level, "")
             if not silent:
@@ -169,7 +169,9 @@ class SparseVector:
             plan = self.plan.answer
             within = max(-noise.LARGEST_VALUE, min(total, noise.LARGEST_VALUE))
             noisy = int(plan.noised(np.array([within], np.int64))[0])
-            return AboveThresholdAnswer(noisy / (plan.resolution * UNIT), self.plan.answer_stddev, plan.noise.law)
+            return AboveThresholdAnswer(
+                noisy / (plan.resolution * DENOMINATOR), self.plan.answer_stddev, plan.noise.law
+            )
 
     def close(self) -> None:
         """Answer nothing any more.

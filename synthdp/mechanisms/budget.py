@@ -137,5 +137,5 @@ class BudgetAllocation:
         The share of each table; they add up to ``share``.
         """
         wanted = [float(weight ** (1 / (1 + self.exponent))) for weight in weights]
-        unit = share / sum(wanted)
-        return [part * unit for part in wanted]
+        each = share / sum(wanted)
+        return [part * each for part in wanted]

@@ -15,7 +15,7 @@ from synthdp.queries.protocol import LinearQueries
 def design(queries: LinearQueries, codes: Codes) -> Any:
     """Return the (k, m) real answers of (m, d) support points, sparse for marginals, which are 0 in nearly all cells."""
     if not isinstance(queries, Marginals):
-        return queries.features(codes).T / queries.unit
+        return queries.features(codes).T / queries.denominator
     cells = queries.cells(codes)
     column = np.repeat(np.arange(len(codes)), cells.shape[1])
     return sparse.csr_array((np.ones(cells.size), (cells.ravel(), column)), shape=(queries.k, len(codes)))

@@ -194,7 +194,7 @@ def best_shares(parts: tuple[LinearQueries, ...], adjacency: Adjacency, *, law: 
     """
     k = np.array([part.k for part in parts], np.float64)
     norms = [adjacency.sensitivity(part) for part in parts]
-    units = np.array([part.unit for part in parts], np.float64)
+    units = np.array([part.denominator for part in parts], np.float64)
     if law is NoiseLaw.LAPLACE:
         weights = np.cbrt(k * (np.array([norm.l1 for norm in norms]) / units) ** 2)
     else:

@@ -18,7 +18,7 @@ from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
 from synthdp.queries.norms import Norms
-from synthdp.queries.sparse.supports import UNIT
+from synthdp.queries.sparse.supports import DENOMINATOR
 
 Part: TypeAlias = PureDP | ZCDP | GaussianDP
 """The currencies in which a part of a watch is paid."""
@@ -49,14 +49,14 @@ class WatchPlan:
     @property
     def answer_stddev(self) -> float:
         """Standard deviation of a count that comes with an answer above the threshold, in rows."""
-        return self.answer.noise.stddev / (self.answer.resolution * UNIT)
+        return self.answer.noise.stddev / (self.answer.resolution * DENOMINATOR)
 
     def threshold_for(self, queries: int) -> float:
         """Return the threshold, in rows, which few perfect guesses pass.
 
         b ln(4k/c): of k queries with a perfect guess, c/4 are found above it on average.
         """
-        return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / UNIT
+        return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / DENOMINATOR
 
     def level(self, threshold: float | None, *, queries: int) -> int:
         """Return the threshold in 1024ths of a row: the given one, in rows, or `threshold_for` so many queries.
@@ -66,11 +66,11 @@ class WatchPlan:
         ParameterError
             If one of the two is no such number.
         """
-        if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / UNIT:
+        if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / DENOMINATOR:
             raise ParameterError(f"threshold ({threshold}) must be a number of rows")
         if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
             raise ParameterError(f"queries ({queries!r}) must be a whole number of at least 1")
-        return round((self.threshold_for(queries) if threshold is None else threshold) * UNIT)
+        return round((self.threshold_for(queries) if threshold is None else threshold) * DENOMINATOR)
 
     def item(self, step: str, loss: PrivacyLoss) -> Item:
         """Return the line of a receipt."""
@@ -78,7 +78,7 @@ class WatchPlan:
             step=step,
             mechanism=f"sparse vector with geometric noise; {self.answer.noise.law}",
             answers=self.max_alarms,
-            sensitivity=self.answer.sensitivity / UNIT,
+            sensitivity=self.answer.sensitivity / DENOMINATOR,
             stddev=self.answer_stddev,
             loss=loss,
         )
@@ -90,7 +90,7 @@ class WatchPlan:
         b ln(1/beta) with probability beta.
         """
         runs = self.max_alarms if self.redrawn else 1
-        return threshold + (self.level_scale * math.log(runs / beta) + 1) / UNIT
+        return threshold + (self.level_scale * math.log(runs / beta) + 1) / DENOMINATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> WatchPlan:
     epsilon = _pure_part(alarms.split(max_alarms)) if redrawn else _pure_part(alarms)
     ratio = (2 * together) ** (2 / 3)  # the least variance of the two noises together (Lyu, Su, Li 2017, section 4.2)
     level = epsilon / (1 + ratio)
-    norms = Norms(UNIT, UNIT * UNIT, UNIT).times(rows)
+    norms = Norms(DENOMINATOR, DENOMINATOR * DENOMINATOR, DENOMINATOR).times(rows)
     return WatchPlan(
         max_alarms=max_alarms,
         level_scale=noise.laplace_scale(norms.l1, epsilon=level),

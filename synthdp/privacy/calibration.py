@@ -55,14 +55,14 @@ class Calibration:
                 return noise.discrete_gaussian(values, scale=self.noise.scale)
         return noise.linf_knorm(values, scale=self.noise.scale)
 
-    def item(self, step: str, loss: PrivacyLoss, *, unit: int = 1) -> Item:
-        """Return the line of a receipt, for a vector in which ``unit`` stands for 1."""
+    def item(self, step: str, loss: PrivacyLoss, *, denominator: int = 1) -> Item:
+        """Return the line of a receipt, for a vector in which ``denominator`` stands for 1."""
         return Item(
             step=step,
             mechanism=str(self.noise.law),
             answers=self.noise.k,
-            sensitivity=self.sensitivity / unit,
-            stddev=self.noise.stddev / (self.resolution * unit),
+            sensitivity=self.sensitivity / denominator,
+            stddev=self.noise.stddev / (self.resolution * denominator),
             loss=loss,
         )
 
@@ -91,14 +91,14 @@ class Selection:
     scale: float
     stddev: float
 
-    def item(self, step: str, loss: PrivacyLoss, *, unit: int) -> Item:
-        """Return the line of a receipt, for scores in which ``unit`` stands for 1."""
+    def item(self, step: str, loss: PrivacyLoss, *, denominator: int) -> Item:
+        """Return the line of a receipt, for scores in which ``denominator`` stands for 1."""
         return Item(
             step=step,
             mechanism=self.mechanism,
             answers=1,
-            sensitivity=self.sensitivity / unit,
-            stddev=self.stddev / unit,
+            sensitivity=self.sensitivity / denominator,
+            stddev=self.stddev / denominator,
             loss=loss,
         )
 

@@ -12,7 +12,7 @@ from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds, column_norms
+from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds, column_norms
 from synthdp.queries.protocol import check_overflow
 
 EXACT_PAIRS = 1024
@@ -28,23 +28,25 @@ class CellQueries(LinearFamily):
     domain
         The axes; cells are counted in C order.
     values
-        (k, cells) whole multiples of 1 / ``unit``.
-    unit
+        (k, cells) whole multiples of 1 / ``denominator``.
+    denominator
         The whole number that stands for 1.
     """
 
     domain: Domain
     values: IntArray
-    unit: int = 1
+    denominator: int = 1
     _bounds: RecordBounds = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values)
         if values.dtype.kind not in "iub":
-            raise ParameterError("values must be whole multiples of 1 / unit")
+            raise ParameterError("values must be whole multiples of 1 / denominator")
         if values.ndim != 2 or not len(values) or values.shape[1] != self.domain.cells:
             raise ParameterError(f"values must be a matrix with a column for each of the {self.domain.cells} cells")
-        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        object.__setattr__(
+            self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
+        )
         one = column_norms(values)
         object.__setattr__(self, "values", frozen(values.astype(np.int64)))
         object.__setattr__(self, "_bounds", RecordBounds(one, _swap(self.values, one)))

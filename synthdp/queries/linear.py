@@ -14,7 +14,7 @@ class Counting:
     __slots__ = ()
 
     @property
-    def unit(self) -> int:
+    def denominator(self) -> int:
         """Rows are whole: 1."""
         return 1
 
@@ -22,7 +22,8 @@ class Counting:
 class LinearFamily(Counting):
     """A family of linear queries that gives ``domain``, ``k``, ``bounds`` and ``features``.
 
-    It gives a ``unit`` too where its features are fractions, and ``sums`` where there is a faster way than by ``features``.
+    It gives a ``denominator`` too where its features are fractions, and ``sums`` where there is a faster way than by
+    ``features``.
     """
 
     __slots__ = ()

@@ -19,7 +19,7 @@ from synthdp.errors import ParameterError, SensitivityError
 LARGEST_SUM = 2**62
 """No sum over rows may reach it: what is then added or subtracted still fits in 64 bits."""
 
-LARGEST_UNIT = 2**61
+LARGEST_DENOMINATOR = 2**61
 """Most that may stand for 1."""
 
 LARGEST_CHANGE = 2**31

@@ -76,7 +76,7 @@ class ClippedProducts(LinearFamily):
         return math.comb(len(self.domain), 2)
 
     @property
-    def unit(self) -> int:
+    def denominator(self) -> int:
         """The whole number that stands for a product of 1."""
         return self.resolution**2
 

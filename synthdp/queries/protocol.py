@@ -36,7 +36,7 @@ class Bounded(Protocol):
         ...
 
     @property
-    def unit(self) -> int:
+    def denominator(self) -> int:
         """The whole number that stands for 1."""
         ...
 
@@ -88,8 +88,8 @@ class LinearQueries(Statistic, Protocol):
 
 
 def real_answers(queries: Bounded, values: Totals | IntArray) -> np.ndarray:
-    """Return whole-number answers as real ones: divided by the unit."""
-    return np.asarray(values / float(queries.unit), np.float64)
+    """Return whole-number answers as real ones: divided by the denominator."""
+    return np.asarray(values / float(queries.denominator), np.float64)
 
 
 def check_overflow(queries: Bounded) -> None:

@@ -22,7 +22,7 @@ class Stack(LinearFamily):
     Parameters
     ----------
     parts
-        Families over the same domain; all are brought to the largest unit, which must be a multiple of each.
+        Families over the same domain; all are brought to the largest denominator, which must be a multiple of each.
     """
 
     parts: tuple[LinearQueries, ...]
@@ -31,8 +31,8 @@ class Stack(LinearFamily):
         object.__setattr__(self, "parts", tuple(self.parts))
         if not self.parts or any(part.domain is not self.parts[0].domain for part in self.parts):
             raise ParameterError("a stack needs one or more families over the same domain")
-        if any(self.unit % part.unit for part in self.parts):
-            raise ParameterError("the largest unit of a stack must be a multiple of every other")
+        if any(self.denominator % part.denominator for part in self.parts):
+            raise ParameterError("the largest denominator of a stack must be a multiple of every other")
         check_overflow(self)
 
     @property
@@ -46,20 +46,22 @@ class Stack(LinearFamily):
         return sum(part.k for part in self.parts)
 
     @property
-    def unit(self) -> int:
-        """The largest unit."""
-        return max(part.unit for part in self.parts)
+    def denominator(self) -> int:
+        """The largest denominator."""
+        return max(part.denominator for part in self.parts)
 
     @property
     def bounds(self) -> RecordBounds:
-        """The parts' bounds added, each brought to the common unit."""
-        scaled = (part.bounds.times(self.unit // part.unit) for part in self.parts)
+        """The parts' bounds added, each brought to the common denominator."""
+        scaled = (part.bounds.times(self.denominator // part.denominator) for part in self.parts)
         return reduce(RecordBounds.plus, scaled)
 
     def features(self, codes: Codes) -> Features:
         """Return the parts' features side by side, (n, k)."""
-        return np.hstack([part.features(codes) * (self.unit // part.unit) for part in self.parts])
+        return np.hstack([part.features(codes) * (self.denominator // part.denominator) for part in self.parts])
 
     def sums(self, codes: Codes) -> Totals:
         """Return the parts' sums one after the other."""
-        return np.concatenate([part.finish(part.sums(codes)) * (self.unit // part.unit) for part in self.parts])
+        return np.concatenate(
+            [part.finish(part.sums(codes)) * (self.denominator // part.denominator) for part in self.parts]
+        )

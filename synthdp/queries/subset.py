@@ -47,9 +47,9 @@ class Subset(LinearFamily):
         return len(self.positions)
 
     @property
-    def unit(self) -> int:
-        """The family's unit."""
-        return self.family.unit
+    def denominator(self) -> int:
+        """The family's denominator."""
+        return self.family.denominator
 
     @property
     def bounds(self) -> RecordBounds:

@@ -53,7 +53,7 @@ def rows_of(data, family, most=8):
 @family
 def test_a_family_keeps_the_protocol(family):
     assert isinstance(family, Statistic)
-    assert family.unit >= 1
+    assert family.denominator >= 1
     check_overflow(family)
     empty = answers(family, np.zeros((0, len(family.domain)), np.int64))
     assert empty.shape == (family.k,)
@@ -93,19 +93,19 @@ def beside(family, table):
     return np.array([family.finish(table + one) for one in each]).astype(object)
 
 
-def drawn(make, data, unit):
+def drawn(make, data, denominator):
     """A family of any shape, or nothing if it is refused: what may not be asked cannot be wrong."""
     made = []
     with suppress(ParameterError, SensitivityError):
-        made.append(make(data.draw, unit))
+        made.append(make(data.draw, denominator))
     return made
 
 
 @pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
-@given(data=st.data(), unit=st.sampled_from(UNITS) | st.integers(1, 2**62))
-def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table(make, data, unit):
+@given(data=st.data(), denominator=st.sampled_from(UNITS) | st.integers(1, 2**62))
+def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table(make, data, denominator):
     """Brute force over all records and all pairs of them: no sum, no square, no difference may leave 64 bits."""
-    for family in drawn(make, data, unit):
+    for family in drawn(make, data, denominator):
         first = family.sums(cells_of(family.domain)[:1])
         for rows in (0, 1, LARGEST_TABLE - 1):
             table = first * rows
@@ -115,10 +115,10 @@ def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_t
 
 
 @pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
-@given(data=st.data(), unit=st.sampled_from(UNITS))
+@given(data=st.data(), denominator=st.sampled_from(UNITS))
 @settings(max_examples=25)
-def test_every_family_that_is_not_refused_can_be_noised_in_every_currency(make, data, unit):
-    for family in drawn(make, data, unit):
+def test_every_family_that_is_not_refused_can_be_noised_in_every_currency(make, data, denominator):
+    for family in drawn(make, data, denominator):
         for adjacency in (Adjacency(), Adjacency("replace_one"), Adjacency(unit="id", rows=3)):
             norms = adjacency.sensitivity(family)
             for loss in (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5), GaussianDP(1.0)):
@@ -191,4 +191,4 @@ def test_the_rows_of_a_unit_count_together(family, rows):
 @family
 def test_real_answers_are_whole_ones_over_the_unit(family):
     whole = answers(family, cells_of(family.domain))
-    assert np.allclose(real_answers(family, whole) * family.unit, whole, rtol=0, atol=1e-9)
+    assert np.allclose(real_answers(family, whole) * family.denominator, whole, rtol=0, atol=1e-9)

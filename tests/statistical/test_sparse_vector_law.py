@@ -9,7 +9,7 @@ from scipy.stats import binomtest, chisquare
 
 from synthdp import Curator, PureDP
 from synthdp.privacy import noise
-from synthdp.queries.sparse.supports import UNIT, KeyList
+from synthdp.queries.sparse.supports import DENOMINATOR, KeyList
 
 P = 1e-9
 TABLES = {name: pd.DataFrame({"p": [f"id{i}" for i in range(n)]}) for name, n in (("with", 21), ("without", 20))}
@@ -56,14 +56,14 @@ def test_alarms_on_neighbouring_tables_are_as_frequent_as_the_law_says(name):
         watch = Curator(table, budget=PureDP(1.0)).watch(("p",), max_alarms=1, threshold=12.0)
         alarms += watch.ask(query, guess=17.0) is not None
         plan = watch.plan
-    deviation = (len(table) - 17) * UNIT
-    expected = alarm_probability(deviation, 12 * UNIT, plan)
+    deviation = (len(table) - 17) * DENOMINATOR
+    expected = alarm_probability(deviation, 12 * DENOMINATOR, plan)
     assert binomtest(alarms, runs, expected).pvalue > P
     for factor in (1.3, 1 / 1.3):
-        assert binomtest(alarms, runs, alarm_probability(deviation, 12 * UNIT, plan, factor)).pvalue < P
+        assert binomtest(alarms, runs, alarm_probability(deviation, 12 * DENOMINATOR, plan, factor)).pvalue < P
 
 
 def test_neighbouring_alarm_probabilities_are_within_their_epsilon():
     plan = Curator(TABLES["with"], budget=PureDP(1.0)).watch(("p",), max_alarms=1).plan
-    odds = [alarm_probability((n - 17) * UNIT, 12 * UNIT, plan) for n in (20, 21)]
+    odds = [alarm_probability((n - 17) * DENOMINATOR, 12 * DENOMINATOR, plan) for n in (20, 21)]
     assert 0.1 < math.log(odds[1] / odds[0]) < 0.8

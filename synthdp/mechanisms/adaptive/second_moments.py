@@ -66,7 +66,7 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     domain = Domain(tuple(known.domain.axes[j] for j in found))
     queries = ClippedProducts(domain, tuple(found.values()), RESOLUTION, norm)
     most = MOST_SHARE * known.left.share
-    noise = known.left.stddev(queries.bounds, most, k=queries.k) / queries.unit / known.total
+    noise = known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
     if noise > MOST_NOISE:
         return known
     part, left = known.left.take(most * min(1.0, noise / AIM) ** (1 / known.left.exponent))

@@ -20,7 +20,7 @@ from synthdp.mechanisms.smooth.domain import smooth_domain
 from synthdp.mechanisms.smooth.misfits import clear_shares, misfit_terms
 from synthdp.mechanisms.smooth.support import Synthesised, fit_support, pointed_cells
 from synthdp.privacy.loss import Remaining
-from synthdp.queries.smooth.chebyshev import UNIT
+from synthdp.queries.smooth.chebyshev import DENOMINATOR
 from synthdp.queries.smooth.trigonometric import Cosine, TensorBasis, Term
 from synthdp.randomness import Generator
 from synthdp.schema.schema import Schema
@@ -81,7 +81,7 @@ def practical_synthesis(
 def random_averages(domain: Domain, random: tuple[Term, ...]) -> TensorBasis:
     """Return averages to measure, then indicators of misfits, as many as make the sensitivity no larger."""
     counted = _countable(random, misfit_terms(domain, order=1))
-    return TensorBasis(domain, (*random, *counted), unit=UNIT, most=len(random))
+    return TensorBasis(domain, (*random, *counted), denominator=DENOMINATOR, most=len(random))
 
 
 def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:

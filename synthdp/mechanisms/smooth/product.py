@@ -31,7 +31,7 @@ from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.smooth.chebyshev import UNIT, AverageMoment, moments_swap
+from synthdp.queries.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_swap
 from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis, Term
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Column
@@ -128,7 +128,7 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
     def noise(moments: Moments) -> float:
         norms, k = _norms(len(domain), moments, extra=extra, swap=adjacency.rows_are_public)
         drawn = calibrate(norms.times(adjacency.rows), loss, k=k + len(misfit_terms(domain, order=moments.order)))
-        return drawn.noise.stddev / (drawn.resolution * UNIT * rows)
+        return drawn.noise.stddev / (drawn.resolution * DENOMINATOR * rows)
 
     for order in (2, 1) if len(domain) > 1 else (1,):
         for degree in reversed(DEGREES):
@@ -144,12 +144,12 @@ def _norms(d: int, moments: Moments, *, extra: int, swap: bool = False) -> tuple
     """Return the sensitivity of the rounded moments and their number, without those that count misfits."""
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
-    bounds = RecordBounds.of(Norms(k * UNIT, k * UNIT**2, UNIT), _swap(d, moments))
+    bounds = RecordBounds.of(Norms(k * DENOMINATOR, k * DENOMINATOR**2, DENOMINATOR), _swap(d, moments))
     return (bounds.swap if swap else bounds.one), k
 
 
 def _swap(d: int, moments: Moments) -> Norms | None:
-    return moments_swap(moments.degree, d, unit=UNIT) if moments.order == 1 else None
+    return moments_swap(moments.degree, d, denominator=DENOMINATOR) if moments.order == 1 else None
 
 
 def moment_basis(domain: Domain, moments: Moments) -> TensorBasis:
@@ -166,7 +166,7 @@ def moment_basis(domain: Domain, moments: Moments) -> TensorBasis:
         ]
     most = len(terms)  # a misfit excludes the cosines of its column, of which there are no fewer than its indicators
     terms += misfit_terms(domain, order=moments.order)
-    return TensorBasis(domain, tuple(terms), unit=UNIT, swap=_swap(len(domain), moments), most=most)
+    return TensorBasis(domain, tuple(terms), denominator=DENOMINATOR, swap=_swap(len(domain), moments), most=most)
 
 
 def _indicators(domain: Domain) -> list[Indicator]:
@@ -212,9 +212,9 @@ def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: i
 def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float]]:
     """Return per column the share of each of its cells without a point, in all at most .99."""
     shares: list[dict[int, float]] = [{} for _ in basis.domain.axes]
-    emitted = [axis.releasable for axis in basis.domain.axes]
+    releasable = [axis.releasable for axis in basis.domain.axes]
     for term, answer in zip(basis.terms, b.tolist(), strict=True):
-        if isinstance(term[0], Indicator) and emitted[term[0].column][term[0].cell]:
+        if isinstance(term[0], Indicator) and releasable[term[0].column][term[0].cell]:
             shares[term[0].column][term[0].cell] = min(max(answer, 0.0), 1.0)
     for found in shares:
         total = sum(found.values())

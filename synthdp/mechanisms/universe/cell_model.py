@@ -109,4 +109,4 @@ def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray)
     total = np.zeros(queries.k)
     for start in range(0, len(codes), rows):
         total += weights[start : start + rows] @ queries.features(codes[start : start + rows])
-    return total / queries.unit
+    return total / queries.denominator

@@ -119,7 +119,7 @@ class _Consistent:
         return self._cells, mean / mean.sum()
 
     def _sums(self, query: LinearQueries) -> np.ndarray:
-        values = query.features(self._cells)[:, 0] * (self._rows / query.unit)
+        values = query.features(self._cells)[:, 0] * (self._rows / query.denominator)
         return np.asarray(self._candidates @ values / self._candidates[0].sum(), np.float64)
 
 

@@ -36,7 +36,7 @@ from synthdp.release import Release
 from synthdp.schema.schema import Schema
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of a query's unit before distances are taken."""
+"""Expected sums are rounded to this fraction of 1 / a query's denominator before distances are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class _FittingAnswers:
 
 
 def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:
-    whole: IntArray = np.rint(expected * workload.unit * RESOLUTION).astype(np.int64)
+    whole: IntArray = np.rint(expected * workload.denominator * RESOLUTION).astype(np.int64)
     if isinstance(workload, Marginals):
         return MarginalDistances(workload, whole, RESOLUTION)
     return QueryDistances(workload, whole, RESOLUTION)

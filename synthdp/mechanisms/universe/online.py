@@ -21,7 +21,7 @@ from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.sparse.supports import UNIT
+from synthdp.queries.sparse.supports import DENOMINATOR
 from synthdp.queries.subset import Subset
 from synthdp.release import Release
 
@@ -156,7 +156,7 @@ def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float)
     An above-threshold answer needs |q - guess| + noise >= threshold + the level's noise, which is never negative;
     with probability 1 - beta none of the queries' noises exceeds b ln(queries / beta), and then |q - guess| >= ``gap``.
     """
-    return gap + plan.query_scale * math.log(queries / beta) / UNIT
+    return gap + plan.query_scale * math.log(queries / beta) / DENOMINATOR
 
 
 class OnlineBound(NamedTuple):
@@ -185,7 +185,7 @@ def online_bound(
     for gap in np.geomspace(1e-3, 1.0, 200) * rows:
         count = min(alarms(float(gap)), queries)
         plan = plan_watch(PureDP(epsilon), max_alarms=count, alarm_share=alarm_share)
-        noisy = plan.answer.noise.scale * math.log(3 * count / beta) / (plan.answer.resolution * UNIT)
+        noisy = plan.answer.noise.scale * math.log(3 * count / beta) / (plan.answer.resolution * DENOMINATOR)
         threshold = guarded_threshold(plan, float(gap), queries=queries, beta=beta / 3)
         error = max(noisy, plan.silence_bound(threshold, beta=beta / 3))
         if noisy <= gap / 2 and error < best.error:

@@ -32,7 +32,7 @@ from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of a query's unit before errors are taken."""
+"""Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,7 +130,7 @@ class PrivateBoosting(Spender):
             fit = CellFit(cells, total.rows, replay=self.replay)
             fit.add(chosen, measured[-1].answers, measured[-1].stddev)
             tables.append(CellModel.of(curator.schema, domain, cells, fit.weights, total=float(total.rows)))
-            scale = queries.unit * RESOLUTION
+            scale = queries.denominator * RESOLUTION
             expected.append(np.rint(fit.expected(queries) * scale).astype(np.int64))
         return Release(
             mechanism=type(self).__name__,
@@ -144,7 +144,7 @@ class PrivateBoosting(Spender):
         self, queries: LinearQueries, account: Curator, expected: list[IntArray], rows: int, spend: PrivacyLoss
     ) -> IntArray:
         """Draw queries that the tables so far answer badly."""
-        good = self.accuracy * rows * queries.unit * RESOLUTION
+        good = self.accuracy * rows * queries.denominator * RESOLUTION
         halfwidth = max(1, round(good / 2))
         scores = BoostingScores(queries, np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
         return np.array([account.select(scores, spend=spend, step="draw") for _ in range(self.drawn)], np.int64)

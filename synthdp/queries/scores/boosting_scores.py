@@ -10,8 +10,8 @@ from synthdp.arrays import IntArray, Totals
 from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import (
+    LARGEST_DENOMINATOR,
     LARGEST_EXPECTATION,
-    LARGEST_UNIT,
     Norms,
     RecordBounds,
     expectations,
@@ -33,11 +33,11 @@ class BoostingScores(Score):
     queries
         The k queries.
     expected
-        (t, k) sums that each round's table predicts, in whole multiples of 1 / (``queries.unit`` * ``resolution``).
+        (t, k) sums that each round's table predicts, in whole multiples of 1 / (``queries.denominator`` * ``resolution``).
     centre, halfwidth
         In the same multiples; clipped, as expectations are, where no sum of rows is near.
     resolution
-        How much finer than a query's unit the expectations are.
+        How much finer than a query's denominator the expectations are.
     """
 
     queries: LinearQueries
@@ -51,16 +51,16 @@ class BoostingScores(Score):
         if expected.ndim != 2 or expected.shape[1] != self.queries.k or not len(expected):
             raise ParameterError("expected must have a row per round and a whole number per query")
         object.__setattr__(self, "expected", expected)
-        object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_UNIT))
+        object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_DENOMINATOR))
         most = LARGEST_EXPECTATION // len(expected)  # the scores of all rounds add up within 64 bits
         object.__setattr__(self, "centre", min(whole("centre", self.centre), most))
         object.__setattr__(self, "halfwidth", min(whole("halfwidth", self.halfwidth, least=1), most))
         check_overflow(self)
 
     @property
-    def unit(self) -> int:
+    def denominator(self) -> int:
         """The whole number that stands for 1 in a query's sum."""
-        return self.queries.unit * self.resolution
+        return self.queries.denominator * self.resolution
 
     @property
     def bounds(self) -> RecordBounds:

@@ -10,7 +10,7 @@ from synthdp.arrays import IntArray, Totals
 from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.norms import LARGEST_EXPECTATION, LARGEST_UNIT, Norms, RecordBounds, expectations
+from synthdp.queries.norms import LARGEST_DENOMINATOR, LARGEST_EXPECTATION, Norms, RecordBounds, expectations
 from synthdp.queries.protocol import check_overflow
 from synthdp.queries.scores.score import Score
 
@@ -27,17 +27,19 @@ class MarginalDistances(Score):
     queries
         The tables.
     expected
-        (queries.k,) expected counts as whole multiples of 1 / ``unit``.
-    unit
+        (queries.k,) expected counts as whole multiples of 1 / ``denominator``.
+    denominator
         The whole number that stands for one row.
     """
 
     queries: Marginals
     expected: IntArray
-    unit: int
+    denominator: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        object.__setattr__(
+            self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
+        )
         most = LARGEST_EXPECTATION // max(self.queries.sizes)  # what a table's cells are off by adds up
         object.__setattr__(self, "expected", expectations("expected", self.expected, most=most))
         if self.expected.shape != (self.queries.k,):
@@ -52,8 +54,8 @@ class MarginalDistances(Score):
     @property
     def bounds(self) -> RecordBounds:
         """Every distance moves by at most one row, or two when a record is replaced."""
-        return RecordBounds.of(Norms.within(self.k, self.unit))
+        return RecordBounds.of(Norms.within(self.k, self.denominator))
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the distances, (k,), in multiples of 1 / ``unit``."""
-        return np.add.reduceat(np.abs(sums * self.unit - self.expected), self.queries.offsets[:-1])
+        """Return the distances, (k,), in multiples of 1 / ``denominator``."""
+        return np.add.reduceat(np.abs(sums * self.denominator - self.expected), self.queries.offsets[:-1])

@@ -86,9 +86,9 @@ class NetScores(Score):
         return len(self.candidates)
 
     @property
-    def unit(self) -> int:
+    def denominator(self) -> int:
         """The whole number that stands for one row in one query's sum."""
-        return self.queries.unit * self.size
+        return self.queries.denominator * self.size
 
     @property
     def bounds(self) -> RecordBounds:

@@ -9,7 +9,7 @@ import numpy as np
 from synthdp.arrays import IntArray, Totals
 from synthdp.checks import whole
 from synthdp.errors import ParameterError
-from synthdp.queries.norms import LARGEST_UNIT, RecordBounds, expectations
+from synthdp.queries.norms import LARGEST_DENOMINATOR, RecordBounds, expectations
 from synthdp.queries.protocol import LinearQueries, check_overflow
 from synthdp.queries.scores.score import Score
 
@@ -25,9 +25,9 @@ class QueryDistances(Score):
     queries
         The k queries.
     expected
-        (k,) expected sums as whole multiples of 1 / (``queries.unit`` * ``resolution``).
+        (k,) expected sums as whole multiples of 1 / (``queries.denominator`` * ``resolution``).
     resolution
-        How much finer than a query's unit the expectations are.
+        How much finer than a query's denominator the expectations are.
     """
 
     queries: LinearQueries
@@ -35,20 +35,20 @@ class QueryDistances(Score):
     resolution: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_UNIT))
+        object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_DENOMINATOR))
         object.__setattr__(self, "expected", expectations("expected", self.expected))
         if self.expected.shape != (self.queries.k,):
             raise ParameterError("expected must have one whole number per query")
         check_overflow(self)
 
     @property
-    def unit(self) -> int:
+    def denominator(self) -> int:
         """The whole number that stands for 1."""
-        return self.queries.unit * self.resolution
+        return self.queries.denominator * self.resolution
 
     @property
     def bounds(self) -> RecordBounds:
-        """Those of the queries, in the finer unit."""
+        """Those of the queries, in the finer denominator."""
         return self.queries.bounds.times(self.resolution)
 
     def finish(self, sums: Totals) -> Totals:

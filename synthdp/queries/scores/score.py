@@ -8,7 +8,7 @@ from synthdp.queries.protocol import LinearQueries
 
 
 class Score:
-    """A score per query, computed in ``finish`` from the sums of ``queries``; it gives ``unit`` and ``bounds`` too."""
+    """A score per query, computed in ``finish`` from the sums of ``queries``, with ``denominator`` and ``bounds``."""
 
     __slots__ = ()
 

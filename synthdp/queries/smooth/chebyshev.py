@@ -16,10 +16,10 @@ from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds
+from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
-UNIT = 2**24
+DENOMINATOR = 2**24
 """The whole number that stands for 1: rounding moves an average by at most 2^-25."""
 
 MAX_TERMS = 10**6
@@ -45,18 +45,20 @@ class ChebyshevTensor(LinearFamily):
         The axes, all ordered.
     t
         Number of degrees 0 ... t - 1 per column, t >= 2.
-    unit
+    denominator
         The whole number that stands for 1.
     """
 
     domain: Domain
     t: int
-    unit: int = UNIT
+    denominator: int = DENOMINATOR
     _points: tuple[FloatArray, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "t", whole("t", self.t, least=2))
-        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        object.__setattr__(
+            self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
+        )
         if self.t ** len(self.domain) > MAX_TERMS:
             raise ParameterError(
                 f"t ({self.t}) over {len(self.domain)} columns gives {self.t ** len(self.domain)} terms; "
@@ -75,9 +77,9 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """One record adds at most ``unit`` to every sum (x = 1 does); for a swap see `tensor_swap`."""
-        swap = tensor_swap(self.t, len(self.domain), unit=self.unit)
-        return RecordBounds(Norms.within(self.k, self.unit), swap)
+        """One record adds at most ``denominator`` to every sum (x = 1 does); for a swap see `tensor_swap`."""
+        swap = tensor_swap(self.t, len(self.domain), denominator=self.denominator)
+        return RecordBounds(Norms.within(self.k, self.denominator), swap)
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k), in C order of the degrees."""
@@ -88,8 +90,8 @@ class ChebyshevTensor(LinearFamily):
         return product[:, 1:]
 
     def features(self, codes: Codes) -> Features:
-        """Return the terms rounded to whole multiples of 1 / ``unit``, (n, k)."""
-        return np.rint(self.real_features(codes) * self.unit).astype(np.int64)
+        """Return the terms rounded to whole multiples of 1 / ``denominator``, (n, k)."""
+        return np.rint(self.real_features(codes) * self.denominator).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,9 +125,9 @@ class TensorWithMisfits(LinearFamily):
         return self.tensor.k + len(self.cells)
 
     @property
-    def unit(self) -> int:
-        """The tensor's unit."""
-        return self.tensor.unit
+    def denominator(self) -> int:
+        """The tensor's denominator."""
+        return self.tensor.denominator
 
     @property
     def bounds(self) -> RecordBounds:
@@ -134,16 +136,16 @@ class TensorWithMisfits(LinearFamily):
         A misfit in m columns has t^(d-m) - 1 terms and m counts that are not 0, and any other record all t^d - 1 terms;
         their squared distance is at most t^d + t^(d-m) + m + 2 t^(d-m-1) kappa, below the tensor's bound.
         """
-        t, d, unit = self.tensor.t, len(self.domain), self.unit
+        t, d, denominator = self.tensor.t, len(self.domain), self.denominator
         bounds = self.tensor.bounds
         most = max((t**d - 1 + t ** (d - m) - 1 + m for m in range(1, len(self.cells) + 1)), default=0)
-        l1 = max(bounds.swap.l1, (most * unit) + self.tensor.k)
+        l1 = max(bounds.swap.l1, (most * denominator) + self.tensor.k)
         l1 = min(l1, 2 * bounds.one.l1)
         return RecordBounds(bounds.one, Norms(l1, bounds.swap.l2_squared, bounds.swap.linf))
 
     def features(self, codes: Codes) -> Features:
         """Return the rounded terms, and 1 where a row is a misfit, (n, k)."""
-        counts = [(codes[:, j] == cell).astype(np.int64) * self.unit for j, cell in self.cells.items()]
+        counts = [(codes[:, j] == cell).astype(np.int64) * self.denominator for j, cell in self.cells.items()]
         return np.column_stack([self.tensor.features(codes), *counts])
 
 
@@ -157,17 +159,19 @@ class AverageMoment(LinearFamily):
         The axes, all ordered; a cell without a point counts 0.
     degree
         At least 1.
-    unit
+    denominator
         The whole number that stands for 1.
     """
 
     domain: Domain
     degree: int = 2
-    unit: int = UNIT
+    denominator: int = DENOMINATOR
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole("degree", self.degree, least=1))
-        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        object.__setattr__(
+            self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
+        )
         if not all(axis.grid.ordered for axis in self.domain.axes):
             raise ParameterError("an average moment needs ordered columns")
         check_overflow(self)
@@ -180,14 +184,14 @@ class AverageMoment(LinearFamily):
     @property
     def bounds(self) -> RecordBounds:
         """The mean of values in [-1, 1] lies in [-1, 1]."""
-        return RecordBounds.of(Norms.within(1, self.unit))
+        return RecordBounds.of(Norms.within(1, self.denominator))
 
     def features(self, codes: Codes) -> Features:
         """Return the rounded means, (n, 1)."""
         mean = np.zeros(len(codes))
         for j, axis in enumerate(self.domain.axes):
             mean += chebyshev_table(axis.points[codes[:, j]], self.degree + 1)[:, self.degree]
-        return np.rint(mean * (self.unit / len(self.domain))).astype(np.int64)[:, None]
+        return np.rint(mean * (self.denominator / len(self.domain))).astype(np.int64)[:, None]
 
 
 def chebyshev_table(x: FloatArray, t: int) -> FloatArray:
@@ -222,17 +226,17 @@ def tensor_swap_l2_squared(t: int, d: int) -> float:
     return float(min(naive, 2.0 * t**d + 2.0 * t ** (d - 1) * least_kernel(t)))
 
 
-def tensor_swap(t: int, d: int, *, unit: int) -> Norms:
+def tensor_swap(t: int, d: int, *, denominator: int) -> Norms:
     """Return bounds on the change of the rounded tensor features when a record is replaced.
 
     The L1 bound is the root of k times that on the squared L2 norm (Cauchy, Schwarz), never above 2 (t^d - 1).
     """
     k = t**d - 1
     l2_squared = tensor_swap_l2_squared(t, d)
-    return rounded_swap(min(2.0 * k, math.sqrt(k * l2_squared)), l2_squared, k=k, unit=unit)
+    return rounded_swap(min(2.0 * k, math.sqrt(k * l2_squared)), l2_squared, k=k, denominator=denominator)
 
 
-def moments_swap(p: int, d: int, *, unit: int) -> Norms:
+def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
     """Return bounds on the change of rounded T_1 ... T_p of each of d columns when a record is replaced.
 
     For p = 2 the constants are exact: L1 25/8 d, L2 squared 5.1446 d.
@@ -243,14 +247,14 @@ def moments_swap(p: int, d: int, *, unit: int) -> Norms:
     else:
         l2_squared = tensor_swap_l2_squared(p + 1, 1)
         l1 = min(2.0 * p, math.sqrt(p * l2_squared))
-    return rounded_swap(l1 * d, l2_squared * d, k=p * d, unit=unit)
+    return rounded_swap(l1 * d, l2_squared * d, k=p * d, denominator=denominator)
 
 
-def rounded_swap(l1: float, l2_squared: float, *, k: int, unit: int) -> Norms:
+def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> Norms:
     """Return whole-number bounds from real ones: rounding moves each of k differences by at most 1."""
     return Norms.within(
         k,
-        2 * unit,
-        l1=math.ceil((l1 * unit + k) * _ROUNDING),
-        l2_squared=math.ceil((math.sqrt(l2_squared) * unit + math.sqrt(k)) ** 2 * _ROUNDING),
+        2 * denominator,
+        l1=math.ceil((l1 * denominator + k) * _ROUNDING),
+        l2_squared=math.ceil((math.sqrt(l2_squared) * denominator + math.sqrt(k)) ** 2 * _ROUNDING),
     )

@@ -1,7 +1,7 @@
 """The even trigonometric (Chebyshev) basis over the ordered axes of a domain, mixed with indicators of the others.
 
 A term multiplies one factor per column: T_m(x) = cos(m arccos x) at the cell's point x in [-1, 1] for an ordered axis,
-an indicator of one cell for any axis.  Terms are rounded to whole multiples of 1 / unit before they are summed.
+an indicator of one cell for any axis.  Terms are rounded to whole multiples of 1 / denominator before they are summed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import LARGEST_UNIT, Norms, RecordBounds
+from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
 
@@ -46,8 +46,8 @@ Term: TypeAlias = tuple[Factor, ...]
 class TensorBasis(LinearFamily):
     """Sums over rows of products of cosine and indicator factors.
 
-    Every term lies in [-1, 1], so one record adds at most ``unit`` to each of the k sums: l1 = k unit,
-    l2 = sqrt(k) unit, attained where all cosines are 1 (x = 1).
+    Every term lies in [-1, 1], so one record adds at most ``denominator`` to each of the k sums: l1 = k · denominator,
+    l2 = sqrt(k) · denominator, attained where all cosines are 1 (x = 1).
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class TensorBasis(LinearFamily):
         The axes; a Cosine needs an ordered one.
     terms
         The factors of each term, on different columns.
-    unit
+    denominator
         The whole number that stands for 1.
     swap
         A proven bound on the change when a record is replaced, if better than twice that of adding one.
@@ -66,14 +66,16 @@ class TensorBasis(LinearFamily):
 
     domain: Domain
     terms: tuple[Term, ...]
-    unit: int = 2**20
+    denominator: int = 2**20
     swap: Norms | None = None
     most: int | None = None
     _tables: tuple[dict[Factor, FloatArray], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(tuple(term) for term in self.terms))
-        object.__setattr__(self, "unit", whole("unit", self.unit, least=1, most=LARGEST_UNIT))
+        object.__setattr__(
+            self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
+        )
         if not self.terms:
             raise ParameterError("a basis needs at least one term")
         for term in self.terms:
@@ -94,9 +96,9 @@ class TensorBasis(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every term moves by at most ``unit``."""
+        """Every term moves by at most ``denominator``."""
         most = self.k if self.most is None else self.most
-        one = Norms.within(self.k, self.unit, l1=most * self.unit, l2_squared=most * self.unit**2)
+        one = Norms.within(self.k, self.denominator, l1=most * self.denominator, l2_squared=most * self.denominator**2)
         return RecordBounds.of(one, self.swap)
 
     def real_features(self, codes: Codes) -> FloatArray:
@@ -108,8 +110,8 @@ class TensorBasis(LinearFamily):
         return features
 
     def features(self, codes: Codes) -> Features:
-        """Return the terms rounded to whole multiples of 1 / ``unit``, (n, k)."""
-        return np.rint(self.real_features(codes) * self.unit).astype(np.int64)
+        """Return the terms rounded to whole multiples of 1 / ``denominator``, (n, k)."""
+        return np.rint(self.real_features(codes) * self.denominator).astype(np.int64)
 
 
 def factor_values(domain: Domain, factor: Factor) -> FloatArray:

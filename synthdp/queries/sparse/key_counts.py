@@ -12,7 +12,7 @@ from synthdp.arrays import IntArray, Totals
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import Counting
 from synthdp.queries.norms import Norms, RecordBounds, expectations
-from synthdp.queries.sparse.supports import UNIT, SparseQuery
+from synthdp.queries.sparse.supports import DENOMINATOR, SparseQuery
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,9 +62,9 @@ class SparseCounts:
         return int(self.values.shape[0])
 
     @property
-    def unit(self) -> int:
+    def denominator(self) -> int:
         """Values are in 1024ths."""
-        return UNIT
+        return DENOMINATOR
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
         """Return each query's total."""
@@ -103,9 +103,9 @@ class Deviations:
         return self.queries.k
 
     @property
-    def unit(self) -> int:
+    def denominator(self) -> int:
         """Values are in 1024ths."""
-        return UNIT
+        return DENOMINATOR
 
     @property
     def bounds(self) -> RecordBounds:

@@ -19,7 +19,7 @@ from synthdp.queries.sparse.record_keys import BETWEEN, MISSING, part_of
 from synthdp.schema.columns import is_complete
 from synthdp.schema.schema import Schema
 
-UNIT = 2**10
+DENOMINATOR = 2**10
 """The whole number that stands for 1: values of queries are rounded to a 1024th."""
 
 MAX_SUPPORT = 2**22
@@ -35,7 +35,7 @@ class Support:
     keys
         Different record keys.
     values
-        (m,) whole numbers in 0..`UNIT`, `UNIT` standing for 1.
+        (m,) whole numbers in 0..`DENOMINATOR`, `DENOMINATOR` standing for 1.
     """
 
     keys: Sequence[str]
@@ -45,7 +45,7 @@ class Support:
         values = np.asarray(self.values)
         if values.dtype != np.int64 or values.shape != (len(self.keys),):
             raise ParameterError("values must be one 64-bit whole number per key")
-        if len(values) and not (values.min() >= 0 and values.max() <= UNIT):
+        if len(values) and not (values.min() >= 0 and values.max() <= DENOMINATOR):
             raise ParameterError("a sparse query's values must lie between 0 and 1")
         if len(set(self.keys)) < len(self.keys):
             raise ParameterError("a sparse query's keys must differ from each other")
@@ -54,7 +54,7 @@ class Support:
     @property
     def weights(self) -> FloatArray:
         """(m,) values as real numbers in [0, 1]."""
-        return np.asarray(self.values / UNIT, np.float64)
+        return np.asarray(self.values / DENOMINATOR, np.float64)
 
     def total(self, counts: Mapping[str, int]) -> int:
         """Return the sum of the query's values over records that occur so often, in 1024ths."""
@@ -100,7 +100,7 @@ class KeyList:
     def of(cls, columns: tuple[str, ...], keys: Iterable[str]) -> KeyList:
         """Return the query that is 1 on some keys."""
         different = tuple(dict.fromkeys(keys))
-        return cls(columns, Support(keys=different, values=np.full(len(different), UNIT, np.int64)))
+        return cls(columns, Support(keys=different, values=np.full(len(different), DENOMINATOR, np.int64)))
 
     @classmethod
     def weighted(cls, columns: tuple[str, ...], values: Mapping[str, float]) -> KeyList:
@@ -111,8 +111,8 @@ class KeyList:
         ParameterError
             If a value is outside.
         """
-        rounded = np.rint(np.array(list(values.values()), np.float64) * UNIT)
-        if not np.all((rounded >= 0) & (rounded <= UNIT)):
+        rounded = np.rint(np.array(list(values.values()), np.float64) * DENOMINATOR)
+        if not np.all((rounded >= 0) & (rounded <= DENOMINATOR)):
             raise ParameterError("a sparse query's values must lie between 0 and 1")
         return cls(columns, Support(keys=tuple(values), values=rounded.astype(np.int64)))
 
@@ -174,7 +174,7 @@ class SparseConjunction:
                 "add literals"
             )
         keys = [BETWEEN.join(parts) for parts in itertools.product(*self.parts)]
-        return Support(keys=keys, values=np.full(len(keys), UNIT, np.int64))
+        return Support(keys=keys, values=np.full(len(keys), DENOMINATOR, np.int64))
 
 
 def sparse_conjunction(

@@ -25,7 +25,7 @@ from synthdp.privacy import accounting, noise
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.sparse.supports import UNIT, KeyList
+from synthdp.queries.sparse.supports import DENOMINATOR, KeyList
 from synthdp.queries.subset import Subset
 
 LOSSES = [PureDP(1.0), ApproxDP(1.0, 1e-6), ApproxDP(1.0, 0.0), ZCDP(0.02), GaussianDP(0.3)]
@@ -98,7 +98,7 @@ def test_every_outcome_has_probabilities_within_its_epsilon_on_all_neighbours(re
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_parts_of_a_plan_cost_no_more_than_the_whole(loss, max_alarms, rows):
     plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=0.8, rows=rows)
-    delta = rows * UNIT
+    delta = rows * DENOMINATOR
     together, runs = (1, max_alarms) if plan.redrawn else (max_alarms, 1)
     epsilon = noise.laplace_epsilon(delta, scale=plan.level_scale)
     epsilon += noise.laplace_epsilon(2 * together * delta, scale=plan.query_scale)
@@ -253,8 +253,8 @@ def test_silence_bounds_how_far_a_guess_was_off():
         max_alarms=4, level_scale=100.0, query_scale=200.0, redrawn=False,
         answer=plan_watch(PureDP(1.0), max_alarms=4, alarm_share=0.5).answer,
     )  # fmt: skip
-    assert plan.silence_bound(10.0, beta=0.05) == pytest.approx(10 + (100 * math.log(20) + 1) / UNIT)
-    assert plan.threshold_for(1000) == pytest.approx(200 * math.log(1000) / UNIT)
+    assert plan.silence_bound(10.0, beta=0.05) == pytest.approx(10 + (100 * math.log(20) + 1) / DENOMINATOR)
+    assert plan.threshold_for(1000) == pytest.approx(200 * math.log(1000) / DENOMINATOR)
 
 
 def opened(rows: int = 6, **options):
@@ -302,7 +302,7 @@ def test_a_total_far_below_zero_is_clipped_before_it_is_multiplied(monkeypatch):
     for total in (-(2**62), 2**62):
         monkeypatch.setattr(SparseVector, "_total", lambda self, table, query, total=total: total)
         alarm = opened_watch.ask(support(1), guess=0.0)
-        assert alarm.count == math.copysign(most, total) / UNIT
+        assert alarm.count == math.copysign(most, total) / DENOMINATOR
 
 
 @pytest.mark.parametrize("loss", [PureDP(1.0), ZCDP(0.1)])
@@ -314,7 +314,7 @@ def test_an_alarm_is_deviation_plus_noise_against_threshold_plus_noise(monkeypat
         drawn = {opened_watch.plan.level_scale: level, opened_watch.plan.query_scale: more}
         monkeypatch.setattr(noise, "geometric", lambda *, scale, drawn=drawn: drawn[scale])
         alarms = [opened_watch.ask(support(20), guess=guess) is not None for guess in guesses]
-        assert alarms == [abs(20 - guess) * UNIT + more >= 4 * UNIT + level for guess in guesses]
+        assert alarms == [abs(20 - guess) * DENOMINATOR + more >= 4 * DENOMINATOR + level for guess in guesses]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -356,5 +356,5 @@ def test_a_watched_query_that_a_row_moves_by_more_than_one_is_refused(values, un
 
 
 def test_a_watched_query_is_in_a_unit_that_divides_1024():
-    with pytest.raises(ParameterError, match=r"unit of a watched query \(3\) must divide 1024"):
+    with pytest.raises(ParameterError, match=r"denominator of a watched query \(3\) must divide 1024"):
         watched([0, 3], 3)

@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.mechanisms.sparse.bounds import projection_update_bound, smallest_slots, update_bound
-from synthdp.queries.sparse.supports import UNIT, Support
+from synthdp.queries.sparse.supports import DENOMINATOR, Support
 
-VALUES = st.lists(st.integers(1, UNIT), min_size=1, max_size=12)
+VALUES = st.lists(st.integers(1, DENOMINATOR), min_size=1, max_size=12)
 
 
 def support(values, first=0):
@@ -22,7 +22,7 @@ def test_mass_is_conserved_by_every_step(steps):
     for values, first, by in steps:
         asked = support(values, first)
         table.tilt(table.touch(asked), asked.weights, by=by)
-        table.project(table.touch(asked), asked.weights, target=0.3 * max(values) / UNIT)
+        table.project(table.touch(asked), asked.weights, target=0.3 * max(values) / DENOMINATOR)
         assert table.touched_weights.sum() + table.untouched_mass == pytest.approx(1, rel=1e-9)
         assert table.touched_weights.min() >= 0
         assert len(table.place) + table.untouched == 60
@@ -32,39 +32,39 @@ def test_mass_is_conserved_by_every_step(steps):
 def test_a_projection_hits_its_target_and_keeps_the_ratios_where_the_query_is_constant(values, share):
     table, asked = SparseTable(50), support(values)
     place = table.touch(asked)
-    table.project(place, asked.weights, target=share * max(values) / UNIT)
-    assert table.expectation(asked) == pytest.approx(share * max(values) / UNIT, rel=1e-6)
+    table.project(place, asked.weights, target=share * max(values) / DENOMINATOR)
+    assert table.expectation(asked) == pytest.approx(share * max(values) / DENOMINATOR, rel=1e-6)
     ratios = np.log(table.touched_weights * table.untouched / table.untouched_mass)
     np.testing.assert_allclose(ratios / asked.weights, ratios[0] / asked.weights[0], rtol=1e-6, atol=1e-9)
 
 
 def test_the_projection_of_an_indicator_is_the_closed_form():
-    table, asked = SparseTable(100), support([UNIT] * 10)
+    table, asked = SparseTable(100), support([DENOMINATOR] * 10)
     table.project(table.touch(asked), asked.weights, target=0.4)
     factor = 0.4 * 0.9 / (0.1 * 0.6)
     np.testing.assert_allclose(table.touched_weights / (table.untouched_mass / 90), factor)
 
 
 def test_keys_that_were_never_asked_about_have_an_untouched_weight():
-    table, one = SparseTable(10), support([UNIT] * 2)
+    table, one = SparseTable(10), support([DENOMINATOR] * 2)
     assert table.expectation(one) == pytest.approx(0.2)
     table.project(table.touch(one), one.weights, target=0.6)
-    assert table.expectation(support([UNIT] * 3, first=50)) == pytest.approx(3 * 0.4 / 8)
-    np.testing.assert_array_equal(table.places(support([UNIT] * 3, first=1)), [1, -1, -1])
+    assert table.expectation(support([DENOMINATOR] * 3, first=50)) == pytest.approx(3 * 0.4 / 8)
+    np.testing.assert_array_equal(table.places(support([DENOMINATOR] * 3, first=1)), [1, -1, -1])
 
 
 def test_running_out_of_slots_says_what_to_raise_and_changes_nothing():
     table = SparseTable(5)
-    table.touch(support([UNIT] * 4))
+    table.touch(support([DENOMINATOR] * 4))
     with pytest.raises(MechanismFailure, match="raise slots"):
-        table.touch(support([UNIT] * 4, first=3))
+        table.touch(support([DENOMINATOR] * 4, first=3))
     assert (len(table.place), table.untouched) == (4, 1)
     with pytest.raises(ParameterError, match="slots"):
         SparseTable(0)
 
 
 def test_extreme_tilts_stay_finite():
-    table, asked = SparseTable(100), support([UNIT] * 3)
+    table, asked = SparseTable(100), support([DENOMINATOR] * 3)
     place = table.touch(asked)
     for by in [700.0, 700.0, -700.0, -700.0, -700.0, 650.0]:
         table.tilt(place, asked.weights, by=by)
@@ -79,7 +79,7 @@ def adversarial_updates(step, *, alpha, slots, members, supports, rng):
     data = {f"k{i}" for i in rng.choice(4 * members, size=members, replace=False)}
     table, updates = SparseTable(slots), 0
     queries = [Support(keys=[f"k{i}" for i in rng.choice(4 * members, size=supports, replace=False)],
-                       values=np.full(supports, UNIT)) for _ in range(300)]  # fmt: skip
+                       values=np.full(supports, DENOMINATOR)) for _ in range(300)]  # fmt: skip
     truth = np.array([sum(key in data for key in query.keys) / members for query in queries])
     while True:
         errors = np.array([table.expectation(query) for query in queries]) - truth

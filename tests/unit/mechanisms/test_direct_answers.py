@@ -146,7 +146,7 @@ def test_a_thousand_counts_have_the_same_noise_in_any_unit(mechanism, spend, std
     domain = visible_domain(domain_of(schema))
     values = np.zeros((1000, domain.cells), np.int64)
     values[:, 3] = unit
-    counts = CellQueries(domain, values, unit=unit)
+    counts = CellQueries(domain, values, denominator=unit)
     asked = {False: counts, True: Subset(counts, np.arange(1000))}[subset]
     curator = Curator(pd.DataFrame({"n": [3] + [5] * 50}), schema=schema, budget=spend)
     answers = mechanism(asked, aim="max").release(curator).output

@@ -21,7 +21,7 @@ from synthdp.queries.subset import Subset
 SCHEMA, DOMAIN = labelled_world(3, 2)
 CELLS = universe(DOMAIN)
 VALUES = np.array([[0, 3, 1, 4, 1, 5], [2, 2, -2, 0, 1, 0], [0, 0, 0, 0, 0, 1]])
-QUERIES = CellQueries(DOMAIN, VALUES, unit=5)
+QUERIES = CellQueries(DOMAIN, VALUES, denominator=5)
 
 
 def equal(bounds, change):
@@ -44,7 +44,7 @@ def test_bounds_of_any_cell_queries_are_the_largest_changes(values):
 def test_bounds_by_ranges_are_safe(monkeypatch):
     exact = QUERIES.bounds.swap
     monkeypatch.setattr("synthdp.queries.explicit.EXACT_PAIRS", 2)
-    loose = CellQueries(DOMAIN, VALUES, unit=5).bounds.swap
+    loose = CellQueries(DOMAIN, VALUES, denominator=5).bounds.swap
     assert loose.linf == exact.linf
     assert loose.l1 >= exact.l1
     assert loose.l2_squared >= exact.l2_squared
@@ -57,11 +57,12 @@ def test_sums_of_cell_queries_are_the_sums_of_their_features():
 
 
 @pytest.mark.parametrize(
-    ("values", "unit"), [(np.zeros((1, 5), int), 1), (np.zeros((0, 6), int), 1), (np.zeros((1, 6)), 1), (VALUES, 0)]
+    ("values", "denominator"),
+    [(np.zeros((1, 5), int), 1), (np.zeros((0, 6), int), 1), (np.zeros((1, 6)), 1), (VALUES, 0)],
 )
-def test_cell_queries_need_whole_values_for_every_cell(values, unit):
+def test_cell_queries_need_whole_values_for_every_cell(values, denominator):
     with pytest.raises(ParameterError):
-        CellQueries(DOMAIN, values, unit=unit)
+        CellQueries(DOMAIN, values, denominator=denominator)
 
 
 def test_cell_queries_that_may_overflow_are_refused():
@@ -106,7 +107,7 @@ def test_query_distances_are_in_the_finer_unit():
     distances = QueryDistances(QUERIES, np.array([0, 0, 40]), 4)
     codes = CELLS[[5, 5]]
     np.testing.assert_array_equal(answers(distances, codes), [40, 0, 32])
-    assert distances.unit == 20
+    assert distances.denominator == 20
 
 
 @pytest.mark.parametrize(("cells", "size"), [(1, 4), (2, 3), (3, 2), (4, 5), (6, 1)])

@@ -67,7 +67,7 @@ def test_a_distance_is_that_of_the_tables():
 def test_distances_need_an_expectation_per_cell():
     with pytest.raises(ParameterError, match=r"^expected must have one whole number per cell$"):
         MarginalDistances(one_ways(mixed()), np.zeros(3, int), 1)
-    with pytest.raises(ParameterError, match=r"^unit \(0\) must be a whole number of at least 1$"):
+    with pytest.raises(ParameterError, match=r"^denominator \(0\) must be a whole number of at least 1$"):
         MarginalDistances(one_ways(mixed()), np.zeros(one_ways(mixed()).k, int), 0)
 
 
@@ -85,7 +85,7 @@ def test_chebyshev_is_zero_where_there_is_no_point():
 
 def test_a_term_is_the_product_of_its_factors():
     domain = mixed()
-    basis = TensorBasis(domain, ((Cosine(0, 1), Indicator(1, 0)),), unit=1000)
+    basis = TensorBasis(domain, ((Cosine(0, 1), Indicator(1, 0)),), denominator=1000)
     cells = cells_of(domain)
     points = domain.axes[0].points[cells[:, 0]]
     product = np.where(np.isnan(points), 0, points) * (cells[:, 1] == 0)
@@ -104,7 +104,7 @@ def test_numbers_of_terms(d, t):
 def test_mixed_terms_separate_all_cells():
     """Cosines and indicators together tell any two cells of the domain apart."""
     domain = mixed()
-    basis = TensorBasis(domain, mixed_terms(domain, order=1, degree=2), unit=2**20)
+    basis = TensorBasis(domain, mixed_terms(domain, order=1, degree=2), denominator=2**20)
     assert len(np.unique(basis.features(cells_of(domain)), axis=0)) == domain.cells
 
 
@@ -125,10 +125,10 @@ def test_impossible_terms_are_refused(terms, message):
 
 def test_a_stack_is_its_parts_in_one_unit():
     domain = mixed()
-    counts, cosines = one_ways(domain), TensorBasis(domain, ((Cosine(0, 1),),), unit=6)
+    counts, cosines = one_ways(domain), TensorBasis(domain, ((Cosine(0, 1),),), denominator=6)
     stack = Stack((counts, cosines))
     cells = cells_of(domain)
-    assert stack.unit == 6
+    assert stack.denominator == 6
     assert (stack.sums(cells) == np.concatenate([counts.sums(cells) * 6, cosines.sums(cells)])).all()
     assert stack.bounds.one == Norms(3 * 6 + 6, 3 * 36 + 36, 6)
 
@@ -139,8 +139,8 @@ def test_a_stack_needs_one_domain_and_units_that_divide():
         Stack((one_ways(domain), one_ways(mixed())))
     with pytest.raises(ParameterError, match=r"^a stack needs one or more families over the same domain$"):
         Stack(())
-    cosines = [TensorBasis(domain, ((Cosine(0, 1),),), unit=unit) for unit in (2, 3)]
-    with pytest.raises(ParameterError, match=r"^the largest unit of a stack must be a multiple of every other$"):
+    cosines = [TensorBasis(domain, ((Cosine(0, 1),),), denominator=denominator) for denominator in (2, 3)]
+    with pytest.raises(ParameterError, match=r"^the largest denominator of a stack must be a multiple of every other$"):
         Stack(tuple(cosines))
 
 
@@ -156,8 +156,8 @@ def test_sums_that_may_overflow_are_refused():
     with pytest.raises(
         SensitivityError, match=r"^a record may add 1073741824 to an integer sum: lower the resolution$"
     ):
-        TensorBasis(ordered(), ((Cosine(0, 1),),), unit=2**30)
-    check_overflow(TensorBasis(ordered(), ((Cosine(0, 1),),), unit=2**27))
+        TensorBasis(ordered(), ((Cosine(0, 1),),), denominator=2**30)
+    check_overflow(TensorBasis(ordered(), ((Cosine(0, 1),),), denominator=2**27))
 
 
 def test_the_domain_of_a_boolean_and_an_integer():

@@ -99,7 +99,7 @@ def test_numbers_of_any_type_become_python_integers_whose_products_are_exact(kin
     norms = Norms(kind(100), kind(100), kind(1))
     assert [type(number) for number in (norms.l1, norms.l2_squared, norms.linf)] == [int, int, int]
     assert norms.times(10**9).l2_squared == 10**20
-    assert whole("unit", kind(100)) ** 20 == 10**40
+    assert whole("denominator", kind(100)) ** 20 == 10**40
 
 
 @pytest.mark.parametrize("number", [1.0, np.float64(1), True, np.True_, "1", None, np.ones(2, int), 1j, math.nan])
@@ -160,19 +160,19 @@ def test_a_table_of_numbers_that_do_not_fit_is_refused_whatever_its_type(number)
 
 @pytest.mark.parametrize("cells", ["few", "many"])
 @pytest.mark.parametrize("k", [1, 3, 229, 231, 1000])
-@pytest.mark.parametrize("unit", [1, 1000, 10**8, 2**28 - 1])
-def test_many_large_queries_have_the_norms_of_python_integers(monkeypatch, k, unit, cells):
+@pytest.mark.parametrize("denominator", [1, 1000, 10**8, 2**28 - 1])
+def test_many_large_queries_have_the_norms_of_python_integers(monkeypatch, k, denominator, cells):
     monkeypatch.setattr("synthdp.queries.explicit.EXACT_PAIRS", {"few": 1024, "many": 1}[cells])
     domain = of_sizes(3)
     values = np.zeros((k, 3), np.int64)
-    values[:, 0], values[:, 1] = unit, -unit
-    queries = CellQueries(domain, values, unit=unit)
-    assert queries.bounds.one == Norms(k * unit, k * unit**2, unit)
-    assert queries.bounds.swap == Norms(2 * k * unit, 4 * k * unit**2, 2 * unit)
+    values[:, 0], values[:, 1] = denominator, -denominator
+    queries = CellQueries(domain, values, denominator=denominator)
+    assert queries.bounds.one == Norms(k * denominator, k * denominator**2, denominator)
+    assert queries.bounds.swap == Norms(2 * k * denominator, 4 * k * denominator**2, 2 * denominator)
     half = Subset(queries, np.arange(0, k, 2))
-    assert half.bounds.one == Norms.within(half.k, unit)
+    assert half.bounds.one == Norms.within(half.k, denominator)
     twice = Subset(queries, np.repeat(np.arange(k), 2))
-    assert twice.bounds.swap == Norms.within(2 * k, 2 * unit)
+    assert twice.bounds.swap == Norms.within(2 * k, 2 * denominator)
 
 
 # Settings of narrow types
@@ -181,11 +181,11 @@ def test_many_large_queries_have_the_norms_of_python_integers(monkeypatch, k, un
 CELLS = np.arange(4).reshape(1, 4)
 SMALL = CellQueries(of_sizes(4), CELLS)
 SETTINGS = {
-    "a basis": (lambda n: TensorBasis(ordered(), ((Cosine(0, 1),),) * 9, unit=n), np.int32(2**20)),
-    "a tensor": (lambda n: ChebyshevTensor(ordered(), 3, unit=n), np.int32(2**20)),
+    "a basis": (lambda n: TensorBasis(ordered(), ((Cosine(0, 1),),) * 9, denominator=n), np.int32(2**20)),
+    "a tensor": (lambda n: ChebyshevTensor(ordered(), 3, denominator=n), np.int32(2**20)),
     "degrees of a tensor": (lambda n: ChebyshevTensor(ordered(), n), np.int8(12)),
     "an average moment": (lambda n: AverageMoment(ordered(), 2, n), np.int32(2**20)),
-    "values of cells": (lambda n: CellQueries(of_sizes(4), CELLS, unit=n), np.uint8(200)),
+    "values of cells": (lambda n: CellQueries(of_sizes(4), CELLS, denominator=n), np.uint8(200)),
     "distances": (lambda n: MarginalDistances(one_ways(mixed()), np.zeros(12, int), n), np.int32(2**20)),
     "distances of queries": (lambda n: QueryDistances(SMALL, np.zeros(1, int), n), np.int32(2**20)),
     "boosting": (lambda n: BoostingScores(SMALL, np.zeros((3, 1), int), 5, 3, n), np.int16(2**14)),
@@ -207,21 +207,21 @@ def _bits():
 def test_a_setting_of_a_narrow_type_means_the_same_as_a_python_integer(name):
     make, narrow = SETTINGS[name]
     ours, theirs = make(int(narrow)), make(narrow)
-    assert (ours.bounds, ours.unit, ours.k) == (theirs.bounds, theirs.unit, theirs.k)
-    assert type(theirs.unit) is int
+    assert (ours.bounds, ours.denominator, ours.k) == (theirs.bounds, theirs.denominator, theirs.k)
+    assert type(theirs.denominator) is int
     codes = np.zeros((2, len(ours.domain)), np.int64)
     np.testing.assert_array_equal(ours.finish(ours.sums(codes)), theirs.finish(theirs.sums(codes)))
 
 
-@pytest.mark.parametrize("unit", [0, -1, 1.5, True, 2**62])
+@pytest.mark.parametrize("denominator", [0, -1, 1.5, True, 2**62])
 @pytest.mark.parametrize("name", ["a basis", "a tensor", "an average moment", "values of cells", "distances"])
-def test_a_unit_is_a_whole_number_that_can_be_divided_by(name, unit):
-    with pytest.raises(ParameterError, match="unit"):
-        SETTINGS[name][0](unit)
+def test_a_unit_is_a_whole_number_that_can_be_divided_by(name, denominator):
+    with pytest.raises(ParameterError, match="denominator"):
+        SETTINGS[name][0](denominator)
 
 
 def test_answers_are_divided_by_units_beyond_64_bits():
-    queries = CellQueries(of_sizes(4), CELLS, unit=2**61)
+    queries = CellQueries(of_sizes(4), CELLS, denominator=2**61)
     distances = QueryDistances(queries, np.zeros(1, int), 2**20)
     assert real_answers(distances, np.array([2**40])).tolist() == [2.0**-41]
 

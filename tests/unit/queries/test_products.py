@@ -26,7 +26,7 @@ def plain(codes):
 def test_rows_within_the_norm_are_products_of_scores():
     queries = ClippedProducts(DOMAIN, SCORES, 64, 10**6)
     assert (queries.features(CELLS) == plain(CELLS)).all()
-    assert queries.unit == 64**2
+    assert queries.denominator == 64**2
 
 
 def test_far_rows_are_scaled_to_the_norm():

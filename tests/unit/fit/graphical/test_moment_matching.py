@@ -40,7 +40,7 @@ def test_exact_means_are_met():
     matching = MomentMatching.of(noisy([0.2, -0.15, 0.05], 1e-5), ROWS, FLAT)
     weights = tilted(matching)
     np.testing.assert_allclose(matching.means(weights), [0.2, -0.15, 0.05], atol=1e-3)
-    exact = QUERIES.features(ROWS) / QUERIES.unit
+    exact = QUERIES.features(ROWS) / QUERIES.denominator
     np.testing.assert_allclose(matching.means(weights), weights @ exact / weights.sum(), atol=1e-4)
 
 
@@ -76,4 +76,4 @@ def test_particles_keep_their_tables_and_meet_the_products(means):
     )
     for clique in CLIQUES:
         np.testing.assert_allclose(fitted.marginal(clique), [0.3, 0.5, 0.2], atol=1e-3)
-    np.testing.assert_allclose(fitted.expected(QUERIES.features(fitted.codes)) / QUERIES.unit, means, atol=5e-3)
+    np.testing.assert_allclose(fitted.expected(QUERIES.features(fitted.codes)) / QUERIES.denominator, means, atol=5e-3)

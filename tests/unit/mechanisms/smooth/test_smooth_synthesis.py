@@ -118,7 +118,7 @@ def test_the_paper_s_noise_is_laplace_on_the_right_l1_sensitivity():
     basis = released.measurements[0].queries
     assert released.measurements[0].noise.law is NoiseLaw.LAPLACE
     assert released.measurements[0].noise.scale == pytest.approx(basis.bounds.swap.l1)
-    assert basis.bounds.swap.l1 > basis.unit * basis.t**2
+    assert basis.bounds.swap.l1 > basis.denominator * basis.t**2
 
 
 def noisy_grid_problem() -> tuple[FitProblem, GridProblem]:
@@ -171,7 +171,7 @@ def test_the_practical_variant_meets_its_averages_on_random_points(monkeypatch):
     table, schema = wide(4, 2000)
     released = mechanism.release(curator(table, schema=schema), random_state=1)
     basis, model = released.measurements[0].queries, released.output.distribution
-    assert trace == [("discrete_laplace", 12, 2.0 * 12 * basis.unit)]
+    assert trace == [("discrete_laplace", 12, 2.0 * 12 * basis.denominator)]
     fitted = model.weights @ basis.real_features(model.codes)
     np.testing.assert_allclose(fitted, released.measurements[0].answers / 2000, atol=1e-6)
 

@@ -185,7 +185,7 @@ def test_settings_out_of_range_are_refused(build):
     "query",
     [
         CellQueries(DOMAIN, np.full((1, 8), 3) * np.arange(8)),
-        CellQueries(DOMAIN, np.ones((1, 8), int), unit=3),
+        CellQueries(DOMAIN, np.ones((1, 8), int), denominator=3),
         Marginals(binary_world(2)[1], ((0,),)),
     ],
 )

@@ -23,7 +23,7 @@ from synthdp.queries.smooth.chebyshev import (
 from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis, tensor_terms
 from synthdp.schema.columns import Categorical, Continuous, Integer
 
-UNIT = 2**24
+DENOMINATOR = 2**24
 
 
 def grid(d: int, cells: int, *, nullable: bool = False) -> Domain:
@@ -84,9 +84,9 @@ def real_change(t: int) -> tuple[float, float]:
 @pytest.mark.parametrize("t", [2, 3, 8, 32])
 def test_in_one_dimension_the_swap_bounds_hold_on_a_fine_grid(t):
     l1, l2_squared = real_change(t)
-    bound = tensor_swap(t, 1, unit=UNIT)
-    assert l1 * UNIT <= bound.l1
-    assert 0.75 * bound.l2_squared <= l2_squared * UNIT**2 <= bound.l2_squared
+    bound = tensor_swap(t, 1, denominator=DENOMINATOR)
+    assert l1 * DENOMINATOR <= bound.l1
+    assert 0.75 * bound.l2_squared <= l2_squared * DENOMINATOR**2 <= bound.l2_squared
 
 
 @pytest.mark.parametrize(("t", "times"), [(3, 1.041), (32, 1.19)])
@@ -127,18 +127,18 @@ def pair_features(points: int) -> np.ndarray:
 def test_the_constants_of_two_moments_are_exact():
     gaps = np.abs(pair_features(801)[:, None] - pair_features(801)[None])
     l1, l2_squared = gaps.sum(axis=2).max(), (gaps**2).sum(axis=2).max()
-    bound = moments_swap(2, 1, unit=UNIT)
+    bound = moments_swap(2, 1, denominator=DENOMINATOR)
     assert l1 == pytest.approx(3.125, abs=1e-4)
     assert l2_squared == pytest.approx(5.1446, abs=1e-4)
-    assert l1 <= bound.l1 / UNIT <= l1 + 1e-4
-    assert l2_squared <= bound.l2_squared / UNIT**2 <= l2_squared + 1e-4
+    assert l1 <= bound.l1 / DENOMINATOR <= l1 + 1e-4
+    assert l2_squared <= bound.l2_squared / DENOMINATOR**2 <= l2_squared + 1e-4
 
 
 def test_the_constants_of_two_moments_add_up_over_columns():
-    one, five = moments_swap(2, 1, unit=UNIT), moments_swap(2, 5, unit=UNIT)
+    one, five = moments_swap(2, 1, denominator=DENOMINATOR), moments_swap(2, 5, denominator=DENOMINATOR)
     assert five.l1 / one.l1 == pytest.approx(5)
     assert five.l2_squared / one.l2_squared == pytest.approx(5)
-    assert five.linf == one.linf == 2 * UNIT
+    assert five.linf == one.linf == 2 * DENOMINATOR
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 6])
@@ -147,9 +147,9 @@ def test_the_bounds_of_moments_hold_with_missing_and_special_cells(p):
     domain = Domain((axis,))
     pointless = [(Indicator(0, 61),), (Indicator(0, 62),)]
     terms = [(Cosine(0, m),) for m in range(1, p + 1)] + pointless
-    features = TensorBasis(domain, tuple(terms), unit=UNIT).features(all_codes(domain))
+    features = TensorBasis(domain, tuple(terms), denominator=DENOMINATOR).features(all_codes(domain))
     l1, l2_squared, linf = largest_change(features)
-    bound = moments_swap(p, 1, unit=UNIT)
+    bound = moments_swap(p, 1, denominator=DENOMINATOR)
     assert l1 <= bound.l1
     assert l2_squared <= bound.l2_squared
     assert linf <= bound.linf
@@ -162,7 +162,7 @@ def test_the_average_moment_is_the_mean_over_columns_and_stays_within_its_bounds
     expected = np.where(np.isnan(points), 0.0, 2 * points**2 - 1).mean(axis=1)
     moment = AverageMoment(domain)
     features = moment.features(codes)
-    np.testing.assert_allclose(features[:, 0] / moment.unit, expected, atol=1e-7)
+    np.testing.assert_allclose(features[:, 0] / moment.denominator, expected, atol=1e-7)
     assert np.abs(features).max() <= moment.bounds.one.linf
     assert largest_change(features)[0] <= moment.bounds.swap.l1
     np.testing.assert_array_equal(moment.finish(moment.sums(codes)), features.sum(axis=0))

@@ -114,7 +114,7 @@ def test_projections_answer_without_bias_and_with_the_stated_variance(kind):
 def test_an_estimate_is_linear_in_the_noise_with_the_stated_norm(kind):
     sketch = kind.draw(("p",), 61, independence=4, rng=generator(5), without=frozenset())
     support = Support(keys=[f"k{i}" for i in range(30)], values=np.arange(30) * 30)
-    rows = np.array([sketch.estimate(support, unit)[0] for unit in np.eye(61)])
+    rows = np.array([sketch.estimate(support, denominator)[0] for denominator in np.eye(61)])
     assert sketch.estimate(support, np.zeros(61))[1] == pytest.approx(float(rows @ rows))
 
 

@@ -10,7 +10,7 @@ from synthdp.errors import ParameterError
 from synthdp.queries.protocol import KeyStatistic
 from synthdp.queries.sparse.key_counts import Deviations, KeyTotal, SparseCounts
 from synthdp.queries.sparse.sketches import CountSketch, SignProjection
-from synthdp.queries.sparse.supports import UNIT, KeyList
+from synthdp.queries.sparse.supports import DENOMINATOR, KeyList
 from synthdp.randomness import generator
 
 KEYS = [f"k{i}" for i in range(6)]
@@ -66,7 +66,7 @@ def test_bounds_are_attained(name, relation):
 
 def test_totals_are_sums_of_values_over_rows():
     counts = {"k0": 4, "k2": 1, "k5": 2, "elsewhere": 7}
-    np.testing.assert_array_equal(COUNTS.key_totals(counts), [5 * UNIT, 3 * UNIT, 4 * 256 + 2 * 768])
+    np.testing.assert_array_equal(COUNTS.key_totals(counts), [5 * DENOMINATOR, 3 * DENOMINATOR, 4 * 256 + 2 * 768])
     assert KeyTotal(("p",)).key_totals(counts) == [14]
 
 

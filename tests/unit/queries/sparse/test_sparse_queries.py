@@ -9,7 +9,7 @@ import pytest
 
 from synthdp.errors import DataError, ParameterError
 from synthdp.queries.sparse.record_keys import key_of
-from synthdp.queries.sparse.supports import UNIT, KeyList, SparseQuery, Support, sparse_conjunction
+from synthdp.queries.sparse.supports import DENOMINATOR, KeyList, SparseQuery, Support, sparse_conjunction
 from synthdp.schema.columns import Boolean, Categorical, Continuous
 from synthdp.schema.schema import Schema
 from synthdp.tables.keys import overlap
@@ -25,7 +25,7 @@ def test_a_conjunction_is_one_on_the_declared_records_with_its_literals(literals
     satisfied = {key_of(row) for row in world if all(row[THREE.index(n)] == v for n, v in literals.items())}
     assert set(query.support().keys) == satisfied
     assert query.sparsity == len(satisfied)
-    assert (query.support().values == UNIT).all()
+    assert (query.support().values == DENOMINATOR).all()
     assert isinstance(query, SparseQuery)
 
 
@@ -66,8 +66,8 @@ def test_an_overlap_needs_the_names_of_its_columns():
 
 def test_weights_are_rounded_and_must_lie_between_zero_and_one():
     query = KeyList.weighted(("p",), {"a": 0.5, "b": 1 / 3})
-    np.testing.assert_allclose(query.support().weights, [0.5, 1 / 3], atol=1 / UNIT)
-    assert query.support().total({"a": 4, "c": 9}) == 2 * UNIT
+    np.testing.assert_allclose(query.support().weights, [0.5, 1 / 3], atol=1 / DENOMINATOR)
+    assert query.support().total({"a": 4, "c": 9}) == 2 * DENOMINATOR
     for wrong in (1.01, -0.1, float("nan")):
         with pytest.raises(ParameterError, match="between 0 and 1"):
             KeyList.weighted(("p",), {"a": wrong})
@@ -75,7 +75,7 @@ def test_weights_are_rounded_and_must_lie_between_zero_and_one():
 
 def test_a_support_checks_its_bounds_because_sensitivities_rest_on_them():
     with pytest.raises(ParameterError, match="between 0 and 1"):
-        Support(keys=["a"], values=np.array([UNIT + 1]))
+        Support(keys=["a"], values=np.array([DENOMINATOR + 1]))
     with pytest.raises(ParameterError, match="differ"):
         Support(keys=["a", "a"], values=np.array([1, 1]))
     with pytest.raises(ParameterError, match="one 64-bit whole number per key"):
