@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -74,5 +73,7 @@ def answer(source: Any, setting: Setting) -> list[int]:
 
 def every_pair(settings: list[Setting]) -> Iterator[Setting]:
     """All settings in an order in which each follows each other one."""
-    for first, second in itertools.permutations(settings, 2):
-        yield from (first, second)
+    for i, first in enumerate(settings):
+        for second in settings[i + 1 :]:
+            yield from (first, second)
+        yield first

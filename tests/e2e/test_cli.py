@@ -73,6 +73,7 @@ def assert_refused(result: Result, folder: Path, *words: str) -> None:
     assert not (folder / "l.sqlite").exists() or Ledger(folder / "l.sqlite").entries() == []
 
 
+@pytest.mark.style  # the first command of the README
 def test_the_demo_runs_the_whole_job(tmp_path: Path) -> None:
     result = synthdp_process("demo", "--out", "demo", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -76,6 +76,7 @@ def test_scikit_learns_own_checks_pass(estimator: object) -> None:
     assert failures(estimator) == {}
 
 
+@pytest.mark.slow
 def test_scikit_learns_own_checks_pass_for_models_when_there_is_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     without_noise(monkeypatch)
     assert set(failures(TRAINED)) == VALUES_DECIDE

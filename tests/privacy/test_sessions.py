@@ -228,6 +228,11 @@ FAULTS = {
 }
 
 
+LINES = "a line is interrupted"
+EVERY = [(fault, 3 if fault == LINES else 1) for fault in FAULTS] + [pytest.param(LINES, 1, marks=pytest.mark.slow)]
+"""Every call of the system, and every third line: every line is struck in the slow suite."""
+
+
 def usable(ask: Callable[[], object]) -> int:
     """1 if a session answers, else 0."""
     try:
@@ -256,15 +261,15 @@ def steps(program: Callable[[], Any], fault: str) -> int:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file whose opening was interrupted nobody can close
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("fault", "every"), EVERY)
 def test_whatever_strikes_while_a_session_is_saved_it_or_its_folder_can_be_asked_and_never_both(
-    fault, tmp_path, monkeypatch
+    fault, every, tmp_path, monkeypatch
 ):
     without_noise(monkeypatch)
     whole = steps(lambda: opened().save(tmp_path / "whole"), fault)
     assert whole > 8
     left = []
-    for at in range(1, whole + 1):
+    for at in range(1, whole + 1, every):
         session, folder = opened(), tmp_path / str(at)
         session.ask(first(20))
         struck(lambda session=session, folder=folder: session.save(folder), fault, at)
@@ -275,14 +280,14 @@ def test_whatever_strikes_while_a_session_is_saved_it_or_its_folder_can_be_asked
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("fault", FAULTS)
-def test_whatever_strikes_while_a_session_is_continued_no_two_can_be_asked(fault, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("fault", "every"), EVERY)
+def test_whatever_strikes_while_a_session_is_continued_no_two_can_be_asked(fault, every, tmp_path, monkeypatch):
     without_noise(monkeypatch)
     opened().save(tmp_path / "whole")
     whole = steps(lambda: resume_session(tmp_path / "whole", curator()), fault)
     assert whole > 3
     left = []
-    for at in range(1, whole + 1):
+    for at in range(1, whole + 1, every):
         folder = tmp_path / str(at)
         opened().save(folder)
         _, session = struck(lambda folder=folder: resume_session(folder, curator()), fault, at)

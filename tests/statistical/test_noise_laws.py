@@ -80,10 +80,11 @@ def softmax(scores, scale):
 )
 def test_selection_among_three_follows_its_exact_law(draw, exact, other):
     scores = [3, 5, 6]
-    observed = np.bincount([draw(np.array(scores, dtype=np.int64), scale=2.0) for _ in range(DRAWS)], minlength=3)
-    assert chisquare(observed, exact(scores, 2.0) * DRAWS).pvalue > P
-    assert chisquare(observed, exact(scores, 2.0 * 1.3) * DRAWS).pvalue < P
-    assert chisquare(observed, other(scores, 2.0) * DRAWS).pvalue < P
+    draws = 12_000
+    observed = np.bincount([draw(np.array(scores, dtype=np.int64), scale=2.0) for _ in range(draws)], minlength=3)
+    assert chisquare(observed, exact(scores, 2.0) * draws).pvalue > P
+    assert chisquare(observed, exact(scores, 2.0 * 1.3) * draws).pvalue < P
+    assert chisquare(observed, other(scores, 2.0) * draws).pvalue < P
 
 
 @pytest.mark.parametrize("exact", [permute_and_flip, softmax])

@@ -31,7 +31,12 @@ SCALES = {
 
 
 @pytest.mark.parametrize(
-    ("k", "rule", "scale", "digits"), [(k, rule, *row[rule]) for k, row in SCALES.items() for rule in row]
+    ("k", "rule", "scale", "digits"),
+    [
+        pytest.param(k, rule, *row[rule], marks=[pytest.mark.slow] * (rule == "pld" and k > 10))  # which takes seconds
+        for k, row in SCALES.items()
+        for rule in row
+    ],
 )
 def test_the_table_of_composition_rules(k, rule, scale, digits):
     each = composition.split(1.0, k, delta=1e-6, rule=rule)

@@ -48,8 +48,13 @@ def listed(problem: GridProblem) -> FitProblem:
 PLANE = chebyshev_basis(d=2, N=33, degree=4, order=2)
 
 
-@pytest.mark.parametrize("pricer", [Enumeration(), MixedInteger()], ids=["enumeration", "mixed integer"])
-@pytest.mark.parametrize("stddev", [0.0, 0.02, 0.1, 0.5])
+@pytest.mark.parametrize(
+    ("pricer", "stddev"),
+    [
+        *((Enumeration(), stddev) for stddev in (0.0, 0.02, 0.1, 0.5)),
+        *((MixedInteger(), stddev) for stddev in (0.02, 0.5)),
+    ],
+)
 def test_exact_pricing_reaches_the_optimum_of_the_full_program_and_certifies_it(pricer, stddev):
     problem = noisy_problem(PLANE, seed=1, stddev=stddev)
     whole = L1Highs().solve(listed(problem))

@@ -49,9 +49,9 @@ def test_particles_reach_the_joint_fit_of_tree_and_off_tree_cliques(joint, model
     settings = MaxEntropy(max_sweeps=2000, tolerance=1e-10)
     start = settings.fit(tables[:-1], SHAPE, total=TOTAL).model
     exact = settings.fit(tables, SHAPE, total=TOTAL).model
-    raked = Particles(size=400_000, sweeps=300).fit(start, tables, total=TOTAL, rng=np.random.default_rng(2))
+    raked = Particles(size=100_000, sweeps=300).fit(start, tables, total=TOTAL, rng=np.random.default_rng(2))
     for table in tables:
-        np.testing.assert_allclose(raked.marginal(table.clique), exact.marginal(table.clique), atol=2e-3)
+        np.testing.assert_allclose(raked.marginal(table.clique), exact.marginal(table.clique), atol=4e-3)
 
 
 def test_of_tables_that_contradict_each_other_the_one_way_is_met(model):
