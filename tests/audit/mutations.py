@@ -504,7 +504,7 @@ return self._spend(item, lambda _: found)
         "SyntheticRelease._fit",
         "release.receipt.noted",
         "curator.receipt().noted",
-        ("tests/contracts/test_receipts.py::test_a_receipt_says_that_rules_hold_only_where_they_do",),
+        ("tests/contracts/test_receipts.py::test_the_facades_receipt_holds_all_that_the_mechanisms_receipt_holds",),
     ),
     Mutation(
         "a receipt does not say what a unit is",

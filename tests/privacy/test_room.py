@@ -366,5 +366,5 @@ def test_discovery_is_charged_before_each_look_at_the_data(tmp_path: Path) -> No
     schema = Schema({"age": Integer(), "city": Categorical()})
     curator = Curator(Watching(TABLE), schema=schema, budget=ApproxDP(1.0, 1e-6), ledger=tmp_path / "l.sqlite")
     curator.discover(spend=ApproxDP(1.0, 1e-6))
-    assert seen == [1, 2, 3]
-    assert [entry.state for entry in Ledger(tmp_path / "l.sqlite").entries()] == ["committed"] * 3
+    assert seen == [1, 2, 3, 4]
+    assert [entry.state for entry in Ledger(tmp_path / "l.sqlite").entries()] == ["committed"] * 4
