@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from typing import Any
 
@@ -75,9 +76,13 @@ class FrameSource:
             return {}
         with instead_of(ImportError, say=DataError("Arrow types need pyarrow")):
             from synthdp.tables.columns.arrow import type_names
-
-            empty = self._native.head(0).to_arrow() if self.library.startswith("polars") else self._native
-            return type_names(empty)
+        if not self.library.startswith("polars"):
+            return type_names(self._native)
+        found: dict[str, str] = {}
+        for name in self.names:
+            with suppress(Exception):  # a type of polars' own, such as Int128, that this Arrow does not know
+                found |= type_names(self._native.select(name).head(0).to_arrow())
+        return found
 
     def kind(self, name: str) -> Column:
         """Return the kind of column that a column's type suggests, with bounds or levels left open.
