@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,9 @@ import numpy as np
 MOST_DECIMALS = 6
 FEWEST_NUMBERS = 8
 """Different numbers of which it is no accident that they are multiples of a step."""
+
+MOST_VALUES, OFTEN, EMPTY = 20, 20, 4
+"""Few values are so many at most, repeat so often on average, and the digits would allow so many times more."""
 
 TOLERANCE = 1e-7
 """Relative error of a number stored in 32 bits."""
@@ -31,6 +34,19 @@ def spacing_of(numbers: Collection[float]) -> Fraction | None:
             step = math.gcd(*(int(one) for one in np.unique(whole)))
             return Fraction(step if step > 1 and len(values) >= FEWEST_NUMBERS else 1, 10**decimals)
     return None
+
+
+def few_values(counts: Mapping[Any, int]) -> list[float]:
+    """Return all numbers of a column, in order, if they are few, repeat often and leave most of their range empty.
+
+    Such as logarithms of small counts: as levels they stay the only values there are.
+    """
+    values = sorted(counts)
+    if not 1 < len(values) <= MOST_VALUES or sum(counts.values()) < OFTEN * len(values):
+        return []
+    spacing = spacing_of(values)
+    room = math.inf if spacing is None else (Fraction(str(values[-1])) - Fraction(str(values[0]))) / spacing
+    return values if room >= EMPTY * len(values) else []
 
 
 def settings_of(spacing: Fraction) -> dict[str, Any]:

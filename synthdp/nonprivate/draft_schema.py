@@ -18,7 +18,7 @@ import numpy as np
 
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError, ParameterError
-from synthdp.nonprivate.digits import outer, settings_of, spacing_of
+from synthdp.nonprivate.digits import few_values, outer, settings_of, spacing_of
 from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings, kind_of_objects
 from synthdp.schema.columns import (
     DRAFTED,
@@ -82,6 +82,10 @@ OF_DIFFERENT_NUMBERS = (
 OF_DIGITS = (
     " All numbers of this table are multiples of one step, or have so many decimals; synthetic ones will be the same. Keep "
     "that if it is how they are measured or written, else delete it."
+)
+OF_FEW = (
+    "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
+    "is known without the table is better. If any number may occur, make the type continuous, with a lower and an upper bound."
 )
 OF_TRUTH = "Nothing to declare but whether a value can be missing."
 OF_CODES = (
@@ -265,6 +269,8 @@ def _settings(name: str, kind: Column, seen: _Seen) -> Entry:
             return decimal_settings(_numbers(seen, whole=False), kind.decimals or 0)
         case Time():
             return clock_settings(seen.counts) | {"comment": OF_BOUNDS}
+        case Continuous() if levels := few_values(seen.counts):
+            return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
         case Integer() | Continuous():
             return _numbers(seen, whole=isinstance(kind, Integer))
         case Datetime():

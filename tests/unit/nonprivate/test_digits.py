@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
+from synthdp import Ordinal, SyntheticRelease
 from synthdp.nonprivate.digits import outer, settings_of, spacing_of
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.schema import Schema
@@ -30,7 +31,8 @@ SEEN = {
     "whole with missing ones": (np.where(RNG.random(3000) < 0.1, np.nan, RNG.integers(1990, 2020, 3000)), {"step": None}),
     "many digits": (np.repeat(RNG.normal(size=600), 5), {"decimals": None, "step": None}),
     "dust of floats": (np.repeat(np.cumsum(np.full(300, 0.1)), 10), {"decimals": 1, "step": None}),
-    "few numbers": (np.repeat([0.0, 2.5, 5.0], 1000), {"decimals": 1, "step": None}),
+    "few rows": (np.repeat([0.0, 2.5, 5.0], 10), {"decimals": 1, "step": None}),
+    "dense": (np.repeat(np.arange(8) / 2, 100), {"decimals": None, "step": 0.5}),
 }  # fmt: skip
 
 
@@ -61,3 +63,13 @@ def test_bounds_move_outwards_to_multiples_of_the_spacing(low, width, decimals, 
     assert (low + width) / 10**decimals <= upper
     assert spacing_of([lower, upper]) is not None
     assert len(settings_of(spacing)) <= 1
+
+
+def test_few_numbers_that_repeat_keep_their_support():
+    """Logarithms of one to five: no other number comes out."""
+    values = np.log(np.tile([1, 2, 3, 4, 5], 400))
+    column = drafted(values)
+    assert column == Ordinal(sorted(set(values.tolist())))
+    synthetic = SyntheticRelease(schema=Schema({"x": column}), epsilon=1.0).fit_transform(pd.DataFrame({"x": values}))
+    assert synthetic["x"].dtype == np.float64
+    assert set(synthetic["x"]) <= set(values)
