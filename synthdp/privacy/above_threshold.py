@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from synthdp.checks import check_share
+from synthdp.checks import check_share, check_whole
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
@@ -68,8 +68,7 @@ class WatchPlan:
         """
         if threshold is not None and not abs(threshold) <= noise.LARGEST_VALUE / DENOMINATOR:
             raise ParameterError(f"threshold ({threshold}) must be a number of rows")
-        if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
-            raise ParameterError(f"queries ({queries!r}) must be a whole number of at least 1")
+        check_whole("queries", queries)
         return round((self.threshold_for(queries) if threshold is None else threshold) * DENOMINATOR)
 
     def item(self, step: str, loss: PrivacyLoss) -> Item:
@@ -136,8 +135,8 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
     rows
         Most rows of a unit.
     """
-    if isinstance(max_alarms, bool) or not isinstance(max_alarms, int) or max_alarms < 1:
-        raise ParameterError(f"max_alarms ({max_alarms!r}) must be a whole number of at least 1")
+    check_whole("max_alarms", max_alarms)
+    max_alarms = int(max_alarms)  # a saved watch writes it down
     check_share("alarm_share", alarm_share)
     match loss:
         case ApproxDP(epsilon, delta) if delta > 0:

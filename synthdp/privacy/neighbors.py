@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import Bounded
@@ -39,8 +40,7 @@ class Adjacency:
     def __post_init__(self) -> None:
         if not isinstance(self.neighbors, Neighbors):
             object.__setattr__(self, "neighbors", neighbors_named(self.neighbors))
-        if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 1:
-            raise ParameterError(f"max_rows_per_unit ({self.rows!r}) must be a whole number of at least 1")
+        object.__setattr__(self, "rows", whole("max_rows_per_unit", self.rows, least=1))
         if self.unit is None and self.rows != 1:
             raise ParameterError("max_rows_per_unit needs a privacy_unit column")
         if self.unit is not None and self.neighbors is Neighbors.REPLACE_ONE and self.rows != 1:

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import Literal
 
 from synthdp.arrays import NO_ARRAYS
-from synthdp.checks import check_one_of, check_share, check_whole
+from synthdp.checks import check_one_of, check_share, whole
 from synthdp.curator.curator import Curator, SparseVector
 from synthdp.distribution.sparse_table import SparseTable
 from synthdp.errors import FormatError, MechanismFailure, ParameterError, SynthDPError
@@ -99,8 +99,8 @@ class SparseWeights(Spender):
     def __post_init__(self) -> None:
         for name in ("sparsity", "max_updates", "queries", "sweeps", "slots"):
             value = getattr(self, name)
-            if value is not None:
-                check_whole(name, value)
+            if value is not None:  # of Python's own type, which a saved session writes down
+                object.__setattr__(self, name, whole(name, value, least=1))
         if self.accuracy is not None:
             check_share("accuracy", self.accuracy)
         check_one_of("update", self.update, ("projection", "paper"))

@@ -31,6 +31,15 @@ def opened(loss=LOSSES[1], neighbors="replace_one", table=TABLE, **settings):
     return curator, SparseWeights(**{"sparsity": 400, "max_updates": 5, "slots": 10_000, **settings}).open(curator)
 
 
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_settings_may_be_numbers_of_numpy_in_a_session_that_is_saved(tmp_path, neighbors):
+    numbers = {"sparsity": 400, "max_updates": 5, "slots": 10_000, "queries": 100, "sweeps": 3}
+    curator, session = opened(neighbors=neighbors, **{name: np.int64(value) for name, value in numbers.items()})
+    session.save(tmp_path / "s")
+    resumed = resume_session(tmp_path / "s", curator)
+    assert resumed.settings.max_updates == session.settings.max_updates
+
+
 def test_damaged_arrays_of_a_session_are_refused(tmp_path):
     curator, session = opened()
     session.save(tmp_path / "s")
