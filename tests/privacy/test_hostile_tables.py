@@ -91,7 +91,11 @@ def all_of(table: Any) -> tuple[Any, ...]:
     return type(table), list(map(str, getattr(table, "dtypes", frame.dtypes))), frame.to_csv(index=False)
 
 
-@pytest.mark.parametrize("name", SOME)
+OTHERS = SOME[1::2]
+IN_FULL = [pytest.param(name, marks=[pytest.mark.slow] * (name in OTHERS)) for name in SOME]
+
+
+@pytest.mark.parametrize("name", IN_FULL)
 def test_a_release_is_that_of_the_table_without_its_hostile_rows(name: str) -> None:
     container = CONTAINERS[name]
     schema = releasable(container)
@@ -104,7 +108,7 @@ def test_a_release_is_that_of_the_table_without_its_hostile_rows(name: str) -> N
     assert other == one  # and so it shows nothing of a hostile row
 
 
-@pytest.mark.parametrize("name", [name for name in SOME if not name.startswith(("csv", "parquet"))])
+@pytest.mark.parametrize("name", [one for one in IN_FULL if not one.values[0].startswith(("csv", "parquet"))])
 def test_rows_are_brought_to_the_schema_as_if_hostile_rows_were_not_there(name: str) -> None:
     container = CONTAINERS[name]
     declared = {name: column for name, column in releasable(container).items() if name != "identifier"}
