@@ -85,7 +85,7 @@ OF_DIGITS = (
 )
 OF_FEW = (
     "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
-    "is known without the table is better. If any number may occur, make the type continuous, with a lower and an upper bound."
+    "is known without the table is better. If any number may occur, make the type continuous, with lower and upper bounds."
 )
 OF_TRUTH = "Nothing to declare but whether a value can be missing."
 OF_CODES = (

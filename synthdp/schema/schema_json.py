@@ -72,12 +72,18 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 
 
 def _column(name: str, column: Column) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "type": type(column).__name__.lower()}
+    entry: dict[str, Any] = {"name": name, "type": _type_of(column)}
     for field in sorted(fields(column), key=lambda field: field.name == "source"):  # what it may hold first
         value = getattr(column, field.name)
         if value != field.default:
             entry[field.name] = _plain(value)
     return entry
+
+
+def _type_of(column: Column) -> str:
+    """Return the name of the column's type, or of the registered one that it is derived from."""
+    kinds = {kind: name for name, kind in COLUMN_TYPES.items()}
+    return next((kinds[kind] for kind in type(column).__mro__ if kind in kinds), type(column).__name__.lower())
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from synthdp import Boolean, Categorical, Integer, Schema
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
-from synthdp.schema.columns import COLUMN_TYPES, LONGEST_SOURCE, is_drafted
+from synthdp.schema.columns import COLUMN_TYPES, LONGEST_SOURCE, Untyped, is_drafted
 from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
 from synthdp.tables.format import TableFormat
 
@@ -135,3 +135,8 @@ def test_an_earlier_versions_accepted_draft_is_a_draft():
     schema = Schema.read(Path(__file__).parents[2] / "data" / "older-draft.schema.json")
     assert schema["age"] == Integer(10, 70)
     assert all(map(is_drafted, schema.values()))
+
+
+def test_a_column_of_objects_is_written_as_the_type_that_it_is_derived_from():
+    schema = Schema({"o": Untyped(nullable=True, other="other")})
+    assert Schema.from_json(schema.to_json())["o"] == Categorical(nullable=True, other="other")

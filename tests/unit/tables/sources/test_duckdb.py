@@ -9,7 +9,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
+import strategies as my
+from hypothesis import given, settings, strategies as st
 
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import axis_of, domain_of
@@ -152,3 +153,20 @@ def test_an_error_inside_duckdb_quotes_no_value():
     relation = duckdb.sql("SELECT CAST(x AS INTEGER) AS age FROM (SELECT 'secret' || range AS x FROM range(3))")
     with pytest.raises(DataError, match="DuckDB could not read the table: run the query in DuckDB itself to see why"):
         list(DuckDBSource(relation).blocks({"age": Integer(0, 9)}))
+
+
+@given(my.decimal_numbers() | my.multiples(), st.integers(1, 40))
+@settings(max_examples=30)
+def test_numbers_of_a_lattice_are_counted_where_the_encoder_puts_them(column, bins):
+    """The values themselves, the middles between them, which are rounded, and what is beyond the bounds."""
+    lower, upper = float(column.lower), float(column.upper)
+    near = np.linspace(lower, upper, 23)
+    values = np.concatenate([near, np.nextafter(near, np.inf), [lower - 1, upper + 1, np.inf, -np.inf, np.nan]])
+    table = pd.DataFrame({"whole": np.round(values[:-3]).astype(np.int64)[:20], "real": values[-20:]})
+    schema = Schema({"whole": column, "real": column})
+    domain = Domain(tuple(axis_of(name, column, bins=bins) for name in schema))
+    marginals = Marginals(domain, [(0,), (1,), (0, 1)])
+    counted = DuckDBSource(duckdb.from_df(table), push_down=True).sums(marginals, schema)
+    expected = PrivateTable(FrameSource(table), schema, Adjacency()).exact(marginals)
+    assert counted is not None
+    assert counted.tolist() == expected.tolist()
