@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         Implies as Implies,
         LessEqual as LessEqual,
     )
+    from synthdp.schema.csv_format import CsvFormat as CsvFormat
     from synthdp.schema.derived import Derived as Derived
     from synthdp.schema.schema import Schema as Schema
     from synthdp.storage import load as load, save as save
@@ -117,6 +118,7 @@ _HOME = {
     "CellQueries": "synthdp.queries.explicit",
     "Combinations": "synthdp.schema.constraints",
     "Continuous": "synthdp.schema.columns",
+    "CsvFormat": "synthdp.schema.csv_format",
     "CsvSource": "synthdp.tables.sources.csv",
     "Curator": "synthdp.curator.curator",
     "Date": "synthdp.schema.columns",
@@ -211,6 +213,7 @@ __all__ = [
     "CellQueries",
     "Combinations",
     "Continuous",
+    "CsvFormat",
     "CsvSource",
     "Curator",
     "Date",

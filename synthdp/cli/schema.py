@@ -90,7 +90,7 @@ def _of_publication(json_schema: Path | None, dictionary: Path | None) -> dict[s
     else:
         source = f"data dictionary '{dictionary}'"
         document = from_data_dictionary(_records(_text(dictionary, source), source), source=source)
-    columns, constraints = from_document(document, source=source)
+    columns, constraints, _ = from_document(document, source=source)
     Schema(columns, constraints=constraints)
     return document
 

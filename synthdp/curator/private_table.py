@@ -205,7 +205,7 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
     DataError, ParameterError, SchemaError
         As `check_columns` and `check_unit` do.
     """
-    source = source_of(table)
+    source = source_of(table, schema)
     if schema is None:
         schema = infer_schema(source, without=adjacency.unit)
     extra_columns = check_columns(source, schema)

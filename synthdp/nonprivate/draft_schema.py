@@ -9,8 +9,8 @@ import datetime as dt
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
 
@@ -33,9 +33,11 @@ from synthdp.schema.columns import (
     Integer,
     Time,
 )
+from synthdp.schema.csv_format import DOUBTFUL_MISSING, USUAL_MISSING, CsvFormat, checked_missing, is_missing
 from synthdp.schema.public_documents import Entry, document_of, whole_number
 from synthdp.tables.columns.parse import declared
 from synthdp.tables.source import Source
+from synthdp.tables.sources.csv import CsvSource
 
 MOST_LEVELS = 100
 """Longest list of levels that a draft writes out."""
@@ -47,7 +49,6 @@ FEW_ROWS = 20
 """Below, nothing is said about how often values repeat."""
 
 _CODES = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99_999)  # numbers that forms use for "unknown", "refused", "more"
-_NO_VALUE = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", "."})
 _NAMES_ROWS = re.compile(
     r"(^|[_\W])(id|uid|uuid|guid|key|nr|no|number|code|ssn|mrn)($|[_\W])|[a-z](ID|Id)$", re.IGNORECASE
 )
@@ -104,18 +105,25 @@ class _Typed(Protocol):
         ...
 
 
+def _is_listable(value: object) -> bool:
+    """Say whether a schema can say anything of a value: it lists no level of another type, and no infinite bound."""
+    return isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class _Seen:
     """How often each value of one column occurs."""
 
     counts: Counter[Any] = field(default_factory=Counter)
     rows: int = 0
+    missing: int = 0
 
     def add(self, raw: RawColumn) -> None:
         values, codes = _coded(raw)
         self.rows += len(codes)
+        self.missing += int(np.count_nonzero(codes < 0))
         for value, count in zip(values, np.bincount(codes[codes >= 0], minlength=len(values)).tolist(), strict=True):
-            if count and isinstance(value, (str, bool, int, float)):  # no schema lists a level of another type
+            if count and _is_listable(value):
                 self.counts[value] += count
 
     @property
@@ -126,19 +134,24 @@ class _Seen:
     def names_rows(self) -> bool:
         return self.present >= FEW_ROWS and len(self.counts) >= NEARLY_ALL * self.present
 
+    def without(self, texts: Iterable[str]) -> _Seen:
+        """Return the same values, some texts missing."""
+        gone = {text: self.counts[text] for text in texts}
+        return _Seen(self.counts - Counter(gone), self.rows, self.missing + sum(gone.values()))
+
     def read_as(self, column: Column) -> _Seen:
-        """Return the same values, read as another kind of column; what does not fit is missing."""
-        values, again = list(self.counts), _Seen()
-        raw = declared(Labels(values, np.arange(len(values))), column)
-        found, codes = _coded(raw)
-        again.rows = self.rows
+        """Return the same values, read as another kind of column."""
+        values, again = list(self.counts), _Seen(rows=self.rows, missing=self.missing)
+        found, codes = _coded(declared(Labels(values, np.arange(len(values))), column))
         for value, code in zip(values, codes.tolist(), strict=True):
             if code >= 0:
                 again.counts[found[code]] += self.counts[value]
         return again
 
 
-def draft_schema(source: Source, *, without: Collection[str] = ()) -> dict[str, Any]:
+def draft_schema(
+    source: Source, *, without: Collection[str] = (), missing: Collection[str] | None = None
+) -> dict[str, Any]:
     """Return the document of a schema for a table, with bounds and levels read off it and marked as not reviewed.
 
     NOT private: whoever runs it must be allowed to see the table, and nobody else may see the draft.
@@ -149,6 +162,8 @@ def draft_schema(source: Source, *, without: Collection[str] = ()) -> dict[str, 
         The table.  Types are taken from it where it has some; of a CSV file they are guessed from all of its texts.
     without
         Columns to leave out.
+    missing
+        Texts of a CSV file that stand for a missing value, as the schema will say; default: `USUAL_MISSING`.
 
     Raises
     ------
@@ -163,7 +178,8 @@ def draft_schema(source: Source, *, without: Collection[str] = ()) -> dict[str, 
     names = [name for name in source.names if name not in without]
     if not names:
         raise DataError("no column is left to describe")
-    seen, kinds = _read(source, names)
+    csv = _csv_of(source, missing)
+    seen, kinds = _read(source, names, csv, sure=missing is not None)
     if not seen[names[0]].rows:
         raise DataError("the table has no rows: there is nothing to draft from")
     texts = [name for name in names if _is_free_text(seen[name])]
@@ -172,10 +188,20 @@ def draft_schema(source: Source, *, without: Collection[str] = ()) -> dict[str, 
             f"column {texts[0]!r} holds free text, which is not synthesised: leave it out "
             f"({' '.join(f'--without {name!r}' for name in texts)}), or code it into categories first"
         )
-    return document_of([_entry(name, kinds[name], seen[name]) for name in names], comment=ABOUT)
+    return document_of([_entry(name, kinds[name], seen[name]) for name in names], comment=ABOUT, csv=csv)
 
 
-def _read(source: Source, names: Sequence[str]) -> tuple[dict[str, _Seen], dict[str, Column]]:
+def _csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:
+    """Return how a file of texts is to be read, here and by a release; ``None`` of a table that has types."""
+    if not isinstance(source, CsvSource):
+        return None
+    spelled = source.csv.missing or USUAL_MISSING if missing is None else checked_missing(missing)
+    return replace(source.csv, missing=tuple(text for text in spelled if text))
+
+
+def _read(
+    source: Source, names: Sequence[str], csv: CsvFormat | None, *, sure: bool
+) -> tuple[dict[str, _Seen], dict[str, Column]]:
     """Return what occurs in each column, and of which kind the column is."""
     kinds = (
         {name: kind_of_objects(source, name, source.kind(name)) for name in names} if isinstance(source, _Typed) else {}
@@ -186,27 +212,37 @@ def _read(source: Source, names: Sequence[str]) -> tuple[dict[str, _Seen], dict[
             seen[name].add(block[name])
     if kinds:
         return seen, kinds
-    kinds = {name: _kind_of_texts(seen[name].counts) for name in names}
-    return {name: one if _is_text(kinds[name]) else one.read_as(kinds[name]) for name, one in seen.items()}, kinds
+    spelled = () if csv is None else csv.missing
+    read = {name: _texts_read(seen[name], spelled, frozenset() if sure else DOUBTFUL_MISSING) for name in names}
+    return {name: one for name, (one, _) in read.items()}, {name: kind for name, (_, kind) in read.items()}
+
+
+def _texts_read(seen: _Seen, missing: Collection[str], doubtful: Collection[str]) -> tuple[_Seen, Column]:
+    """Return texts as what all of them can be read as, and as what that is; those that are missing do not count.
+
+    A text that is only perhaps missing is a level where the others are texts, too, and all are listed: a release reads
+    the texts of declared levels as these levels.
+    """
+    gone = {text for text in seen.counts if isinstance(text, str) and is_missing(text, missing)}
+    kind = _kind_of_texts([text for text in seen.counts if text not in gone])
+    if isinstance(kind, Categorical) and len(seen.counts) > len(gone):
+        levels = seen.without(text for text in gone if text.strip() not in doubtful)
+        return (levels if len(levels.counts) <= MOST_LEVELS else seen.without(gone)), kind
+    return seen.without(gone).read_as(kind), kind
 
 
 def _coded(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
     if isinstance(raw, Labels):
         return raw.levels, raw.codes
     missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
-    missing = missing | ~np.isfinite(raw.values)
+    missing = missing | np.isnan(raw.values)
     values, codes = np.unique(np.where(missing, 0, raw.values), return_inverse=True)
     return values.tolist(), np.where(missing, -1, codes)
 
 
-def _is_text(column: Column) -> bool:
-    return isinstance(column, (Categorical, Boolean))
-
-
-def _kind_of_texts(texts: Mapping[Any, int]) -> Column:
-    """Return what all texts can be read as; those that say that there is no value do not count."""
+def _kind_of_texts(texts: Iterable[Any]) -> Column:
+    """Return what all texts can be read as."""
     words = [str(text).strip() for text in texts]
-    words = [word for word in words if word.casefold() not in _NO_VALUE]
     if not words:
         return Categorical()
     if all(word.casefold() in {"true", "false"} for word in words):
@@ -250,7 +286,7 @@ def _entry(name: str, kind: Column, seen: _Seen) -> Entry:
     """Return the draft of one column."""
     entry: Entry = {"name": name, **_settings(name, kind, seen)}
     comment = entry.pop("comment")
-    if entry["type"] != "identifier" and seen.present < seen.rows:
+    if entry["type"] != "identifier" and seen.missing:
         entry["nullable"] = True
     return entry | {"source": DRAFTED, "reviewed": False, "comment": comment}
 
@@ -343,12 +379,12 @@ def _outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
 def _moments(seen: _Seen) -> Entry:
     micros = np.array(list(seen.counts), np.int64)
     years = micros.astype("datetime64[us]").astype("datetime64[Y]")
-    lower, upper = years.min(), min(years.max() + np.timedelta64(1, "Y"), np.datetime64("9999"))
+    lower, after = years.min(), years.max() + np.timedelta64(1, "Y")
     resolution = next(unit for unit, each in RESOLUTIONS.items() if not (micros % each).any())
     return {
         "type": "datetime",
         "lower": f"{lower}-01-01",
-        "upper": f"{upper}-01-01",
+        "upper": f"{after}-01-01" if after <= np.datetime64("9999") else "9999-12-31T23:59:59.999999",
         "resolution": resolution,
         "comment": OF_BOUNDS,
     }

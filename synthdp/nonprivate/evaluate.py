@@ -191,7 +191,7 @@ def nonprivate_evaluate(
 def _as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
     """Return the columns of a schema as numbers, moments and levels, each as its declaration holds it."""
     with instead_of(DataError, say=lambda error: DataError(str(error).replace("the table", f"the {who} table", 1))):
-        source = source_of(table)
+        source = source_of(table, schema)
     missing = [name for name in schema if name not in source.names]
     if missing:  # the table's own names are not quoted: in a file without a header they are its first row
         raise DataError(f"column {missing[0]!r} is missing from the {who} table; the schema has: {', '.join(schema)}")

@@ -26,7 +26,8 @@ def assumptions(declared: Schema, complete: Schema, adjacency: Adjacency) -> tup
     adjacency
         The neighbours of the promise.
     """
-    return (PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))
+    known = (*_declared(declared), *_missing(declared), *_open(declared, complete), *_rules(declared))
+    return (PUBLIC, *_units(adjacency), *known)
 
 
 def _units(adjacency: Adjacency) -> list[str]:
@@ -59,6 +60,12 @@ def _known_from(column: Column, names: str) -> str:
         return f"{which} were {DISCOVERED} by an earlier release: what it cost is not counted here"
     source = "" if column.source is None else f" (source: {column.source})"
     return f"{which} were declared and do not come from this table{source}"
+
+
+def _missing(schema: Schema) -> list[str]:
+    texts = () if schema.csv is None else schema.csv.missing
+    said = ", ".join(map(repr, texts))
+    return [f"in a file of texts, these stand for a missing value, as was declared: {said}"] if texts else []
 
 
 def _open(declared: Schema, complete: Schema) -> list[str]:

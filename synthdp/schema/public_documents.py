@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from synthdp.errors import FormatError, SchemaError
-from synthdp.schema.schema_json import VERSION
+from synthdp.schema.csv_format import CsvFormat
+from synthdp.schema.schema_json import VERSION, csv_document
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -49,9 +50,10 @@ def whole_number(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
-def document_of(entries: Sequence[Entry], *, comment: str) -> dict[str, Any]:
+def document_of(entries: Sequence[Entry], *, comment: str, csv: CsvFormat | None = None) -> dict[str, Any]:
     """Return a schema document that opens with a comment for people."""
-    return {"synthdp_schema": VERSION, "comment": comment, "columns": list(entries)}
+    written = {} if csv is None else {"csv": csv_document(csv)}
+    return {"synthdp_schema": VERSION, "comment": comment, **written, "columns": list(entries)}
 
 
 def from_json_schema(text: str, *, source: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from synthdp.errors import FormatError, SchemaError
 from synthdp.markup import render
 from synthdp.schema.columns import Column, check_column, is_complete
 from synthdp.schema.constraints import Constraint, check_constraint, columns_of
+from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
 from synthdp.schema.schema_json import from_document, to_document
 
@@ -28,6 +29,9 @@ class Schema(Mapping[str, Column]):
         Column names and what each may hold.
     constraints
         Rules between columns that every released row obeys exactly.
+    csv
+        How a CSV file writes the table, above all which texts are missing values; default: commas, UTF-8, and none but
+        the empty text.
 
     Raises
     ------
@@ -42,7 +46,7 @@ class Schema(Mapping[str, Column]):
     ['age', 'income']
     """
 
-    __slots__ = ("_columns", "_declared", "constraints", "derived", "outputs")
+    __slots__ = ("_columns", "_declared", "constraints", "csv", "derived", "outputs")
 
     constraints: tuple[Constraint, ...]
     """All rules, in order."""
@@ -53,19 +57,28 @@ class Schema(Mapping[str, Column]):
     outputs: Mapping[str, Column]
     """All columns that come out, in order: the modelled and the derived ones, these with computed bounds or levels."""
 
-    def __init__(self, columns: Mapping[str, Column], *, constraints: Sequence[Constraint] = ()) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        *,
+        constraints: Sequence[Constraint] = (),
+        csv: CsvFormat | None = None,
+    ) -> None:
         if not isinstance(columns, Mapping):
             raise SchemaError(f"columns must map names to columns, not be of type {type(columns).__name__}")
         if not columns:
             raise SchemaError("a schema needs at least one column")
         if not isinstance(constraints, (list, tuple)):
             raise SchemaError("constraints must be a list of rules")
+        if csv is not None and not isinstance(csv, CsvFormat):
+            raise SchemaError("csv must be a CsvFormat")
         for name, column in columns.items():
             if not isinstance(name, str):
                 raise SchemaError(f"column names must be texts, not {type(name).__name__}")
             check_column(name, column)
         self._declared = dict(columns)
         self.constraints = tuple(constraints)
+        self.csv = csv
         self.derived = {c.column: c for c in self.constraints if isinstance(c, Derived)}
         self._columns = {name: column for name, column in columns.items() if name not in self.derived}
         known = dict(self._columns)
@@ -93,6 +106,7 @@ class Schema(Mapping[str, Column]):
             isinstance(other, Schema)
             and list(self._declared.items()) == list(other._declared.items())
             and self.constraints == other.constraints
+            and self.csv == other.csv
         )
 
     def __hash__(self) -> int:
@@ -101,7 +115,8 @@ class Schema(Mapping[str, Column]):
     def __repr__(self) -> str:
         inside = ",\n    ".join(f"{name!r}: {column!r}" for name, column in self._declared.items())
         rules = f", constraints={list(self.constraints)!r}" if self.constraints else ""
-        return f"Schema({{\n    {inside},\n}}{rules})"
+        written = f", csv={self.csv!r}" if self.csv is not None else ""
+        return f"Schema({{\n    {inside},\n}}{rules}{written})"
 
     def _repr_html_(self) -> str:
         """Return the schema as a table for a notebook."""
@@ -120,11 +135,11 @@ class Schema(Mapping[str, Column]):
 
     def replace(self, columns: Mapping[str, Column]) -> Schema:
         """Return a schema with some columns declared anew, in the same order."""
-        return Schema({**self._declared, **columns}, constraints=self.constraints)
+        return Schema({**self._declared, **columns}, constraints=self.constraints, csv=self.csv)
 
     def extended(self, columns: Mapping[str, Column]) -> Schema:
         """Return a schema with more columns at its end."""
-        return Schema({**self._declared, **columns}, constraints=self.constraints)
+        return Schema({**self._declared, **columns}, constraints=self.constraints, csv=self.csv)
 
     def part(self, names: Iterable[str]) -> Schema:
         """Return some modelled columns in order, with the rules about these alone and the columns derived from them."""
@@ -133,11 +148,13 @@ class Schema(Mapping[str, Column]):
             if set(columns_of(constraint)) <= kept:
                 rules.append(constraint)
                 kept |= {constraint.column} if isinstance(constraint, Derived) else set()
-        return Schema({name: c for name, c in self._declared.items() if name in kept}, constraints=rules)
+        columns = {name: c for name, c in self._declared.items() if name in kept}
+        return Schema(columns, constraints=rules, csv=self.csv)
 
     def to_json(self) -> str:
         """Return the schema as JSON text with a version."""
-        return json.dumps(to_document(self._declared, self.constraints), indent=2, ensure_ascii=False) + "\n"
+        document = to_document(self._declared, self.constraints, self.csv)
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "the schema") -> Schema:
@@ -162,8 +179,8 @@ class Schema(Mapping[str, Column]):
         except (json.JSONDecodeError, RecursionError) as error:
             line = getattr(error, "lineno", "?")
             raise FormatError(f"{source} is not valid JSON (line {line})") from None
-        columns, constraints = from_document(document, source=source)
-        return cls(columns, constraints=constraints)
+        columns, constraints, csv = from_document(document, source=source)
+        return cls(columns, constraints=constraints, csv=csv)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the schema to a JSON file."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.errors import FormatError, SchemaError
+from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
 from synthdp.schema.constraints import CalendarDate, Combinations, Constraint, Forbidden, Iff, Implies, LessEqual
+from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived
 
 VERSION = 3
@@ -18,7 +19,7 @@ VERSION = 3
 
 _SINCE = {
     "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "iff": 3,
-    "combinations": 3, "calendar_date": 3, "derived": 3,
+    "combinations": 3, "calendar_date": 3, "derived": 3, "csv": 3,
 }  # fmt: skip
 """The version that came with a setting, a type or a rule."""
 _RULES: dict[str, type[Constraint]] = {
@@ -28,19 +29,28 @@ _RULES: dict[str, type[Constraint]] = {
 _NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed" marks what was drafted from a table
 
 
-def to_document(columns: Mapping[str, Column], constraints: Sequence[Constraint]) -> dict[str, Any]:
+def to_document(
+    columns: Mapping[str, Column], constraints: Sequence[Constraint], csv: CsvFormat | None = None
+) -> dict[str, Any]:
     """Return the JSON document of a schema."""
     entries = [_column(name, column) for name, column in columns.items()]
     rules = [_rule(constraint) for constraint in constraints]
+    written = {} if csv is None else {"csv": csv_document(csv)}
     words = [word for entry in entries for word in (entry["type"], *entry)] + [rule["rule"] for rule in rules]
-    document: dict[str, Any] = {"synthdp_schema": max(_SINCE.get(word, 1) for word in words), "columns": entries}
+    version = max(_SINCE.get(word, 1) for word in (*words, *written))
+    document: dict[str, Any] = {"synthdp_schema": version, **written, "columns": entries}
     if rules:
         document["constraints"] = rules
     return document
 
 
-def from_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint]]:
-    """Read columns and rules from a JSON document.
+def csv_document(csv: CsvFormat) -> dict[str, Any]:
+    """Return how a file is read as a JSON document."""
+    return {"delimiter": csv.delimiter, "encoding": csv.encoding, "missing": list(csv.missing)}
+
+
+def from_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
+    """Read columns, rules and how a file is read from a JSON document.
 
     Raises
     ------
@@ -68,7 +78,19 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
     rules = document.get("constraints", [])
     if not isinstance(rules, list):
         raise FormatError(f"{source} must list its rules under 'constraints'")
-    return columns, [_read_rule(rule, source=source) for rule in rules]
+    return columns, [_read_rule(rule, source=source) for rule in rules], _read_csv(document.get("csv"), source=source)
+
+
+def _read_csv(given: object, *, source: str) -> CsvFormat | None:
+    if given is None:
+        return None
+    known = {field.name for field in fields(CsvFormat)}
+    if not isinstance(given, dict) or not set(given) - _NOTES <= known:
+        raise FormatError(f"the 'csv' of {source} must hold {', '.join(sorted(known))} and nothing else")
+    try:
+        return CsvFormat(**{key: value for key, value in given.items() if key not in _NOTES})
+    except ParameterError as error:
+        raise FormatError(f"the 'csv' of {source}: {error}") from None
 
 
 def _column(name: str, column: Column) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import gzip
-import io
 import itertools
 import re
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -26,9 +26,10 @@ import pandas as pd
 from synthdp.arrays import IntArray
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.domain.grid import has_labels, labels_of
-from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
+from synthdp.errors import DataError, FormatError, SynthDPError
 from synthdp.files import replacing
-from synthdp.schema.columns import Column, is_complete
+from synthdp.schema.columns import Column, Identifier, is_complete
+from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding, checked_missing, is_missing
 from synthdp.tables.columns.parse import declared, text_of_level
 from synthdp.tables.columns.plain import Opaque, text_or_opaque
 from synthdp.tables.refusals import instead_of, reading
@@ -59,7 +60,8 @@ class CsvSource:
     path
         The file.
     missing
-        Texts that stand for a missing value, besides the empty one.  The text of a declared level is that level.
+        Texts that stand for a missing value, besides the empty one, those that are all spaces, and those that the
+        ``csv`` of the schema lists.  The text of a declared level is that level.
     delimiter
         One character between fields.
     encoding
@@ -97,18 +99,14 @@ class CsvSource:
         encoding: str = "utf-8",
         escaped_formulas: bool = False,
     ) -> None:
-        if isinstance(missing, str):
-            raise ParameterError("missing must be a list of texts, not one text")
-        if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
-            raise ParameterError("delimiter must be one character, and neither a quote nor a line end")
+        self._missing = frozenset({"", *checked_missing(missing)})
+        self._spelled = self._missing
+        check_delimiter(delimiter)
+        check_encoding(encoding)
         self.path = Path(path)
-        self._missing = frozenset({"", *missing})
         self._delimiter = delimiter
         self._encoding = "utf-8-sig" if encoding.lower().replace("_", "-") in {"utf-8", "utf8"} else encoding
         self._escaped = escaped_formulas
-        unknown = ParameterError(f"encoding ({encoding!r}) must be the name of a text encoding")
-        with instead_of(LookupError, ValueError, say=unknown):
-            io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         self._names: tuple[str, ...] = ()
         self._names, self._is_empty = self._check()
 
@@ -124,6 +122,21 @@ class CsvSource:
     def is_empty(self) -> bool:
         """Whether there is no row at all."""
         return self._is_empty
+
+    @property
+    def csv(self) -> CsvFormat:
+        """How the file is read, as a schema records it."""
+        missing = sorted(self._spelled - {""})
+        return CsvFormat(self._delimiter, self._encoding.removesuffix("-sig"), tuple(missing))
+
+    def with_missing(self, texts: Collection[str]) -> CsvSource:
+        """Return a source in which more texts stand for a missing value, but not as the name of a row or a person.
+
+        Were they missing there too, each row of a person with such a name would be a unit of its own.
+        """
+        other = copy(self)
+        other._spelled = self._spelled | set(texts)  # noqa: SLF001 - a copy of itself
+        return other
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks of `BLOCK_ROWS`, at least one block.
@@ -163,8 +176,11 @@ class CsvSource:
 
     def _column(self, name: str, coder: _Coder, column: Column | None) -> RawColumn:
         texts = [_unescaped(text) if self._escaped else text for text in coder.levels]
-        levels = _level_texts(column)
-        kept = np.array([text in levels or text not in self._missing for text in texts] or [True])
+        if column is None or isinstance(column, Identifier):
+            kept = np.array([text not in self._missing for text in texts] or [True])
+        else:
+            levels = _level_texts(column)
+            kept = np.array([text in levels or not is_missing(text, self._spelled) for text in texts] or [True])
         number = np.where(kept, np.cumsum(kept) - 1, -1)
         with reading(name):
             known = [text_or_opaque(text) for text, keep in zip(texts, kept, strict=False) if keep]

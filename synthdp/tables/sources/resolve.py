@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from synthdp.schema.schema import Schema
 from synthdp.tables.source import Source
+from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.dataframe import FrameSource
 
 
-def source_of(table: object) -> Source:
+def source_of(table: object, schema: Schema | None = None) -> Source:
     """Return a source as it is, a Spark DataFrame where it lies, and any other dataframe in memory.
+
+    A file of texts has missing values where the schema's ``csv`` says so.
 
     Raises
     ------
     DataError
         If it is none of these.
     """
+    if isinstance(table, CsvSource) and schema is not None and schema.csv is not None:
+        return table.with_missing(schema.csv.missing)
     if isinstance(table, Source):
         return table
     if is_spark(table):

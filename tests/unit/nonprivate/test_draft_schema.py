@@ -55,7 +55,7 @@ NAMES = [f"person-{i:03}" for i in range(40)]
         (NAMES, Identifier("x-")),
         (list(map(str, range(1000, 1040))), Identifier()),
         ([f"v{i}" for i in range(MOST_LEVELS + 1)] * 2, Categorical(other="other")),
-        (["nan", "inf", "1.5"], Categorical(["1.5", "inf", "nan"])),
+        (["nan", "inf", "1.5"], Categorical(["1.5", "inf"], nullable=True)),
     ],
 )
 def test_texts_say_what_a_column_is(tmp_path, texts, column):

@@ -1,0 +1,85 @@
+"""How the fields of a text file are told apart and which of them are missing: public, and part of a schema."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from synthdp.errors import ParameterError
+
+USUAL_MISSING = (
+    "NA", "N/A", "#N/A", "<NA>", "na", "n/a", "N.A.", "n.a.", "NaN", "nan", "-nan", "NULL", "null", "Null", "(null)",
+    "\\N", "NaT", "None", "none", "?", "-", "--", ".",
+)  # fmt: skip
+"""Texts that usually stand for a missing value: a constant, whatever a table holds."""
+
+DOUBTFUL_MISSING = frozenset({"None", "none", "-", "--", "."})
+"""Those of them that are also levels of columns of texts, as in none, some, all."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFormat:
+    """How a CSV file, or a sheet of Excel, writes a table.
+
+    Parameters
+    ----------
+    delimiter
+        One character between fields.
+    encoding
+        The name of a text encoding; a byte-order mark is skipped in UTF-8.
+    missing
+        Texts that stand for a missing value, besides the empty one and with spaces around or not.  The text of a
+        declared level is that level all the same.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is no delimiter, no encoding or no list of texts.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"age": sd.Integer(0, 120, nullable=True)}, csv=sd.CsvFormat(delimiter=";", missing=["NA"]))
+    >>> schema.csv.missing
+    ('NA',)
+    """
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_delimiter(self.delimiter)
+        check_encoding(self.encoding)
+        object.__setattr__(self, "missing", checked_missing(self.missing))
+
+
+def is_missing(text: str, missing: Collection[str]) -> bool:
+    """Say whether a field stands for a missing value: with spaces around it or without, and if nothing else is in it."""
+    return text in missing or (bare := text.strip()) in missing or not bare
+
+
+def check_delimiter(delimiter: object) -> None:
+    """Raise `ParameterError` unless it is one character that can stand between fields."""
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
+        raise ParameterError("delimiter must be one character, and neither a quote nor a line end")
+
+
+def check_encoding(encoding: object) -> None:
+    """Raise `ParameterError` unless it names an encoding of text."""
+    if not isinstance(encoding, str):
+        raise ParameterError("encoding must be the name of a text encoding")
+    try:
+        io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    except (LookupError, ValueError):
+        raise ParameterError(f"encoding ({encoding!r}) must be the name of a text encoding") from None
+
+
+def checked_missing(missing: object) -> tuple[str, ...]:
+    """Return texts that stand for a missing value, or raise `ParameterError`."""
+    if isinstance(missing, (str, bytes)) or not isinstance(missing, Collection):
+        raise ParameterError("missing must be a list of texts, not one text")
+    if not all(isinstance(text, str) for text in missing):
+        raise ParameterError("missing must be a list of texts")
+    return tuple(dict.fromkeys(missing))
