@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from synthdp.tables.keys import overlap as overlap
     from synthdp.tables.sources.csv import CsvSource as CsvSource, write_csv as write_csv
     from synthdp.tables.sources.duckdb import DuckDBSource as DuckDBSource
+    from synthdp.tables.sources.excel import ExcelSource as ExcelSource
     from synthdp.tables.sources.parquet import ParquetSource as ParquetSource
 
 __version__ = "0.1.0"
@@ -130,6 +131,7 @@ _HOME = {
     "DomainDiscretizer": "synthdp.estimators.transformers",
     "DuckDBSource": "synthdp.tables.sources.duckdb",
     "Duration": "synthdp.schema.columns",
+    "ExcelSource": "synthdp.tables.sources.excel",
     "Forbidden": "synthdp.schema.constraints",
     "FourierMarginals": "synthdp.mechanisms.fourier.fourier_marginals",
     "GaussianAnswers": "synthdp.mechanisms.direct_answers",
@@ -224,6 +226,7 @@ __all__ = [
     "Derived",
     "DomainDiscretizer",
     "Duration",
+    "ExcelSource",
     "Forbidden",
     "FourierMarginals",
     "GaussianAnswers",

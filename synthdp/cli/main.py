@@ -8,7 +8,7 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,12 @@ from synthdp.cli.audit import audit
 from synthdp.cli.files import check_ending, receipt_text, whole_file
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.plan import plan
+from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
 from synthdp.cli.schema import schema
 from synthdp.errors import DataError, ParameterError, SynthDPError
 from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
 DELTA = click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
@@ -151,6 +153,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
 @click.option("--ledger", type=click.Path(path_type=Path), help="A ledger to record the spend in.")
 @click.option("--dataset", help="The table's name in the ledger.")
 @click.option("--escape-formulas", is_flag=True, help="Defuse cells that a spreadsheet would run.")
+@csv_options
 @SEED
 @AS_JSON
 def release(
@@ -174,10 +177,13 @@ def release(
     ledger: Path | None,
     dataset: str | None,
     escape_formulas: bool,
+    told: CsvFormat,
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Release a synthetic table from a private TABLE (CSV, or Parquet by ending).
+    """Release a synthetic table from a private TABLE (CSV, or Parquet, Arrow, DuckDB or Excel by ending).
+
+    A CSV file is read as the schema says (`csv`) and the options; what neither says is detected from its first line.
 
     \b
     Examples:
@@ -187,7 +193,6 @@ def release(
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options
     from synthdp.storage import check_place
-    from synthdp.tables.sources.files import source_at
 
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
@@ -200,13 +205,13 @@ def release(
         scratch = stack.enter_context(whole_file(out))
         note = stack.enter_context(whole_file(receipt)) if receipt is not None else None
         drawn = stack.enter_context(whole_file(page)) if page is not None else None
-        source = source_at(table)
+        source = table_at(table, told, declared.csv)
         with _bar() as on_progress:
             made = SyntheticRelease(
-                schema=declared, epsilon=epsilon, delta=delta, neighbors=neighbors, n_rows=rows, target=target,
-                mechanism=mechanism, solver=solver, mechanism_options=chosen, domain_budget=domain_budget,
-                privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset,
-                random_state=seed, on_progress=on_progress,
+                schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors,
+                n_rows=rows, target=target, mechanism=mechanism, solver=solver, mechanism_options=chosen,
+                domain_budget=domain_budget, privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit,
+                ledger=ledger, dataset=dataset, random_state=seed, on_progress=on_progress,
             ).fit(source)  # fmt: skip
         count = made.release_.output.rows if rows is None else rows
         made.release_.output.sample_to(scratch, rows=count, random_state=seed, escape_formulas=escape_formulas)
@@ -226,7 +231,12 @@ def release(
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--rows", type=int, help="How many; default: the noisy estimate of the real number.")
-@click.option("--given", multiple=True, metavar="COLUMN=VALUE", help="A value that all rows must have; repeatable.")
+@click.option(
+    "--given",
+    multiple=True,
+    metavar="CONDITION",
+    help="What all rows must meet, as for `answer --where`; also COLUMN=VALUE; repeatable.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="csv or parquet by ending.")
 @click.option("--escape-formulas", is_flag=True, help="Defuse cells that a spreadsheet would run.")
 @SEED
@@ -244,13 +254,14 @@ def sample(
 
     \b
     Example:
-      synthdp sample table.release --rows 1000 --given "income=>50K" --out more.csv
+      synthdp sample table.release --rows 1000 --given "age > 30 and income == '>50K'" --out more.csv
     """
+    from synthdp.answers.conditions import allowed_by
     from synthdp.storage import load
 
     check_ending(out)
     loaded = load(folder)
-    conditions = dict(_condition(text, loaded.output.schema) for text in given)
+    conditions = allowed_by([_condition(text, loaded.output.schema) for text in given], loaded.output.schema)
     with whole_file(out) as scratch:
         count = loaded.output.rows if rows is None else rows
         loaded.output.sample_to(
@@ -321,25 +332,21 @@ def _bar() -> Any:
         yield callback
 
 
-def _condition(text: str, schema: Any) -> tuple[str, Any]:
+def _condition(text: str, schema: synthdp.Schema) -> str:
+    """Return a condition as it is; COLUMN=VALUE, with a value without quotes, as the condition that it stands for."""
     name, found, value = text.partition("=")
-    if not found:
-        raise ParameterError(f"a condition ({text!r}) must read COLUMN=VALUE")
-    column = schema.outputs.get(name)
-    parse: Callable[[str], Any] = str
-    if isinstance(column, (synthdp.Integer, synthdp.Continuous, synthdp.Duration)):
-        parse = float
-    elif isinstance(column, synthdp.Boolean):
-        parse = {"true": True, "false": False}.get
-    elif isinstance(column, (synthdp.Categorical, synthdp.Ordinal)):
-        parse = {str(level): level for level in column.levels or ()}.get
-    try:
-        parsed = parse(value)
-    except ValueError:
-        raise ParameterError(f"{value!r} is not a value of column {name!r}") from None
-    if parsed is None:
-        raise ParameterError(f"column {name!r} cannot hold the value {value!r}")
-    return name, parsed
+    column, level = schema.outputs.get(name), value.strip()
+    bare = found and value and value[0] not in "='\""
+    labels = isinstance(column, (synthdp.Categorical, synthdp.Ordinal)) and level in map(str, _levels(column))
+    if not bare or not (labels or isinstance(column, synthdp.Datetime)):
+        return text
+    quoted = next((repr(one) for one in _levels(column) if str(one) == level and not isinstance(one, str)), None)
+    escaped = level.replace("\\", "\\\\").replace("'", "\\'")
+    return f"`{name}` == {quoted or chr(39) + escaped + chr(39)}"
+
+
+def _levels(column: object) -> Sequence[Any]:
+    return getattr(column, "levels", None) or ()
 
 
 def _comparison(real: Any, synthetic: Any) -> str:

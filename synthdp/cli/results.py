@@ -10,7 +10,9 @@ import click
 
 import synthdp
 from synthdp.cli.files import whole_file
+from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.errors import ParameterError
+from synthdp.schema.csv_format import CsvFormat
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
@@ -98,22 +100,30 @@ def report(folder: Path, out: Path, title: str | None, as_json: bool) -> None:
 @click.option("--schema", "schema_path", type=click.Path(path_type=Path), required=True, help="The schema, JSON.")
 @click.option("--target", help="A column to predict, for machine-learning efficacy.")
 @click.option("--out", type=click.Path(path_type=Path), help="A page with a red banner, HTML.")
+@csv_options
 @AS_JSON
 def nonprivate_evaluate(
-    real: Path, synthetic: Path, schema_path: Path, target: str | None, out: Path | None, as_json: bool
+    real: Path,
+    synthetic: Path,
+    schema_path: Path,
+    target: str | None,
+    out: Path | None,
+    told: CsvFormat,
+    as_json: bool,
 ) -> None:
     """Compare a synthetic table with the REAL one.  Not private: the result must not be published.
+
+    How a CSV file is read goes for the real table; the synthetic one is read as its first line suggests.
 
     \b
     Example:
       synthdp nonprivate-evaluate table.csv synthetic.csv --schema schema.json --target income
     """
-    from synthdp.tables.sources.files import source_at
-
     schema = synthdp.Schema.read(schema_path)
     if target is not None and target not in schema:
         raise ParameterError(f"there is no column {target!r}; the schema has: {', '.join(schema)}")
-    found = synthdp.nonprivate_evaluate(source_at(real), source_at(synthetic), schema, target=target)
+    tables = table_at(real, told, schema.csv), table_at(synthetic, CsvFormat())
+    found = synthdp.nonprivate_evaluate(*tables, read_as(schema, told), target=target)
     if out is not None:
         with whole_file(out) as scratch:
             found.write(scratch)

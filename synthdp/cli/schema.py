@@ -10,8 +10,11 @@ from typing import Any
 
 import click
 
+from synthdp.cli.reading import csv_options, table_at
 from synthdp.errors import FormatError, ParameterError
+from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema_json import from_document
+from synthdp.tables.sources.csv_detect import detected
 
 PATH = click.Path(path_type=Path)
 LOUD = (
@@ -36,14 +39,20 @@ def schema() -> None:
 )
 @click.option("--without", multiple=True, metavar="COLUMN", help="A column to leave out; repeatable.")
 @click.option("--out", type=PATH, help="Where to write the schema; default: standard output.")
+@csv_options
 def draft(
-    table: Path | None, json_schema: Path | None, dictionary: Path | None, without: Sequence[str], out: Path | None
+    table: Path | None,
+    json_schema: Path | None,
+    dictionary: Path | None,
+    without: Sequence[str],
+    out: Path | None,
+    told: CsvFormat,
 ) -> None:
     """Draft a schema to edit.
 
-    From a TABLE (CSV or Parquet), it READS THE ROWS: what it writes is private, and `release` refuses it until a person
-    has replaced bounds and levels by public knowledge and marked each column as reviewed.  From a public document, it
-    reads no row, and the schema can be used at once.
+    From a TABLE (CSV, or Parquet, Arrow, DuckDB or Excel by ending), it READS THE ROWS: what it writes is private, and
+    `release` refuses it until a person has replaced bounds and levels by public knowledge and marked each column as
+    reviewed.  From a public document, it reads no row, and the schema can be used at once.
 
     \b
     Examples:
@@ -55,11 +64,13 @@ def draft(
         raise ParameterError("give one of: a table, --from-json-schema, --from-data-dictionary")
     if out is not None and out.exists():
         raise ParameterError(f"'{out}' exists already, perhaps with somebody's review in it: give another --out")
+    if out is not None and not out.parent.is_dir():
+        raise FormatError(f"'{out}' cannot be written: there is no folder '{out.parent}'")
     if table is not None:
+        document = _of_table(table, without, told)
         click.echo(LOUD, err=True)
-        document = _of_table(table, without)
     else:
-        document = _of_publication(json_schema, dictionary)
+        document = _of_publication(json_schema, dictionary, told)
         document["columns"] = _without(document["columns"], without)
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     if out is None:
@@ -72,14 +83,20 @@ def draft(
     click.echo(f"{len(document['columns'])} columns: {out}", err=True)
 
 
-def _of_table(path: Path, without: Sequence[str]) -> dict[str, Any]:
-    from synthdp.nonprivate.draft_schema import draft_schema
-    from synthdp.tables.sources.files import source_at
+def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, Any]:
+    from synthdp.nonprivate.draft_schema import draft_schema, known_encoding
 
-    return draft_schema(source_at(path), without=without)
+    known = known_encoding(path, told)
+    if known != told:
+        click.echo(f"synthdp: '{path}' is not all UTF-8 text: it is read as {known.encoding}; see --encoding", err=True)
+    document = draft_schema(table_at(path, known), without=without, missing=told.missing or None)
+    if "csv" in document:
+        texts = ", ".join(document["csv"]["missing"])
+        click.echo(f"synthdp: in '{path}', missing values are empty fields and {texts}; see --missing", err=True)
+    return document
 
 
-def _of_publication(json_schema: Path | None, dictionary: Path | None) -> dict[str, Any]:
+def _of_publication(json_schema: Path | None, dictionary: Path | None, told: CsvFormat) -> dict[str, Any]:
     """Return the document of a public description, checked as a schema."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
     from synthdp.schema.schema import Schema
@@ -89,7 +106,7 @@ def _of_publication(json_schema: Path | None, dictionary: Path | None) -> dict[s
         document = from_json_schema(_text(json_schema, source), source=source)
     else:
         source = f"data dictionary '{dictionary}'"
-        document = from_data_dictionary(_records(_text(dictionary, source), source), source=source)
+        document = from_data_dictionary(_lines(dictionary, source, told), source=source)
     columns, constraints, _ = from_document(document, source=source)
     Schema(columns, constraints=constraints)
     return document
@@ -103,19 +120,23 @@ def _without(columns: list[dict[str, Any]], without: Sequence[str]) -> list[dict
     return [column for column in columns if column["name"] not in without]
 
 
-def _text(path: Path | None, source: str) -> str:
-    if path is None:
-        raise ParameterError("a file is needed")
+def _text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError(f"{source} is not UTF-8 text") from None
+        return path.read_text(encoding=encoding)
+    except UnicodeError:
+        raise FormatError(f"{source} is not {encoding.removesuffix('-sig').upper()} text") from None
     except OSError as error:
         raise FormatError(f"{source} cannot be read: {error.strerror}") from None
 
 
-def _records(text: str, source: str) -> list[list[str]]:
+def _lines(path: Path | None, source: str, told: CsvFormat) -> list[list[str]]:
+    """Return the fields of a data dictionary."""
+    if path is None:
+        raise ParameterError("a file is needed")
+    found = detected(path, told)
+    text = _text(path, source, told.encoding or "utf-8-sig")
     try:
-        return [record for record in csv.reader(text.splitlines(keepends=True), strict=True) if record]
+        lines = text.splitlines(keepends=True)
+        return [record for record in csv.reader(lines, strict=True, delimiter=found.delimiter or ",") if record]
     except csv.Error:
         raise FormatError(f"{source} breaks the rules of quoting") from None

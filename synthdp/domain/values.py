@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,19 @@ from synthdp.domain.encoder import Labels, Numbers, decode, encode
 from synthdp.domain.grid import Grid, bounds_of, grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Column, Steps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allowed:
+    """Units of a column that a condition allows, found already; stands wherever values of the column may be named.
+
+    Parameters
+    ----------
+    units
+        (size,) whether each unit is allowed.
+    """
+
+    units: BoolArray
 
 
 def units_of_values(column: Column, values: object, *, name: str = "") -> BoolArray:
@@ -36,6 +49,8 @@ def units_of_values(column: Column, values: object, *, name: str = "") -> BoolAr
     """
     if column.names_rows:
         raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
+    if isinstance(values, Allowed):
+        return values.units
     grid = grid_of(column)
     allowed = np.zeros(grid.size, np.bool_)
     for value in _listed(column, grid, values):

@@ -6,18 +6,22 @@ Every column is marked as not reviewed, so that no schema can be made of the dra
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import math
 import re
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from synthdp.domain.encoder import Labels, RawColumn
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import DataError, FormatError, ParameterError
 from synthdp.nonprivate.digits import few_values, outer, settings_of, spacing_of
 from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings, kind_of_objects
 from synthdp.schema.columns import (
@@ -36,8 +40,10 @@ from synthdp.schema.columns import (
 from synthdp.schema.csv_format import DOUBTFUL_MISSING, USUAL_MISSING, CsvFormat, checked_missing, is_missing
 from synthdp.schema.public_documents import Entry, document_of, whole_number
 from synthdp.tables.columns.parse import declared
-from synthdp.tables.source import Source
-from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.refusals import instead_of
+from synthdp.tables.source import Source, TextSource
+from synthdp.tables.sources.csv_detect import OLDER, detected
+from synthdp.tables.sources.files import is_csv
 
 MOST_LEVELS = 100
 """Longest list of levels that a draft writes out."""
@@ -191,9 +197,33 @@ def draft_schema(
     return document_of([_entry(name, kinds[name], seen[name]) for name in names], comment=ABOUT, csv=csv)
 
 
+def known_encoding(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
+    """Return how a file is read, with the encoding in which ALL of it is text, if its first line would suggest another.
+
+    NOT private: an encoding is no secret, but it is found by reading all rows.
+    """
+    file = Path(path)
+    if known.encoding is not None or not is_csv(file) or not file.is_file():
+        return known
+    found = detected(file, known)
+    with instead_of(OSError, EOFError, zlib.error, say=FormatError(f"CSV file '{path}' cannot be read")):
+        return known if _is_text_in(file, found.encoding or "utf-8") else replace(known, encoding=OLDER)
+
+
+def _is_text_in(file: Path, encoding: str) -> bool:
+    opener = gzip.open if file.name.endswith(".gz") else open
+    try:
+        with opener(file, "rt", encoding=encoding) as text:
+            while text.read(1 << 20):
+                pass
+    except UnicodeError:
+        return False
+    return True
+
+
 def _csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:
     """Return how a file of texts is to be read, here and by a release; ``None`` of a table that has types."""
-    if not isinstance(source, CsvSource):
+    if not isinstance(source, TextSource):
         return None
     spelled = source.csv.missing or USUAL_MISSING if missing is None else checked_missing(missing)
     return replace(source.csv, missing=tuple(text for text in spelled if text))
@@ -250,7 +280,8 @@ def _kind_of_texts(texts: Iterable[Any]) -> Column:
     if all(whole_number(word) is not None for word in words):
         return Integer()
     if all(map(_is_number, words)):
-        return Continuous()
+        whole = all(float(word).is_integer() and abs(float(word)) < _LARGEST for word in words)
+        return Integer() if whole else Continuous()  # as 5.0 is written where values are missing
     if all(map(_is_moment, words)):
         return Datetime(resolution="us", zone="UTC" if all(word.endswith(("Z", "+00:00")) for word in words) else None)
     return Categorical()

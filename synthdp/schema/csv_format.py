@@ -25,9 +25,9 @@ class CsvFormat:
     Parameters
     ----------
     delimiter
-        One character between fields.
+        One character between fields; ``None`` for what the first line suggests, on the command line, else a comma.
     encoding
-        The name of a text encoding; a byte-order mark is skipped in UTF-8.
+        The name of a text encoding, a byte-order mark is skipped in UTF-8; ``None`` likewise, else UTF-8.
     missing
         Texts that stand for a missing value, besides the empty one and with spaces around or not.  The text of a
         declared level is that level all the same.
@@ -45,13 +45,15 @@ class CsvFormat:
     ('NA',)
     """
 
-    delimiter: str = ","
-    encoding: str = "utf-8"
+    delimiter: str | None = None
+    encoding: str | None = None
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_delimiter(self.delimiter)
-        check_encoding(self.encoding)
+        if self.delimiter is not None:
+            check_delimiter(self.delimiter)
+        if self.encoding is not None:
+            check_encoding(self.encoding)
         object.__setattr__(self, "missing", checked_missing(self.missing))
 
 

@@ -151,6 +151,10 @@ class Schema(Mapping[str, Column]):
         columns = {name: c for name, c in self._declared.items() if name in kept}
         return Schema(columns, constraints=rules, csv=self.csv)
 
+    def reading(self, csv: CsvFormat | None) -> Schema:
+        """Return the same schema for a file that writes the table in another way."""
+        return Schema(self._columns, constraints=self.constraints, csv=csv)
+
     def to_json(self) -> str:
         """Return the schema as JSON text with a version."""
         document = to_document(self._declared, self.constraints, self.csv)

@@ -46,7 +46,7 @@ def to_document(
 
 def csv_document(csv: CsvFormat) -> dict[str, Any]:
     """Return how a file is read as a JSON document."""
-    return {"delimiter": csv.delimiter, "encoding": csv.encoding, "missing": list(csv.missing)}
+    return {field.name: _plain(value) for field in fields(csv) if (value := getattr(csv, field.name)) != field.default}
 
 
 def from_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from synthdp.arrays import AnyArray, Totals, Units
 from synthdp.domain.encoder import RawColumn
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Column
+from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema import Schema
 
 
@@ -41,6 +42,25 @@ class ArrowTyped(Protocol):
     @property
     def arrow_types(self) -> Mapping[str, str]:
         """The public name of each column's Arrow type."""
+        ...
+
+
+@runtime_checkable
+class TextSource(Source, Protocol):
+    """A table whose cells are texts, some of which stand for a missing value."""
+
+    @property
+    def csv(self) -> CsvFormat:
+        """How it is read, as a schema records it."""
+        ...
+
+    @property
+    def unnamed(self) -> tuple[int, ...]:
+        """Places of the columns without a name, from 1."""
+        ...
+
+    def with_missing(self, texts: Collection[str], /) -> Source:
+        """Return the same table, in which more texts stand for a missing value."""
         ...
 
 

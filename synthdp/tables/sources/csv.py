@@ -9,10 +9,8 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import gzip
-import itertools
 import re
 import zlib
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -23,16 +21,14 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from synthdp.arrays import IntArray
-from synthdp.domain.encoder import Labels, RawColumn
-from synthdp.domain.grid import has_labels, labels_of
+from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError, FormatError, SynthDPError
 from synthdp.files import replacing
-from synthdp.schema.columns import Column, Identifier, is_complete
-from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding, checked_missing, is_missing
-from synthdp.tables.columns.parse import declared, text_of_level
+from synthdp.schema.columns import Column
+from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding, checked_missing
 from synthdp.tables.columns.plain import Opaque, text_or_opaque
-from synthdp.tables.refusals import instead_of, reading
+from synthdp.tables.refusals import instead_of
+from synthdp.tables.sources.csv_fields import coded_blocks, header_names, read_texts
 from synthdp.tables.sources.csv_records import open_text, records_of
 from synthdp.tables.sources.dataframe import frame_of
 
@@ -74,7 +70,7 @@ class CsvSource:
     FormatError
         If the file cannot be read, or its header is not text of the encoding.
     DataError
-        If it has no header, or one with unnamed or repeated columns.
+        If it has no header, or one with no name or with a repeated one.
 
     Examples
     --------
@@ -107,16 +103,20 @@ class CsvSource:
         self._delimiter = delimiter
         self._encoding = "utf-8-sig" if encoding.lower().replace("_", "-") in {"utf-8", "utf8"} else encoding
         self._escaped = escaped_formulas
-        self._names: tuple[str, ...] = ()
-        self._names, self._is_empty = self._check()
+        self._header_fields, self._is_empty = self._check()
 
     def __repr__(self) -> str:
         return f"CsvSource({str(self.path)!r}, {len(self.names)} columns)"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order."""
-        return self._names
+        """Column names in order; a column without one, such as an index that was written along, cannot be read."""
+        return tuple(name for name in self._header_fields if name)
+
+    @property
+    def unnamed(self) -> tuple[int, ...]:
+        """Places of the columns without a name, from 1."""
+        return tuple(place for place, name in enumerate(self._header_fields, start=1) if not name)
 
     @property
     def is_empty(self) -> bool:
@@ -147,45 +147,21 @@ class CsvSource:
             If the file is gone or has changed since the source was made.
         """
         wanted = [*columns, *(name for name in extra if name not in columns)]
-        places = [self._names.index(name) for name in wanted]
         with self._records() as records:
-            if self._header(next(records, None)) != self._names:
+            if self._header(next(records, None)) != self._header_fields:
                 raise self._changed()
-            rows = (record if len(record) == len(self._names) else self._fitted(record) for record in records)
-            for first in itertools.count():
-                coders = [_Coder() for _ in wanted]
-                for batch in _batches(rows, BLOCK_ROWS):
-                    fields = list(zip(*batch, strict=True))
-                    for coder, place in zip(coders, places, strict=True):
-                        coder.add(fields[place])
-                if coders and not coders[0].rows and first:
-                    return
+            places = [*map(self._header_fields.index, wanted)]
+            for coders in coded_blocks(records, places, len(self._header_fields), BLOCK_ROWS, _BATCH_ROWS):
                 yield {
-                    name: self._column(name, coder, columns.get(name))
+                    name: read_texts(
+                        name, coder, columns.get(name),
+                        named=self._missing, missing=self._spelled, plain=_unescaped if self._escaped else None,
+                    )
                     for name, coder in zip(wanted, coders, strict=True)
-                }
-                if not coders or coders[0].rows < BLOCK_ROWS:
-                    return
-
-    def _fitted(self, record: list[str]) -> list[str]:
-        """Return a row with as many fields as there are columns."""
-        return [*record, *itertools.repeat("", len(self._names) - len(record))][: len(self._names)]
+                }  # fmt: skip
 
     def _changed(self) -> DataError:
         return DataError(f"CSV file '{self.path}' has changed since the source was made")
-
-    def _column(self, name: str, coder: _Coder, column: Column | None) -> RawColumn:
-        texts = [_unescaped(text) if self._escaped else text for text in coder.levels]
-        if column is None or isinstance(column, Identifier):
-            kept = np.array([text not in self._missing for text in texts] or [True])
-        else:
-            levels = _level_texts(column)
-            kept = np.array([text in levels or not is_missing(text, self._spelled) for text in texts] or [True])
-        number = np.where(kept, np.cumsum(kept) - 1, -1)
-        with reading(name):
-            known = [text_or_opaque(text) for text, keep in zip(texts, kept, strict=False) if keep]
-            labels = Labels(known, number[coder.codes])
-            return labels if column is None else declared(labels, column)
 
     def _check(self) -> tuple[tuple[str, ...], bool]:
         """Return the column names and whether there is no row; read compressed data to its end, where its checksum is."""
@@ -199,18 +175,13 @@ class CsvSource:
         return names, is_empty
 
     def _header(self, record: list[str] | None) -> tuple[str, ...]:
+        """Return the fields of the header; the empty text where a column has no name."""
         if record is None:
             raise DataError(f"CSV file '{self.path}' is empty: its first line must name the columns")
         names = tuple(_unescaped(name) if self._escaped else name for name in record)
-        for place, name in enumerate(names):
-            if isinstance(text_or_opaque(name), Opaque):
-                raise self._no_text()
-            if not name.strip():
-                raise DataError(f"column {place + 1} in the header of CSV file '{self.path}' has no name")
-            if name in names[:place]:
-                other = names.index(name) + 1
-                raise DataError(f"columns {other} and {place + 1} of CSV file '{self.path}' have the same name")
-        return names
+        if any(isinstance(text_or_opaque(name), Opaque) for name in names):
+            raise self._no_text()
+        return header_names(names, f"CSV file '{self.path}'")
 
     def _no_text(self) -> FormatError:
         name = self._encoding.removesuffix("-sig").upper()
@@ -236,36 +207,6 @@ class CsvSource:
             return FormatError(f"{where} ends in the middle of its compressed data")
 
         return instead_of(UnicodeError, EOFError, zlib.error, OSError, say=say)
-
-
-class _Coder:
-    """One column of a block: texts coded by a dictionary that grows batch by batch."""
-
-    __slots__ = ("_parts", "_position")
-
-    def __init__(self) -> None:
-        self._position: defaultdict[str, int] = defaultdict()
-        self._position.default_factory = self._position.__len__
-        self._parts: list[IntArray] = []
-
-    def add(self, texts: Sequence[str]) -> None:
-        """Code some more texts."""
-        self._parts.append(np.fromiter(map(self._position.__getitem__, texts), np.int64, len(texts)))
-
-    @property
-    def rows(self) -> int:
-        """Number of rows so far."""
-        return sum(map(len, self._parts))
-
-    @property
-    def levels(self) -> list[str]:
-        """The different texts."""
-        return list(self._position)
-
-    @property
-    def codes(self) -> IntArray:
-        """(n,) index of each row's text."""
-        return np.concatenate([*self._parts, np.zeros(0, np.int64)])
 
 
 def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool = False) -> None:
@@ -361,16 +302,3 @@ def _escaped(cells: list[Any]) -> list[Any]:
 
 def _unescaped(text: str) -> str:
     return text[1:] if _ESCAPED.match(text) else text
-
-
-def _level_texts(column: Column | None) -> frozenset[str]:
-    if column is None or not has_labels(column) or not is_complete(column):
-        return frozenset()
-    return frozenset(text_of_level(level) for level in labels_of(column))
-
-
-def _batches(records: Iterator[list[str]], rows: int) -> Iterator[list[list[str]]]:
-    left = rows
-    while left and (batch := list(itertools.islice(records, min(_BATCH_ROWS, left)))):
-        left -= len(batch)
-        yield batch

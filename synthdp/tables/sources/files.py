@@ -6,33 +6,61 @@ from os import PathLike
 from pathlib import Path
 
 from synthdp.errors import ParameterError
+from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.sources.csv_detect import detected
+from synthdp.tables.sources.excel import ENDINGS as EXCEL_ENDINGS, ExcelSource
 
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".arrows.gz", ".arrows.zst", ".arrows.bz2")
 
+UNKNOWN = CsvFormat()
 
-def source_at(path: str | PathLike[str]) -> Source:
-    """Return the rows of a folder, pattern or file of Parquet or Arrow, or of a DuckDB database of one table, or of CSV.
+
+def is_csv(path: str | PathLike[str]) -> bool:
+    """Say whether a path's ending leaves a file to be CSV."""
+    others = Path(path).name.endswith((".duckdb", *ARROW_ENDINGS))
+    return not (others or is_excel(path) or Path(path).is_dir())
+
+
+def is_excel(path: str | PathLike[str]) -> bool:
+    """Say whether a path ends as an Excel file does."""
+    return Path(path).name.lower().endswith(EXCEL_ENDINGS)
+
+
+def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
+    """Return the rows of a file or folder of Parquet or Arrow, a DuckDB database of one table, an Excel file, or of CSV.
 
     The path's ending says which; any other is CSV.
+
+    Parameters
+    ----------
+    path
+        The file.
+    csv
+        What is known of how a file of texts is read; the rest is detected from its first line.
 
     Raises
     ------
     FormatError, DataError
         If it cannot be read.
     ParameterError
-        If it needs pyarrow or duckdb, which is not installed.
+        If it needs a package that is not installed.
     """
+    if is_excel(path):
+        return ExcelSource(path).with_missing(csv.missing)
     if Path(path).name.endswith(".duckdb"):
         with instead_of(
             ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")
         ):
             from synthdp.tables.sources.duckdb import DuckDBSource
         return DuckDBSource(path)
-    if not (Path(path).is_dir() or Path(path).name.endswith(ARROW_ENDINGS)):
-        return CsvSource(path)
-    with instead_of(ImportError, say=ParameterError("parquet needs pyarrow: pip install 'synthdp[arrow]'")):
-        from synthdp.tables.sources.parquet import ParquetSource
-    return ParquetSource(path)
+    if not is_csv(path):
+        with instead_of(ImportError, say=ParameterError("parquet needs pyarrow: pip install 'synthdp[arrow]'")):
+            from synthdp.tables.sources.parquet import ParquetSource
+        return ParquetSource(path)
+    found = detected(path, csv)
+    return CsvSource(path, delimiter=found.delimiter or ",", encoding=found.encoding or "utf-8").with_missing(
+        csv.missing
+    )

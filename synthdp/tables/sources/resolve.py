@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from synthdp.schema.schema import Schema
-from synthdp.tables.source import Source
-from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.source import Source, TextSource
 from synthdp.tables.sources.dataframe import FrameSource
 
 
@@ -18,7 +17,7 @@ def source_of(table: object, schema: Schema | None = None) -> Source:
     DataError
         If it is none of these.
     """
-    if isinstance(table, CsvSource) and schema is not None and schema.csv is not None:
+    if isinstance(table, TextSource) and schema is not None and schema.csv is not None:
         return table.with_missing(schema.csv.missing)
     if isinstance(table, Source):
         return table

@@ -61,7 +61,9 @@ def misfits_and_missing(source: CsvSource, schema: Schema, name: str) -> tuple[b
 @given(CELLS)
 @settings(max_examples=400, deadline=None)
 def test_a_table_fits_its_own_draft_and_may_miss_values_where_some_are_missing(tmp_path_factory, cells) -> None:
-    source = written(tmp_path_factory.mktemp("one") / "t.csv", [cell.encode(errors="replace").decode() for cell in cells])
+    source = written(
+        tmp_path_factory.mktemp("one") / "t.csv", [cell.encode(errors="replace").decode() for cell in cells]
+    )
     schema = accepted(draft_schema(source, without=["y"]))
     column = schema["x"]
     strange, missing = misfits_and_missing(source, schema, "x")
@@ -70,7 +72,9 @@ def test_a_table_fits_its_own_draft_and_may_miss_values_where_some_are_missing(t
 
 
 @pytest.mark.parametrize("text", USUAL_MISSING)
-@pytest.mark.parametrize("others", [["1", "2", "3"], ["1.5", "2.5", "3"], ["2020-01-05", "2020-01-06"], ["true", "false"]])
+@pytest.mark.parametrize(
+    "others", [["1", "2", "3"], ["1.5", "2.5", "3"], ["2020-01-05", "2020-01-06"], ["true", "false"]]
+)
 def test_a_usual_spelling_of_missing_changes_no_type(tmp_path, text, others) -> None:
     whole = draft_schema(written(tmp_path / "t.csv", others * 3), without=["y"])["columns"][0]
     holed = draft_schema(written(tmp_path / "t.csv", [*others * 3, text]), without=["y"])["columns"][0]

@@ -111,6 +111,15 @@ def test_the_last_block_is_never_empty_but_the_first_may_be(tmp_path, monkeypatc
     assert [len(block["n"].values) for block in table.blocks({"n": Integer(0, 5)})] == ([1000] * (rows // 1000) or [0])
 
 
+def test_a_column_without_a_name_is_passed_over(tmp_path):
+    """Such as the index that pandas writes along."""
+    table = source(tmp_path, ",n,  ,d\n0,1,x,2\n1,3,y,4\n")
+    assert table.names == ("n", "d")
+    assert table.unnamed == (1, 3)
+    assert values(table, "n", Integer(0, 5)) == [1, 3]
+    assert values(table, "d", Integer(0, 5)) == [2, 4]
+
+
 def test_a_file_may_be_read_again(tmp_path):
     table = source(tmp_path, "n\n1\n2\n")
     assert values(table, "n", Integer(0, 5)) == values(table, "n", Integer(0, 5)) == [1, 2]
@@ -141,7 +150,7 @@ def test_other_encodings_and_compressed_files(tmp_path):
 
 BROKEN = {
     "empty": (b"", DataError, "CSV file '{}' is empty: its first line must name the columns"),
-    "unnamed": (b"a,,c\n1,2,3\n", DataError, "column 2 in the header of CSV file '{}' has no name"),
+    "unnamed": (b",,\n1,2,3\n", DataError, "the header of CSV file '{}' names no column"),
     "same name": (b"a,b,a\n1,2,3\n", DataError, "columns 1 and 3 of CSV file '{}' have the same name"),
     "latin": ("canáry\na\n".encode("latin-1"), FormatError,
               "the header of CSV file '{}' is not UTF-8 text: name its encoding, for example encoding='latin-1'"),

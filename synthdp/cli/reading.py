@@ -1,0 +1,77 @@
+"""The options that say how a CSV file is read, on every command that reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synthdp.errors import ParameterError
+from synthdp.schema.csv_format import CsvFormat
+from synthdp.schema.schema import Schema
+from synthdp.tables.source import Source
+from synthdp.tables.sources.csv import CsvSource
+from synthdp.tables.sources.files import is_csv, is_excel, source_at
+
+_NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
+
+
+def csv_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --delimiter, --encoding and --missing to a command, as one argument ``told`` of it."""
+
+    def gathered(
+        *arguments: Any, delimiter: str | None, encoding: str | None, missing: tuple[str, ...], **options: Any
+    ) -> Any:
+        character = None if delimiter is None else _NAMED.get(delimiter.lower(), delimiter)
+        return command(*arguments, told=CsvFormat(character, encoding, missing), **options)
+
+    wrapped: Callable[..., Any] = update_wrapper(gathered, command)
+    for option in (
+        click.option(
+            "--missing", "missing", multiple=True, metavar="TEXT",
+            help="A text that stands for a missing value in CSV and Excel files, as NA; repeatable. Default: the schema's.",
+        ),
+        click.option("--encoding", help="Of CSV files, as latin-1. Default: the schema's, or as the first line suggests."),
+        click.option("--delimiter", help="Of CSV files, one character or tab. Default: as for --encoding."),
+    ):  # fmt: skip
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def over(told: CsvFormat, schema: CsvFormat | None) -> CsvFormat:
+    """Return what the options say, and else what a schema says."""
+    known = schema or CsvFormat()
+    return CsvFormat(told.delimiter or known.delimiter, told.encoding or known.encoding, told.missing or known.missing)
+
+
+def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> Source:
+    """Return the rows of a file; what its first line suggested, against the usual, is said on standard error.
+
+    Raises
+    ------
+    ParameterError
+        If the options say something of a file that says itself how it is read.
+    """
+    if (told.delimiter or told.encoding) and not is_csv(path):
+        raise ParameterError(f"a delimiter and an encoding are for CSV files; '{path}' is none")
+    if told.missing and not (is_csv(path) or is_excel(path)):
+        raise ParameterError(f"texts that stand for a missing value are for CSV and Excel files; '{path}' is none")
+    known = over(told, schema)
+    source = source_at(path, csv=known)
+    if isinstance(source, CsvSource):
+        found = [
+            f"delimiter {source.csv.delimiter!r}" if known.delimiter is None and source.csv.delimiter != "," else "",
+            f"encoding {source.csv.encoding}" if known.encoding is None and source.csv.encoding != "utf-8" else "",
+        ]
+        said = " and ".join(filter(None, found))
+        if said:
+            click.echo(f"synthdp: '{path}' is read with {said}, as its first line suggests; see --help", err=True)
+    return source
+
+
+def read_as(schema: Schema, told: CsvFormat) -> Schema:
+    """Return a schema whose missing values are written as the options say, where they say anything."""
+    return schema.reading(over(told, schema.csv)) if told.missing else schema

@@ -1,0 +1,122 @@
+"""Sheets of Excel as sources of rows: every cell is text until the schema says what it is, as in a CSV file."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from synthdp.domain.encoder import RawColumn
+from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
+from synthdp.schema.columns import Column
+from synthdp.schema.csv_format import CsvFormat, checked_missing
+from synthdp.tables.refusals import instead_of
+from synthdp.tables.sources.csv_fields import coded_blocks, header_names, read_texts
+
+ENDINGS = (".xlsx", ".xlsm")
+
+_BATCH_ROWS = 1_024
+
+
+class ExcelSource:
+    """The rows of the first sheet of an Excel file, whose first line names the columns; held in memory.
+
+    A cell is read as its text, and that as the schema declares: no cell says how another is read.
+
+    Parameters
+    ----------
+    path
+        The file, ``.xlsx`` or ``.xlsm``.
+    missing
+        As for `CsvSource`.
+
+    Raises
+    ------
+    ParameterError
+        If openpyxl, which reads such files, is not installed.
+    FormatError
+        If the file cannot be read.
+    DataError
+        If the sheet is empty, or its first line has no name or a repeated one.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, missing: Collection[str] = ()) -> None:
+        self.path = Path(path)
+        self._missing = frozenset({"", *checked_missing(missing)})
+        self._spelled = self._missing
+        self._lines = _lines(self.path)
+        if not self._lines:
+            raise DataError(f"Excel file '{self.path}' has an empty first sheet: its first line must name the columns")
+        self._header = header_names(self._lines[0], f"Excel file '{self.path}'")
+
+    def __repr__(self) -> str:
+        return f"ExcelSource({str(self.path)!r}, {len(self.names)} columns)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order; a column without one is passed over."""
+        return tuple(name for name in self._header if name)
+
+    @property
+    def unnamed(self) -> tuple[int, ...]:
+        """Places of the columns without a name, from 1."""
+        return tuple(place for place, name in enumerate(self._header, start=1) if not name)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no row at all."""
+        return len(self._lines) == 1
+
+    @property
+    def csv(self) -> CsvFormat:
+        """Which texts are missing values, as a schema records it."""
+        return CsvFormat(missing=tuple(sorted(self._spelled - {""})))
+
+    def with_missing(self, texts: Collection[str]) -> ExcelSource:
+        """Return a source in which more texts stand for a missing value; see `CsvSource.with_missing`."""
+        other = copy(self)
+        other._spelled = self._spelled | set(texts)  # noqa: SLF001 - a copy of itself
+        return other
+
+    def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
+        """Yield the whole sheet as one block."""
+        wanted = [*columns, *(name for name in extra if name not in columns)]
+        places = [*map(self._header.index, wanted)]
+        rows = len(self._lines)
+        for coders in coded_blocks(iter(self._lines[1:]), places, len(self._header), rows, _BATCH_ROWS):
+            yield {
+                name: read_texts(name, coder, columns.get(name), named=self._missing, missing=self._spelled)
+                for name, coder in zip(wanted, coders, strict=True)
+            }
+
+
+def _lines(path: Path) -> list[list[str]]:
+    """Return the texts of a file's first sheet."""
+
+    def say(error: Any) -> SynthDPError | None:
+        if isinstance(error, MemoryError):
+            return None
+        if isinstance(error, ImportError):
+            return ParameterError("an Excel file needs openpyxl: pip install 'synthdp[excel]'")
+        reason = getattr(error, "strerror", None) or "it is damaged, locked by a password, or no Excel file"
+        return FormatError(f"Excel file '{path}' cannot be read: {reason}")
+
+    with instead_of(Exception, say=say), warnings.catch_warnings():  # a warning of openpyxl may quote a cell
+        warnings.simplefilter("ignore")
+        sheet = pd.read_excel(path, header=None, dtype=object, na_filter=False, engine="openpyxl")
+    return [[*map(_text, line)] for line in sheet.itertuples(index=False, name=None)]
+
+
+def _text(cell: Any) -> str:
+    """Return what a cell says; a missing value is the empty text."""
+    if isinstance(cell, str):
+        return cell
+    if pd.isna(cell):
+        return ""
+    return cell.isoformat() if isinstance(cell, (dt.datetime, dt.date, dt.time)) else str(cell)
