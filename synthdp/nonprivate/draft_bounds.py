@@ -1,0 +1,136 @@
+"""Bounds for the numbers and moments of a draft: close around what is there, in numbers that people would write.
+
+NOT private: what comes out depends on the least and the largest value of a table.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_FLOOR, Decimal
+from typing import Any
+
+import numpy as np
+
+LARGEST = 2**62
+"""No whole bound lies beyond."""
+
+SLACK = Decimal("0.07")
+"""Share of the width by which a rounded bound may lie beyond a value, at either end."""
+
+_STEPS = tuple(map(Decimal, ("5", "2.5", "2", "1")))
+
+_SHAPES: tuple[tuple[str, int, int], ...] = (
+    ("month|mon|mth", 1, 12),
+    ("weekday|wday|dow|day_of_week", 0, 6),
+    ("weekday|wday|dow|day_of_week", 1, 7),
+    ("yday|doy|day_of_year", 1, 366),
+    ("day|mday|dom|day_of_month", 1, 31),
+    ("week|woy|week_of_year", 1, 53),
+    ("quarter|qtr", 1, 4),
+    ("hour|hr", 0, 23),
+    ("minute|second", 0, 59),
+    ("lat|latitude", -90, 90),
+    ("lon|lng|long|longitude", -180, 180),
+    ("pct|perc|percent|percentage", 0, 100),
+)
+"""What the last word of a column's name says of its values, if none lies beyond."""
+
+_CALENDAR = tuple(
+    int(np.datetime64(day, "us").astype(np.int64)) for day in ("0001-01-01", "9999-12-31T23:59:59.999999")
+)
+_UNITS = (
+    ("Y", 365 * 86_400),
+    ("M", 30 * 86_400),
+    ("D", 86_400),
+    ("h", 3_600),
+    ("m", 60),
+    ("s", 1),
+    ("ms", 1e-3),
+    ("us", 1e-6),
+)
+
+
+def number_bounds(name: str, low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
+    """Return bounds for numbers: those of a known shape that the column's name tells of, else a little beyond the values.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    low, high
+        The least and the largest value.
+    whole
+        Whether the bounds are to be whole numbers.
+    """
+    shape = known_shape(name, low, high)
+    if shape is None:
+        return outwards(low, high, whole=whole)
+    return shape if whole else (float(shape[0]), float(shape[1]))
+
+
+def known_shape(name: str, low: float, high: float) -> tuple[int, int] | None:
+    """Return the range of a month, an hour, a latitude and the like, if a name says so and the values lie within it."""
+    words = re.sub(r"[\W_]+", "_", re.sub(r"([a-z])([A-Z])", r"\1_\2", name)).casefold().strip("_")
+    words = f"{words}_percent" if name.rstrip().endswith("%") else words
+    if "per_" in words.removesuffix("percent"):  # hours per week
+        return None
+    named = ((first, last) for pattern, first, last in _SHAPES if re.search(f"(^|_)({pattern})$", words))
+    return next(((first, last) for first, last in named if first <= low and high <= last), None)
+
+
+def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
+    """Return round numbers that hold two values between them, each at most 7 % of their distance beyond."""
+    first, last = _exact(low), _exact(high)
+    if first == last:  # one value: the bounds are it and the next round step
+        step = Decimal(1) if whole else _round(max(abs(first) * SLACK, Decimal("1e-320")) if first else Decimal(1))
+        last += step
+    else:
+        step = _round((last - first) * SLACK)
+        step = max(step.to_integral_value(ROUND_FLOOR), Decimal(1)) if whole else step
+        first, last = _down(first, step), -_down(-last, step)
+    if whole:
+        return max(int(first), -LARGEST), min(int(last), LARGEST)
+    return min(float(first), low), max(float(last), high)
+
+
+def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
+    """Return the bounds of moments, in ISO 8601: whole years, months, days, ... little beyond the least and the largest.
+
+    Parameters
+    ----------
+    low, high
+        Microseconds since 1970.
+    step
+        Microseconds of the resolution of all values.
+    """
+    low, high = (min(max(value, _CALENDAR[0]), _CALENDAR[1]) for value in (low, high))
+    room = max(float(SLACK) * (high - low), step)
+    unit: Any = next(unit for unit, seconds in _UNITS if seconds * 1e6 <= room)
+    ends: list[Any] = [np.datetime64(value, "us") for value in (low, high)]
+    first = ends[0].astype(f"datetime64[{unit}]")
+    last: Any = ends[1].astype(f"datetime64[{unit}]")
+    if last.astype("datetime64[us]") < ends[1] or last == first:
+        last += np.timedelta64(1, unit)
+    return _text(first), _text(last)
+
+
+def _text(moment: np.datetime64) -> str:
+    micros = min(max(int(moment.astype("datetime64[us]").astype(np.int64)), _CALENDAR[0]), _CALENDAR[1])
+    return str(np.datetime64(micros, "us")).removesuffix(".000000").removesuffix("T00:00:00")
+
+
+def _exact(value: float) -> Decimal:
+    """Return a number as the decimal that people would write for it."""
+    return Decimal(value) if isinstance(value, int) else Decimal(repr(float(value)))
+
+
+def _round(most: Decimal) -> Decimal:
+    """Return the largest round number that is not above another one."""
+    power = Decimal(1).scaleb(most.adjusted())
+    return next(step * power for step in _STEPS if step * power <= most)
+
+
+def _down(value: Decimal, step: Decimal) -> Decimal:
+    """Return the largest multiple of a step that is not above a value."""
+    multiple = (value / step).to_integral_value(ROUND_FLOOR) * step
+    return multiple if multiple <= value else multiple - step
