@@ -27,7 +27,7 @@ SCHEMA = sd.Schema(
         "level": sd.Categorical(list(PROPORTIONS)),
         "flag": sd.Boolean(),
         "x": sd.Integer(0, 100),
-        "y": sd.Continuous(0, 100),
+        "y": sd.Integer(0, 100),
     }
 )
 
@@ -42,7 +42,7 @@ def complete() -> pd.DataFrame:
             "level": level.astype(object),
             "flag": rng.random(ROWS) < np.where(level == "a", 0.8, 0.3),
             "x": x,
-            "y": np.clip(x + rng.normal(0, 10, ROWS), 0, 100),
+            "y": np.round(np.clip(x + rng.normal(0, 10, ROWS), 0, 100)),
         }
     )
 
@@ -130,9 +130,9 @@ def test_relations_are_those_among_the_values_that_fit(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, (columns, _) in MECHANISMS.items() if set(NUMBERS) <= set(columns)])
-def test_numbers_go_together_as_those_that_are_there(name: str) -> None:
-    _, table, _ = released(name)
-    assert table["x"].corr(table["y"]) > TABLE["x"].corr(TABLE["y"]) - 0.1
+def test_numbers_go_together_as_without_misfits(name: str) -> None:
+    found, without = (released(name, whole=whole)[1] for whole in (False, True))
+    assert abs(found["x"].corr(found["y"]) - without["x"].corr(without["y"])) < 0.1
 
 
 @holding("level")
@@ -156,8 +156,11 @@ def test_table_and_answers_agree_about_numbers(name: str) -> None:
     assert abs(release.answer(sd.mean("x"))["estimate"].item() - table["x"].mean()) < 1
     median = release.answer(sd.quantile("x", 0.5))["estimate"].item()
     assert abs(median - table["x"].median()) <= 3
-    above = release.answer(sd.count("x > 50"))["estimate"].item()
-    assert abs(above / len(table) - (table["x"] > 50).mean()) < 2 * TOLERANCE
+    gaps = []
+    for one, drawn, _ in (released(name), released(name, whole=True)):  # cosines alone miss some of it in any table
+        above = one.answer(sd.count("x > 50"))["estimate"].item()
+        gaps.append(above / len(drawn) - (drawn["x"] > 50).mean())
+    assert abs(gaps[0] - gaps[1]) < 2 * TOLERANCE
 
 
 @everywhere
