@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import FloatArray
-from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements, beyond_noise
@@ -21,6 +20,8 @@ from synthdp.queries.smooth.chebyshev import TensorWithMisfits
 from synthdp.queries.smooth.trigonometric import Indicator, TensorBasis
 from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.columns import DISCOVERED
+from synthdp.schema.constraints import columns_of
 
 
 class MisfitShare(NamedTuple):
@@ -74,13 +75,22 @@ def unit_count(measurements: Sequence[Measurements], name: str, unit: int) -> Un
     return UnitCount(sum(count.rows * count.stddev**-2 for count in found) / precision, precision**-0.5)
 
 
-def cell_of_unit(axis: Axis, unit: int) -> int | None:
-    """Return the cell that holds one unit and no other, if there is one."""
-    cell = int(axis.cells[np.searchsorted(axis.starts, unit, side="right") - 1])
-    runs = np.flatnonzero(axis.cells == cell)
-    ends = np.append(axis.starts[1:], axis.grid.size)
-    alone = len(runs) == 1 and axis.starts[runs[0]] == unit and ends[runs[0]] == unit + 1
-    return cell if alone else None
+def unproven_units(model: SyntheticModel, measurements: Sequence[Measurements]) -> list[tuple[str, int]]:
+    """Return the columns and units whose rows are no more than noise explains, among those that may well be empty.
+
+    They are the missing value of a column that may have some, and the label for others where it was discovered, not
+    declared.  A column that a rule names is left alone, as is a unit that no answer counts.
+    """
+    named = {name for rule in model.schema.constraints for name in columns_of(rule)}
+    asked = []
+    for name, column in model.schema.items():
+        grid = grid_of(column)
+        if name not in named and not column.names_rows:
+            asked += [(name, grid.null)] if grid.null is not None else []
+            asked += [(name, grid.other)] if column.source == DISCOVERED and grid.other < grid.regular else []
+    counts = {(name, unit): unit_count(measurements, name, unit) for name, unit in asked}
+    known = {place: count for place, count in counts.items() if count is not None}
+    return [place for place, count in known.items() if count.rows <= beyond_noise(count.stddev, len(known))]
 
 
 def _counts(measured: Measurements, name: str, unit: int) -> Iterator[UnitCount]:
@@ -88,7 +98,7 @@ def _counts(measured: Measurements, name: str, unit: int) -> Iterator[UnitCount]
     if not isinstance(queries, (Marginals, TensorBasis, TensorWithMisfits)) or name not in queries.domain.names:
         return
     (column,) = queries.domain.index(name)
-    cell = cell_of_unit(queries.domain.axes[column], unit)
+    cell = queries.domain.axes[column].cell_of_alone(unit)
     if cell is None:
         return
     stddev = max(measured.stddev, 1e-9)

@@ -61,6 +61,13 @@ class Axis:
             return narrow(self.cells, self.size)[np.searchsorted(self.starts, units, side="right") - 1]
         return np.repeat(narrow(self.cells, self.size), self._lengths(self.grid.size)).take(units)
 
+    def cell_of_alone(self, unit: int) -> int | None:
+        """Return the cell that holds one unit and no other, if there is one."""
+        cell = int(self.cells[np.searchsorted(self.starts, unit, side="right") - 1])
+        run = np.flatnonzero(self.cells == cell)
+        alone = len(run) == 1 and self.starts[run[0]] == unit and self._lengths(self.grid.size)[run[0]] == 1
+        return cell if alone else None
+
     @property
     def releasable(self) -> BoolArray:
         """(size,) whether a released row may lie in the cell."""

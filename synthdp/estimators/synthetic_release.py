@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from synthdp.answers.misfit_shares import unproven_units
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
@@ -31,6 +32,7 @@ from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.report import report_page
+from synthdp.sampling.restriction import without_units
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import Schema
@@ -254,7 +256,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ignored = _notes(curator.extra_columns, self.privacy_unit)
         misfits = release.misfits
         receipt = release.receipt.noted(*ignored, *map(RARE.format, unknown), *misfit_notes(misfits), *notes)
-        model = replace(release.model, format=format.suited(release.model.schema))
+        model = without_units(release.model, unproven_units(release.model, release.measurements))
+        model = replace(model, format=format.suited(model.schema))
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
         self.schema_ = model.schema
         self.receipt_, self.misfits_ = receipt, misfits
