@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import pickle
 
+import numpy as np
 import pytest
 from mechanism_cases import BUDGET, CANARY, CASES, outputs
 from private_door import private_table
@@ -109,3 +111,14 @@ def test_every_mechanism_that_is_exported_has_a_case():
     covered = {name.split()[0] for name in CASES}
     assert exported | online <= covered
     assert len(exported | online) >= 15
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_whole_numbers_of_numpy_are_settings_like_those_of_python(name):
+    case = CASES[name]
+    mechanism = case.build()
+    fields = [field.name for field in dataclasses.fields(mechanism) if type(getattr(mechanism, field.name)) is int]
+    changed = {field: np.int64(getattr(mechanism, field)) for field in fields}
+    built = dataclasses.replace(case, build=lambda **spend: dataclasses.replace(case.build(**spend), **changed))
+    release, _ = built.release(case.world.table)
+    assert json.loads(json.dumps(release.receipt.to_document()))["items"]

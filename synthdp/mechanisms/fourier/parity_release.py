@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import FloatArray
-from synthdp.checks import check_one_of, check_whole
+from synthdp.checks import check_one_of, whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
@@ -103,11 +103,10 @@ class ParityRelease(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        check_whole("order", self.order)
-        for name in ("width", "rows"):
+        for name in ("order", "width", "rows"):
             value = getattr(self, name)
-            if value is not None:
-                check_whole(name, value)
+            if value is not None or name == "order":
+                object.__setattr__(self, name, whole(name, value, least=1))
         check_one_of("weights", self.weights, ("optimal", "uniform"))
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ParitySummary]:  # noqa: ARG002

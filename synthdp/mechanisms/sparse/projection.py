@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from synthdp.arrays import FloatArray
-from synthdp.checks import check_number, check_one_of, check_share, check_whole
+from synthdp.checks import check_number, check_one_of, check_share, whole
 from synthdp.curator.curator import Curator
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
@@ -83,9 +83,9 @@ class SparseProjection(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        check_dimension(self.dimension)
+        object.__setattr__(self, "dimension", check_dimension(self.dimension))
         check_one_of("projection", self.projection, KINDS)
-        check_whole("independence", self.independence, least=4)
+        object.__setattr__(self, "independence", whole("independence", self.independence, least=4))
         check_number("peel", self.peel, least=0, below=1)
         check_share("total_share", self.total_share)
 

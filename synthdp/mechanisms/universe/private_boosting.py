@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Answers, IntArray
-from synthdp.checks import check_share, check_whole
+from synthdp.checks import check_share, check_whole, whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
@@ -95,7 +95,7 @@ class PrivateBoosting(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 3 or self.rounds % 2 == 0:
+        if whole("rounds", self.rounds, least=3) % 2 == 0:
             raise ParameterError(f"rounds ({self.rounds!r}) must be an odd whole number of at least 3")
         check_whole("drawn", self.drawn)
         check_whole("replay", self.replay)

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray, Totals, frozen
-from synthdp.checks import check_whole
+from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import Counting
 from synthdp.queries.norms import Norms, RecordBounds
@@ -201,7 +201,7 @@ def check_dimension(dimension: int) -> int:
     ParameterError
         With its size.
     """
-    check_whole("dimension", dimension)
+    dimension = whole("dimension", dimension, least=1)
     if dimension > MAX_DIMENSION:
         raise ParameterError(
             f"dimension ({dimension:.3g}, {8 * dimension / 2**30:.3g} GiB) must be at most {MAX_DIMENSION}: "
