@@ -24,7 +24,7 @@ def long_statistic(domain, k):
     return SimpleNamespace(
         domain=domain,
         k=k,
-        unit=1,
+        denominator=1,
         bounds=RecordBounds.of(Norms(1, 1, 1)),
         sums=lambda codes: np.zeros(k, np.int64),
         finish=lambda sums: sums,
