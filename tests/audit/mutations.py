@@ -837,6 +837,22 @@ with self._lock:
         "None",
         ("tests/e2e/test_facade_matrix.py::test_a_table_comes_out_or_nothing_is_spent",),
     ),
+    Mutation(
+        "a release that cannot be replaced is deleted",
+        "R34",
+        "files._exchange",
+        "old.rename(folder)",
+        "None",
+        ("tests/unit/test_files.py::test_a_folder_that_cannot_be_moved_leaves_what_was_there",),
+    ),
+    Mutation(
+        "a whole number of NumPy fails after the spend",
+        "R34",
+        "SparseProjection.__post_init__",
+        "object.__setattr__(self, 'dimension', check_dimension(self.dimension))",
+        "check_dimension(self.dimension)",
+        ("tests/contracts/test_mechanisms.py::test_whole_numbers_of_numpy_are_settings_like_those_of_python",),
+    ),
 )
 
 
