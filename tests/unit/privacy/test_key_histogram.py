@@ -93,7 +93,7 @@ def test_a_unit_of_several_rows_is_counted_as_several_keys():
 @pytest.mark.parametrize(("resolution", "unit"), [(1, 1), (8, 1), (1, 4), (16, 4)])
 def test_answers_are_in_rows(resolution, unit):
     law = Noise(law=NoiseLaw.GAUSSIAN, scale=48.0, k=3)
-    queries, values = SimpleNamespace(unit=unit), np.array([-96, 0, 160])
+    queries, values = SimpleNamespace(denominator=unit), np.array([-96, 0, 160])
     answers = Measurements(queries=queries, values=values, resolution=resolution, noise=law)
     assert answers.answers.tolist() == [value / resolution / unit for value in (-96, 0, 160)]
     assert answers.stddev == 48.0 / resolution / unit
