@@ -60,8 +60,8 @@ OBJECTS: dict[str, Column] = {
 
 QUANTITIES = tuple(OBJECTS)
 
-OFF_DIGITS = 0.02
-"""Largest share of numbers that may be rounded to the digits that were found."""
+OFF_DIGITS = 0.1
+"""Largest share of numbers that may be rounded to digits that are wide for the range of the numbers."""
 
 DEVIATIONS = 3.0
 """Standard deviations of noise that finer digits may hide in."""
@@ -218,7 +218,7 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, 
     )
     spaced, plain = (
         one.with_bounds(float(lower), float(upper))
-        for one in (_with_spacing(column, digits, counts[1:], stddev), column)
+        for one in (_with_spacing(column, digits, counts[1:], stddev, width=upper - lower), column)
     )
     if _holds(spaced, *bounds_of(plain)) or column.temporal or column.whole:
         return spaced
@@ -241,16 +241,24 @@ def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
         return np.asarray(np.rint(values * spacing.denominator) / spacing.denominator == values)
 
 
-def _with_spacing(column: Column, spacings: Sequence[Fraction], counts: IntArray, stddev: float) -> Column:
-    """Return the column with the widest spacing that nearly all numbers clearly have, if there is one.
+def _with_spacing(
+    column: Column, spacings: Sequence[Fraction], counts: IntArray, stddev: float, *, width: float
+) -> Column:
+    """Return the column with the finest spacing that clearly some numbers need, if there is one.
 
-    At most a share `OFF_DIGITS` of the numbers other than zero may have a finer one, with what noise may have hidden.
+    A spacing that is wide for the range would move numbers by much: there, a share of `OFF_DIGITS` at most of the numbers
+    may have a finer one, with what noise may have hidden.
     """
+    needed = np.flatnonzero(counts > beyond_noise(stddev, len(counts)))
+    if not len(needed) or needed[-1] == len(spacings):
+        return column
+    if spacings[needed[-1]] <= width / PARTS:
+        return column.with_spacing(spacings[needed[-1]])
     total = counts.sum() - DEVIATIONS * stddev * math.sqrt(len(counts))
-    for i, spacing in enumerate(spacings):
+    for i in range(needed[-1], len(spacings)):
         finer = counts[i + 1 :].sum() + DEVIATIONS * stddev * math.sqrt(len(counts) - i - 1)
-        if total > 0 and finer <= OFF_DIGITS * total:
-            return column.with_spacing(spacing)
+        if finer <= OFF_DIGITS * total:
+            return column.with_spacing(spacings[i])
     return column
 
 

@@ -395,7 +395,7 @@ DIGITS = {
 
 
 @pytest.mark.parametrize(("make", "column", "digits"), DIGITS.values(), ids=DIGITS)
-def test_digits_that_nearly_all_numbers_have_are_found(make, column, digits):
+def test_digits_that_some_numbers_clearly_need_are_found(make, column, digits):
     found = discovered(make(np.random.default_rng(1)), column, budget=PureDP(5.0))
     assert {name: getattr(found, name) for name in digits} == digits
 
@@ -470,3 +470,17 @@ def test_what_one_object_is_moves_the_histogram_by_no_more_than_the_item_says(mo
 
     sensitivity = first(("b",))[1]
     assert max(np.abs(first(one)[0] - first(two)[0]).sum() for one, two in pairs) == sensitivity
+
+
+def test_digits_are_found_at_the_budget_of_a_table_of_six_columns():
+    """Of 20 000 rows at epsilon 1, a tenth of it for what nobody declared."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({
+        "money": rng.integers(0, 50_000, 20_000) / 100, "degrees": np.round(rng.normal(37, 0.5, 20_000), 1),
+        "loan": 100 * rng.integers(1, 300, 20_000), "noise": rng.normal(size=20_000),
+        "hour": np.datetime64("2013-01-01") + rng.integers(0, 8760, 20_000).astype("timedelta64[h]"),
+        "mostly zero": np.where(rng.random(20_000) < 0.8, 0, rng.integers(0, 30_000, 20_000) / 100),
+    })  # fmt: skip
+    found = Curator(frame, budget=PureDP(1.0)).discover(spend=PureDP(0.1)).schema
+    assert [found[name].decimals for name in ("money", "degrees", "mostly zero", "noise")] == [2, 1, 2, None]
+    assert (found["loan"].step, found["hour"].resolution) == (100, "h")
