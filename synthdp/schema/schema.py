@@ -153,7 +153,7 @@ class Schema(Mapping[str, Column]):
 
     def reading(self, csv: CsvFormat | None) -> Schema:
         """Return the same schema for a file that writes the table in another way."""
-        return Schema(self._columns, constraints=self.constraints, csv=csv)
+        return Schema(self._declared, constraints=self.constraints, csv=csv)
 
     def to_json(self) -> str:
         """Return the schema as JSON text with a version."""

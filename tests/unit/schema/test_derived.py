@@ -21,6 +21,7 @@ from synthdp import (
     Schema,
 )
 from synthdp.errors import SchemaError
+from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import compute
 
 COLUMNS = {
@@ -178,3 +179,16 @@ def test_real_numbers_are_computed_as_floats_are(x, y, z):
     found = compute(rule, {"x": np.array([x]), "y": np.array([y]), "z": np.array([z])}, said)[0]
     assert found == x / y - 1.21 * z + 3
     assert said.lower <= found <= said.upper
+
+
+def test_whatever_returns_the_same_schema_keeps_what_is_derived():
+    columns = {"a": Integer(0, 9), "t": Integer(), "u": Categorical()}
+    rules = [Derived("t", "2 * a"), Derived("u", of="a", values={i: str(i) for i in range(10)})]
+    schema = Schema(columns, constraints=rules)
+    for same in (
+        schema.replace({}), schema.extended({}), schema.part(schema), schema.reading(None), schema.reading(CsvFormat()),
+        Schema.from_json(schema.to_json()),
+    ):  # fmt: skip
+        assert dict(same.outputs) == dict(schema.outputs)
+        assert same.constraints == schema.constraints
+        assert same.undeclared == ()
