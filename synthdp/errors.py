@@ -19,6 +19,7 @@ SynthDPError
 └── InternalError                a bug in synthdp
 
 UserWarning
+├── DraftWarning                 a schema was read off the rows, without noise
 ├── MisfitWarning                values that do not fit the schema were left out of a release
 └── UnprotectedLabelsWarning     real labels are about to stand beside synthetic rows
 """
@@ -111,3 +112,7 @@ class MisfitWarning(UserWarning):
 
 class UnprotectedLabelsWarning(UserWarning):
     """Real labels are about to stand beside synthetic rows; nothing protects them."""
+
+
+class DraftWarning(UserWarning):
+    """A schema was read off the rows, without noise: it is as private as they are."""

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-import synthdp
-
 
 @click.command()
 @click.argument("schema_path", metavar="SCHEMA", type=click.Path(path_type=Path))
@@ -31,6 +29,8 @@ def plan(
 ) -> None:
     """Say what a release will cost and how good it will be.  Reads the schema only, no row, and spends nothing.
 
+    A draft will do: the plan says what it assumed of columns that are not reviewed or left open.
+
     \b
     Examples:
       synthdp plan schema.json --rows 30000 --epsilon 1
@@ -38,9 +38,10 @@ def plan(
     """
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.planning.plan import Plan, curve
+    from synthdp.schema.draft import SchemaDraft
 
     planned = SyntheticRelease(
-        schema=synthdp.Schema.read(schema_path), delta=delta, neighbors=neighbors, target=target, mechanism=mechanism
+        schema=SchemaDraft.read(schema_path), delta=delta, neighbors=neighbors, target=target, mechanism=mechanism
     ).plan(rows=rows, epsilon=list(epsilon) or [1.0])
     plans = [planned] if isinstance(planned, Plan) else planned
     if as_json:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from synthdp.cli.reading import csv_options, table_at
+from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema_json import from_document
@@ -19,13 +20,16 @@ from synthdp.tables.sources.csv_detect import detected
 PATH = click.Path(path_type=Path)
 LOUD = (
     "synthdp: WARNING: this draft was READ OFF THE TABLE, without noise. It is as private as the table: do not publish it. "
-    'Its bounds and levels are refused until a person has checked each column and set "reviewed" to true.'
+    "Its bounds and levels are refused until a person has checked each column, with `synthdp schema review`."
 )
 
 
 @click.group()
 def schema() -> None:
     """Make a schema: what is publicly known about a table."""
+
+
+schema.add_command(review)
 
 
 @schema.command()
@@ -81,15 +85,20 @@ def draft(
     except OSError as error:
         raise FormatError(f"'{out}' cannot be written: {error.strerror}") from None
     click.echo(f"{len(document['columns'])} columns: {out}", err=True)
+    if table is not None:
+        click.echo(f"next: synthdp schema review '{out}'", err=True)
 
 
 def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, Any]:
-    from synthdp.nonprivate.draft_schema import draft_schema, known_encoding
+    from synthdp.nonprivate.draft_reading import known_encoding
+    from synthdp.nonprivate.draft_schema import draft_schema
 
     known = known_encoding(path, told)
     if known != told:
         click.echo(f"synthdp: '{path}' is not all UTF-8 text: it is read as {known.encoding}; see --encoding", err=True)
     document = draft_schema(table_at(path, known), without=without, missing=told.missing or None)
+    for one in document.get("left_out", []):
+        click.echo(f"synthdp: left out: {one['name']}, {one['why']}", err=True)
     if "csv" in document:
         texts = ", ".join(document["csv"]["missing"])
         click.echo(f"synthdp: in '{path}', missing values are empty fields and {texts}; see --missing", err=True)

@@ -205,9 +205,9 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
     DataError, ParameterError, SchemaError
         As `check_columns` and `check_unit` do.
     """
-    source = source_of(table, schema)
-    if schema is None:
-        schema = infer_schema(source, without=adjacency.unit)
+    known = None if schema is None else schema.reviewed()
+    source = source_of(table, known)
+    schema = infer_schema(source, without=adjacency.unit) if known is None else known
     extra_columns = check_columns(source, schema)
     check_unit(source, schema, adjacency.unit)
     return PrivateTable(source, schema, adjacency), extra_columns

@@ -35,7 +35,7 @@ from synthdp.report import report_page
 from synthdp.sampling.restriction import without_units
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
-from synthdp.schema.schema import Schema
+from synthdp.schema.schema import Schema, schema_given
 from synthdp.storage import fingerprint, load, save
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
@@ -90,8 +90,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     schema
-        What is publicly known (`Schema`).  Without one, column names and types are taken as public; bounds and levels are
-        discovered under ``domain_budget``.
+        What is publicly known: a `Schema`, a dict of columns by name, or the path of a schema file.  Without one,
+        column names and types are taken as public; bounds and levels are discovered under ``domain_budget``.
     epsilon, delta
         The privacy loss of everything that ``fit`` releases; ``delta=0`` is pure epsilon.
     neighbors
@@ -161,7 +161,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        schema: Schema | None = None,
+        schema: Schema | Mapping[str, Any] | str | PathLike[str] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-9,
         neighbors: str = "add_remove",
@@ -216,7 +216,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         BudgetExceededError, LedgerError
             If the ledger does not cover the spend; nothing is read then.
         """
-        return self._fit(X, schema=self.schema, neighbors=self.neighbors)
+        return self._fit(X, schema=self._declared(), neighbors=self.neighbors)
 
     def _fit(
         self,
@@ -260,6 +260,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model = replace(model, format=format.suited(model.schema))
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
         self.schema_ = model.schema
+        self._known = None if self.schema is None else schema
         self.receipt_, self.misfits_ = receipt, misfits
         warn_of_misfits(misfits, stacklevel=3)
         return self
@@ -298,9 +299,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_rows is not None:
             return self.fit(X).sample(self.n_rows)
         rows = number_of_labels(X, y)
-        if isinstance(self.schema, Schema):
-            check_enough_keys(self.schema, rows)
-        return self._fit(X, schema=self.schema, neighbors="replace_one", notes=(PAIRED,)).sample(rows)
+        schema = self._declared()
+        if schema is not None:
+            check_enough_keys(schema, rows)
+        return self._fit(X, schema=schema, neighbors="replace_one", notes=(PAIRED,)).sample(rows)
 
     def fit_resample(
         self, X: Any, y: Any, *, target: str | None = None, label: Column | None = None, nullable: bool = True
@@ -326,8 +328,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Synthetic rows like ``X``, and labels like ``y``.
         """
-        joined, name = join_label(X, y, name=target, typed=self.schema is not None)
-        schema = self.schema
+        schema = self._declared()
+        joined, name = join_label(X, y, name=target, typed=schema is not None)
         if schema is None:
             schema = infer_schema(FrameSource(joined), without=self.privacy_unit).replace(
                 {name: label or Categorical()}
@@ -353,9 +355,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
             raise DataError("transform needs a dataframe in memory")
-        declared = self.schema_ if self.schema is None else self.schema
         raw = {
-            name: conform(declared[name], blocks[0][name]) if self.schema is not None else blocks[0][name]
+            name: conform(self._known[name], blocks[0][name]) if self._known is not None else blocks[0][name]
             for name in self.schema_
         }
         return self._outer(TableFormat.of(source, self.schema_).build(self.schema_, raw), X)
@@ -427,13 +428,15 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If a setting is out of range, or the schema leaves something open.
         """
         self._check_settings()
-        if self.schema is None:
+        schema = self._drafted_or_declared()
+        if schema is None:
             raise ParameterError("a plan needs a schema: bounds and levels are not known before they are read")
         known = round(self.release_.output.total) if hasattr(self, "release_") else self.n_rows
         return plan(
-            self.schema, rows=known or ASSUMED_ROWS if rows is None else rows,
+            schema, rows=known or ASSUMED_ROWS if rows is None else rows,
             epsilon=self.epsilon if epsilon is None else epsilon, delta=self.delta, neighbors=self.neighbors,
             mechanism=self._mechanism(), max_rows_per_unit=self.max_rows_per_unit if self.privacy_unit else 1,
+            domain_budget=self.domain_budget,
         )  # fmt: skip
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
@@ -484,6 +487,14 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         array = self._array if like is None else not is_table(like)
         return np.asarray(table) if array and not isinstance(like, Source) else table
 
+    def _declared(self) -> Schema | None:
+        """Return the schema that was given in any form, as it is now; a draft must have been reviewed."""
+        return None if self.schema is None else schema_given(self.schema)
+
+    def _drafted_or_declared(self) -> Schema | None:
+        """Return the same for a plan, which reads no row and takes drafts."""
+        return self.schema if isinstance(self.schema, Schema) else self._declared()
+
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""
         loss = loss_of(self.epsilon, self.delta)
@@ -491,10 +502,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         neighbors_named(self.neighbors)
         if self.n_rows is not None:
             check_whole("n_rows", self.n_rows)
-        if self.schema is not None and not isinstance(self.schema, Schema):
-            raise ParameterError("schema must be a synthdp Schema: build one, or read one with Schema.read(path)")
-        if self.schema is not None and self.n_rows is not None:
-            check_enough_keys(self.schema, self.n_rows)
+        schema = self._drafted_or_declared()
+        if schema is not None and self.n_rows is not None:
+            check_enough_keys(schema, self.n_rows)
         check_share("domain_budget", self.domain_budget)
         if self.on_progress is not None and not callable(self.on_progress):
             raise ParameterError("on_progress must be a function of one Progress")

@@ -22,7 +22,7 @@ from synthdp.errors import DataError
 from synthdp.queries.smooth.trigonometric import chebyshev
 from synthdp.randomness import RandomState, generator
 from synthdp.schema.columns import Continuous
-from synthdp.schema.schema import Schema
+from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.estimator_input import (
     checked_table,
     is_table,
@@ -121,7 +121,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             self.schema_ = Schema({name: _seen_range(X[name].to_numpy()) for name in X.columns})
         else:
             X = checked_table(self, X, reset=True)
-            self.schema_ = self.schema
+            self.schema_ = schema_given(self.schema)
         source = FrameSource(X)
         _check_present(source, self.schema_)
         self.format_ = TableFormat.of(source, self.schema_)

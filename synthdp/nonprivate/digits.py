@@ -27,9 +27,10 @@ def spacing_of(numbers: Collection[float]) -> Fraction | None:
     """
     values = np.array(list(numbers), np.float64)
     for decimals in range(MOST_DECIMALS + 1):
-        scaled = values * 10.0**decimals
-        whole = np.rint(scaled)
-        error = np.abs(scaled - whole)
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
+            scaled = values * 10.0**decimals
+            whole = np.rint(scaled)
+            error = np.abs(scaled - whole)
         if (np.abs(whole) < 2**53).all() and (error <= np.minimum(TOLERANCE * np.abs(scaled), 0.01)).all():
             step = math.gcd(*(int(one) for one in np.unique(whole)))
             return Fraction(step if step > 1 and len(values) >= FEWEST_NUMBERS else 1, 10**decimals)

@@ -5,8 +5,10 @@ NOT private: what comes out depends on the least and the largest value of a tabl
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import ROUND_FLOOR, Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,9 @@ _UNITS = (
 )
 
 
-def number_bounds(name: str, low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
+def number_bounds(
+    name: str, low: float, high: float, *, whole: bool, spacing: Fraction | None = None
+) -> tuple[Any, Any]:
     """Return bounds for numbers: those of a known shape that the column's name tells of, else a little beyond the values.
 
     Parameters
@@ -61,11 +65,18 @@ def number_bounds(name: str, low: float, high: float, *, whole: bool) -> tuple[A
         The least and the largest value.
     whole
         Whether the bounds are to be whole numbers.
+    spacing
+        What both are multiples of, and the bounds will be; ``None`` for nothing.
     """
     shape = known_shape(name, low, high)
-    if shape is None:
-        return outwards(low, high, whole=whole)
-    return shape if whole else (float(shape[0]), float(shape[1]))
+    if spacing is None:
+        lower, upper = shape or outwards(low, high, whole=whole)
+    else:
+        inside = None if shape is None else (math.ceil(shape[0] / spacing), math.floor(shape[1] / spacing))
+        if inside is None or inside[0] >= inside[1]:
+            inside = outwards(*(round(_fraction(value) / spacing) for value in (low, high)), whole=True)
+        lower, upper = (end * spacing for end in inside)
+    return (int(lower), int(upper)) if whole else (float(lower), float(upper))
 
 
 def known_shape(name: str, low: float, high: float) -> tuple[int, int] | None:
@@ -111,6 +122,8 @@ def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
     last: Any = ends[1].astype(f"datetime64[{unit}]")
     if last.astype("datetime64[us]") < ends[1] or last == first:
         last += np.timedelta64(1, unit)
+    if int((last - np.timedelta64(1, unit)).astype("datetime64[us]").astype(np.int64)) > _CALENDAR[1] - step:
+        first = min(first, last - np.timedelta64(2, unit))  # the calendar ends within the last unit
     return _text(first), _text(last)
 
 
@@ -122,6 +135,10 @@ def _text(moment: np.datetime64) -> str:
 def _exact(value: float) -> Decimal:
     """Return a number as the decimal that people would write for it."""
     return Decimal(value) if isinstance(value, int) else Decimal(repr(float(value)))
+
+
+def _fraction(value: float) -> Fraction:
+    return Fraction(_exact(value))
 
 
 def _round(most: Decimal) -> Decimal:

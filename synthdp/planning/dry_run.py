@@ -21,7 +21,6 @@ from synthdp.distribution.contingency import contingency, table_size
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import decode
-from synthdp.errors import SchemaError
 from synthdp.mechanisms.automatic import Automatic
 from synthdp.planning.plan import Plan
 from synthdp.planning.simulated_table import simulated_table
@@ -30,6 +29,7 @@ from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss
 from synthdp.progress import Progress
 from synthdp.randomness import generator
 from synthdp.release import Release
+from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
@@ -47,6 +47,12 @@ BYTES_AT_REST, BYTES_A_VALUE = 290e6, 18
 
 USEFUL = 0.97
 """Pairs were learned if their tables' error is below this part of that of independent columns."""
+
+ASSUMED_LEVELS, ASSUMED_RANGE = 30, 86_400 * 1_000
+"""Levels, and the width of the range in units or seconds, of a column whose own are to be discovered."""
+
+MOST_NAMES = 10
+"""Columns that one line of assumptions names."""
 
 UNIT = "synthdp's unit of privacy"
 """Name of the simulated column that says whose rows are whose."""
@@ -68,6 +74,7 @@ def plan(
     neighbors: str = "add_remove",
     mechanism: Any = None,
     max_rows_per_unit: int = 1,
+    domain_budget: float = 0.1,
     random_state: int = 0,
 ) -> Plan | list[Plan]:
     """Say what a release would cost and how good it would be, before anything is spent.
@@ -75,7 +82,8 @@ def plan(
     Parameters
     ----------
     schema
-        With all bounds and levels declared.
+        Of the table; of what it leaves open, and of columns that are drafted and not reviewed, the plan says what it
+        assumed.
     rows
         About how many rows the table has; an assumption of yours, not read from the table.
     epsilon
@@ -84,6 +92,8 @@ def plan(
         As for `SyntheticRelease`.
     mechanism
         A mechanism object; default: the automatic choice.
+    domain_budget
+        Share for discovering what the schema leaves open.
     random_state
         Seed of the simulated table.
 
@@ -94,7 +104,7 @@ def plan(
     Raises
     ------
     ParameterError, SchemaError
-        If a setting is out of range, or the schema leaves something open.
+        If a setting is out of range.
 
     Examples
     --------
@@ -104,14 +114,15 @@ def plan(
     (5000, [1, 2])
     """
     check_whole("rows", rows)
-    if schema.undeclared:
-        raise SchemaError(f"a plan needs the bounds and levels of all columns; open: {', '.join(schema.undeclared)}")
+    open_columns, assumed = schema.undeclared, _assumptions(schema)
+    schema = schema.assuming({name: _assumed(column) for name, column in schema.items()})
     losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
     units = simulated_table(schema, min(rows, MOST_ROWS), generator(random_state))
     plans = [
         _run(
-            schema, units, rows=rows, loss=loss, neighbors=neighbors, mechanism=mechanism or Automatic(),
-            max_rows_per_unit=max_rows_per_unit, random_state=random_state,
+            schema, units, rows=rows, loss=loss, left=1 - domain_budget if open_columns else 1.0, neighbors=neighbors,
+            mechanism=mechanism or Automatic(), max_rows_per_unit=max_rows_per_unit, random_state=random_state,
+            assumed=assumed,
         )
         for loss in losses
     ]  # fmt: skip
@@ -124,31 +135,33 @@ def _run(
     *,
     rows: int,
     loss: PrivacyLoss,
+    left: float,
     neighbors: str,
     mechanism: Any,
     max_rows_per_unit: int,
     random_state: int,
+    assumed: tuple[str, ...],
 ) -> Plan:
     """Run the mechanism on a simulated table, and compare what comes out with what went in."""
-    assumed = len(next(iter(units.values())))
+    simulated = len(next(iter(units.values())))
     table = TableFormat.default(schema).build(schema, {name: decode(c, units[name]) for name, c in schema.items()})
     unit = UNIT if max_rows_per_unit > 1 else None
     if unit is not None:
-        table[unit] = np.arange(assumed) // max_rows_per_unit
+        table[unit] = np.arange(simulated) // max_rows_per_unit
     clock = _Clock()
     if hasattr(mechanism, "on_progress"):
         mechanism = replace(mechanism, on_progress=clock)
-    scaled = _scaled(loss, rows / assumed)
+    scaled = _scaled(loss.fraction(left) if left < 1 else loss, rows / simulated)
     with Curator(
         table, schema=schema, budget=scaled, neighbors=neighbors, privacy_unit=unit, max_rows_per_unit=max_rows_per_unit
     ) as curator:
         release: Release[Any] = mechanism.release(curator.open_account(), random_state=random_state)
     clock.enter("drawing rows")
-    drawn = release.model.sample_units(assumed, generator(random_state))
+    drawn = release.model.sample_units(simulated, generator(random_state))
     stages = clock.stages()
-    stages["reading"] += SECONDS_A_VALUE * (rows - assumed) * len(schema)
+    stages["reading"] += SECONDS_A_VALUE * (rows - simulated) * len(schema)
     return _compared(
-        domain_of(release.model.schema), units, drawn,
+        domain_of(release.model.schema), units, drawn, assumed=assumed,
         rows=rows, columns=len(schema), neighbors=neighbors,
         epsilon=getattr(loss, "epsilon", math.nan), delta=getattr(loss, "delta", 0.0),
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
@@ -173,6 +186,35 @@ def _compared(domain: Domain, units: dict[str, Units], drawn: dict[str, Units], 
         like_rows=round((pairs.sample / max(pairs.error, 1e-9)) ** 2),
         advice=_advice(known["epsilon"], known["rows"], errors, independent),
     )
+
+
+def _assumed(column: Column) -> Column:
+    """Return a column with some bounds or levels where they are open."""
+    if column.is_complete:
+        return column
+    if column.labelled:
+        return replace(column, levels=tuple(range(ASSUMED_LEVELS)))
+    low, high = (0, ASSUMED_RANGE)
+    each = 10**6 if column.temporal else 1
+    return column.with_bounds(low * each, high * each)
+
+
+def _assumptions(schema: Schema) -> tuple[str, ...]:
+    """Return what a plan takes for granted of a schema, in sentences."""
+    levels = [name for name in schema.undeclared if schema[name].labelled]
+    bounds = [name for name in schema.undeclared if not schema[name].labelled]
+    lines = []
+    if schema.unreviewed:
+        lines.append(f"bounds and levels as drafted of what is not reviewed yet: {_some(schema.unreviewed)}")
+    if levels:
+        lines.append(f"{ASSUMED_LEVELS} levels of what is to be discovered: {_some(levels)}")
+    if bounds:
+        lines.append(f"well-found bounds of what is to be discovered: {_some(bounds)}")
+    return tuple(lines)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
 
 
 class _Clock:

@@ -39,6 +39,8 @@ class Plan:
         Expected peak memory.
     advice
         What to know or change.
+    assumed
+        What the plan took for granted of columns that the schema leaves open or nobody has reviewed.
     """
 
     rows: int
@@ -56,11 +58,12 @@ class Plan:
     stages: dict[str, float]
     memory_mb: float
     advice: tuple[str, ...]
+    assumed: tuple[str, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
         by_order = {name: {str(k): v for k, v in getattr(self, name).items()} for name in ("errors", "independent")}
-        return asdict(self) | by_order | {"advice": list(self.advice)}
+        return asdict(self) | by_order | {"advice": list(self.advice), "assumed": list(self.assumed)}
 
     def _repr_html_(self) -> str:
         """Return the plan as a table for a notebook."""
@@ -83,6 +86,7 @@ class Plan:
             f"  time        about {self.seconds:.1f} s ({', '.join(f'{k} {v:.1f}' for k, v in self.stages.items())})",
             f"  memory      about {self.memory_mb:,.0f} MB",
         ]
+        lines += [f"  {'assumed' if i == 0 else '':<10}  {text}" for i, text in enumerate(self.assumed)]
         lines += [f"  {'advice' if i == 0 else '':<10}  {text}" for i, text in enumerate(self.advice)]
         return "\n".join(lines)
 
@@ -97,5 +101,5 @@ def curve(plans: list[Plan]) -> str:
         errors = [f"{plan.errors[order]:.3f}" for order in orders]
         cells = [f"{plan.epsilon:g}", *errors, f"{plan.like_rows:,} rows", f"{plan.seconds:.1f}"]
         lines.append("  " + "".join(f"{cell:>18}" for cell in cells))
-    said = [(plan, text) for plan in plans for text in plan.advice]
+    said = [(plan, text) for plan in plans for text in (*plan.assumed, *plan.advice)]
     return "\n".join([*lines, *dict.fromkeys(f"  {text}" for _, text in said)])

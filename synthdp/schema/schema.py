@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from synthdp.errors import FormatError, SchemaError
+from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.markup import render
 from synthdp.schema.columns import Column, check_column, is_complete
 from synthdp.schema.constraints import Constraint, check_constraint, columns_of
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
-from synthdp.schema.schema_json import from_document, to_document
+from synthdp.schema.schema_json import from_document, parsed, to_document
+
+if TYPE_CHECKING:
+    from synthdp.schema.draft import SchemaDraft
 
 
 class Schema(Mapping[str, Column]):
@@ -133,17 +137,30 @@ class Schema(Mapping[str, Column]):
         """Names of the columns whose bounds or levels are still unknown."""
         return tuple(name for name, column in self.items() if not is_complete(column))
 
+    @property
+    def unreviewed(self) -> tuple[str, ...]:
+        """Names of the columns that were drafted from a table and are not reviewed; see `Schema.draft`."""
+        return ()
+
+    def reviewed(self) -> Schema:
+        """Return the schema itself; a draft raises `SchemaError` where a column has not been reviewed."""
+        return self
+
     def replace(self, columns: Mapping[str, Column]) -> Schema:
         """Return a schema with some columns declared anew, in the same order."""
-        return Schema({**self._declared, **columns}, constraints=self.constraints, csv=self.csv)
+        return self.reviewed().assuming(columns)
 
     def extended(self, columns: Mapping[str, Column]) -> Schema:
         """Return a schema with more columns at its end."""
+        return self.reviewed().assuming(columns)
+
+    def assuming(self, columns: Mapping[str, Column]) -> Schema:
+        """Return the schema with some columns as if they were declared so: for a plan, which takes drafts as well."""
         return Schema({**self._declared, **columns}, constraints=self.constraints, csv=self.csv)
 
     def part(self, names: Iterable[str]) -> Schema:
         """Return some modelled columns in order, with the rules about these alone and the columns derived from them."""
-        kept, rules = set(names) & set(self), []
+        kept, rules = set(names) & set(self.reviewed()), []
         for constraint in self.constraints:
             if set(columns_of(constraint)) <= kept:
                 rules.append(constraint)
@@ -153,7 +170,7 @@ class Schema(Mapping[str, Column]):
 
     def reading(self, csv: CsvFormat | None) -> Schema:
         """Return the same schema for a file that writes the table in another way."""
-        return Schema(self._declared, constraints=self.constraints, csv=csv)
+        return Schema(self.reviewed()._declared, constraints=self.constraints, csv=csv)  # noqa: SLF001
 
     def to_json(self) -> str:
         """Return the schema as JSON text with a version."""
@@ -178,12 +195,7 @@ class Schema(Mapping[str, Column]):
         SchemaError
             If a column contradicts itself, or is marked as not reviewed.
         """
-        try:
-            document = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
-            line = getattr(error, "lineno", "?")
-            raise FormatError(f"{source} is not valid JSON (line {line})") from None
-        columns, constraints, csv = from_document(document, source=source)
+        columns, constraints, csv = from_document(parsed(text, source=source), source=source)
         return cls(columns, constraints=constraints, csv=csv)
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -201,13 +213,74 @@ class Schema(Mapping[str, Column]):
         SchemaError
             If a column contradicts itself, or is marked as not reviewed.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise FormatError(f"schema file '{path}' is not UTF-8 text") from None
-        except OSError as error:
-            raise FormatError(f"schema file '{path}' cannot be read: {error.strerror}") from None
-        return cls.from_json(text, source=f"schema file '{path}'")
+        return cls.from_json(schema_text(path), source=f"schema file '{path}'")
+
+    @staticmethod
+    def draft(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> SchemaDraft:
+        """Return a schema read off a table, to be reviewed: NOT private, and refused by every release until it is.
+
+        Parameters
+        ----------
+        table
+            A dataframe, a source of rows, or the path of a file.
+        without
+            Columns to leave out.  Those that no schema can describe, such as free text, are left out anyway and listed in
+            ``left_out``.
+        missing
+            Texts of a CSV or Excel file that stand for a missing value; default: the usual ones.
+
+        Warns
+        -----
+        DraftWarning
+            Always: it reads the rows, and what it returns is as private as they are.
+
+        Raises
+        ------
+        DataError
+            If there is no row, or no column that can be described.
+        """
+        from synthdp.nonprivate.draft_schema import drafted
+
+        return drafted(table, without=without, missing=missing)
+
+
+def schema_text(path: str | PathLike[str]) -> str:
+    """Return the text of a schema file.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FormatError(f"schema file '{path}' is not UTF-8 text") from None
+    except OSError as error:
+        raise FormatError(f"schema file '{path}' cannot be read: {error.strerror}") from None
+
+
+def schema_given(given: object) -> Schema:
+    """Return the schema that a user gave: one, a mapping from names to columns, a schema document, or the path of a file.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these.
+    SchemaError
+        If a column contradicts itself, or has not been reviewed.
+    FormatError
+        If it is a document or a file that is no schema.
+    """
+    if isinstance(given, Schema):
+        return given.reviewed()
+    if isinstance(given, (str, PathLike)):
+        return Schema.read(given)
+    if isinstance(given, Mapping) and "synthdp_schema" in given:
+        return Schema.from_json(json.dumps(given))
+    if isinstance(given, Mapping):
+        return Schema(given)
+    raise ParameterError("schema must be a Schema, a dict of columns by name, or the path of a schema file")
 
 
 def _settings(column: Column) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
@@ -26,14 +27,17 @@ _RULES: dict[str, type[Constraint]] = {
     "less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies, "iff": Iff, "combinations": Combinations,
     "calendar_date": CalendarDate, "derived": Derived,
 }  # fmt: skip
-_NOTES = {"description", "reviewed", "comment"}  # for people; "reviewed" marks what was drafted from a table
+FOR_THE_REVIEW = frozenset({"comment", "seen"})
+"""What a draft tells the person who reviews a column, as private as the table."""
+
+_NOTES = {"description", "reviewed", *FOR_THE_REVIEW}  # for people; "reviewed" marks what was drafted from a table
 
 
 def to_document(
     columns: Mapping[str, Column], constraints: Sequence[Constraint], csv: CsvFormat | None = None
 ) -> dict[str, Any]:
     """Return the JSON document of a schema."""
-    entries = [_column(name, column) for name, column in columns.items()]
+    entries = [column_document(name, column) for name, column in columns.items()]
     rules = [_rule(constraint) for constraint in constraints]
     written = {} if csv is None else {"csv": csv_document(csv)}
     words = [word for entry in entries for word in (entry["type"], *entry)] + [rule["rule"] for rule in rules]
@@ -42,6 +46,21 @@ def to_document(
     if rules:
         document["constraints"] = rules
     return document
+
+
+def parsed(text: str, *, source: str) -> Any:
+    """Return the document of a JSON text.
+
+    Raises
+    ------
+    FormatError
+        If it is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        line = getattr(error, "lineno", "?")
+        raise FormatError(f"{source} is not valid JSON (line {line})") from None
 
 
 def csv_document(csv: CsvFormat) -> dict[str, Any]:
@@ -59,6 +78,18 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
     SchemaError
         If a column is marked as not reviewed, named twice, or of an unknown type.
     """
+    found = read_document(document, source=source)
+    for entry in document["columns"] if isinstance(document, dict) else []:
+        if entry.get("reviewed") is False:
+            raise SchemaError(
+                f"column {entry['name']!r} of {source} is a draft taken from the table: check it against public knowledge, "
+                'then set "reviewed" to true, or go through the columns with `synthdp schema review`'
+            )
+    return found
+
+
+def read_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
+    """Do the same, and take columns that are not reviewed yet."""
     if not isinstance(document, dict) or "synthdp_schema" not in document:
         raise FormatError(f"{source} is not a synthdp schema: it has no 'synthdp_schema' version")
     if document["synthdp_schema"] not in range(1, VERSION + 1):
@@ -93,7 +124,8 @@ def _read_csv(given: object, *, source: str) -> CsvFormat | None:
         raise FormatError(f"the 'csv' of {source}: {error}") from None
 
 
-def _column(name: str, column: Column) -> dict[str, Any]:
+def column_document(name: str, column: Column) -> dict[str, Any]:
+    """Return the JSON document of a column."""
     entry: dict[str, Any] = {"name": name, "type": _type_of(column)}
     for field in sorted(fields(column), key=lambda field: field.name == "source"):  # what it may hold first
         value = getattr(column, field.name)
@@ -118,11 +150,6 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
     kind = COLUMN_TYPES.get(str(entry.get("type")).lower())
     if kind is None:
         raise SchemaError(f"column {name!r} of {source} must have a type among {', '.join(COLUMN_TYPES)}")
-    if entry.get("reviewed") is False:
-        raise SchemaError(
-            f"column {name!r} of {source} is a draft taken from the table: check it against public knowledge, "
-            'then set "reviewed" to true'
-        )
     known = {field.name: field for field in fields(kind)}
     if "reviewed" in entry and entry.get("source") is None:  # only drafts have it: an older one does not say so
         entry = {**entry, "source": DRAFTED}

@@ -140,7 +140,6 @@ BAD_INPUTS = [
     (("plan", "adult.schema.json", "--rows", "9", "--target", "height"), "'height'"),
     (("plan", "adult.schema.json", "--rows", "9", "--mechanism", "magic"), "'magic'"),
     (("plan", "missing.json", "--rows", "9"), "missing.json"),
-    (("plan", "draft.json", "--rows", "9"), "review"),
     ((*COMPARE, "missing.csv", "--schema", "adult.schema.json"), "missing.csv"),
     ((*COMPARE, "few.csv", "--schema", "adult.schema.json", "--target", "height"), "'height'"),
     ((*COMPARE, "narrow.csv", "--schema", "adult.schema.json"), "is missing"),

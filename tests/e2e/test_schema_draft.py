@@ -86,7 +86,7 @@ BAD = {
     "a folder that does not": (["t.csv", "--out", "no/s.json"], "cannot be written"),
     "a strange column": (["t.csv", "--without", "nobody"], "no column 'nobody'"),
     "a strange column of a document": (["--from-json-schema", "j.json", "--without", "x"], "no column 'x'"),
-    "free text": (["notes.csv"], "column 'note' holds free text"),
+    "free text": (["notes.csv"], "'note': it holds free text"),
     "an empty table": (["empty.csv"], "no rows"),
 }
 

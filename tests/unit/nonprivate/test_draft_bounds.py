@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from synthdp import Integer
+from synthdp.nonprivate.digits import spacing_of
 from synthdp.nonprivate.draft_bounds import known_shape, moment_bounds, number_bounds
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.columns import RESOLUTIONS, Datetime, check_column
@@ -69,11 +71,23 @@ def test_bounds_of_moments_hold_them_and_are_little_wider(seconds, resolution) -
     assert (low - first) + (last - high) <= max(step, WIDER * (high - low))
 
 
+@given(st.integers(-(10**9), 10**9), st.integers(0, 10**6), st.integers(0, 6), st.sampled_from([1, 2, 5, 25]))
+def test_bounds_of_numbers_on_a_lattice_lie_on_it(low, width, decimals, step) -> None:
+    spacing = Fraction(step, 10**decimals)
+    first, last = (float(end * spacing) for end in (low, low + width))
+    lower, upper = number_bounds("x", first, last, whole=False, spacing=spacing)
+    assert lower <= first <= last <= upper
+    assert lower < upper
+    assert spacing_of([lower, upper]) is not None
+    assert (first - lower) + (upper - last) <= max(WIDER * (last - first), 1.001 * float(spacing))
+
+
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31", "1969-12-31", "1970-01-01", "2024-02-29"])
 @pytest.mark.parametrize("resolution", list(RESOLUTIONS))
 def test_one_moment_has_bounds_too(day, resolution) -> None:
     micros = int(np.datetime64(day, "us").astype(np.int64))
     column = Datetime(*moment_bounds(micros, micros, step=RESOLUTIONS[resolution]), resolution=resolution)
+    check_column("x", column)
     assert column.steps[0] <= micros // RESOLUTIONS[resolution] <= column.steps[1]
 
 

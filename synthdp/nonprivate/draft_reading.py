@@ -1,0 +1,246 @@
+"""What occurs in each column of a table, and of which kind it is: read as a release reads it, but without noise.
+
+NOT private: what comes out is as private as the table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from synthdp.domain.encoder import Labels, RawColumn
+from synthdp.errors import FormatError
+from synthdp.nonprivate.draft_kinds import kind_of_objects
+from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Integer
+from synthdp.schema.csv_format import DOUBTFUL_MISSING, USUAL_MISSING, CsvFormat, checked_missing, is_missing
+from synthdp.schema.public_documents import whole_number
+from synthdp.tables.columns.parse import declared
+from synthdp.tables.refusals import instead_of
+from synthdp.tables.source import Source, TextSource
+from synthdp.tables.sources.csv_detect import OLDER, detected
+from synthdp.tables.sources.files import is_csv
+
+MOST_LEVELS = 100
+"""Longest list of levels that a draft writes out."""
+
+NEARLY_ALL = 0.95
+"""Share of different values above which a column names its rows."""
+
+FEW_ROWS = 20
+"""Below, nothing is said about how often values repeat."""
+
+_LARGEST = 2**62
+
+
+@runtime_checkable
+class _Typed(Protocol):
+    """A source that knows the types of its columns."""
+
+    def kind(self, name: str) -> Column:
+        """Return the kind of column that a type suggests."""
+        ...
+
+
+def _is_listable(value: object) -> bool:
+    """Say whether a schema can say anything of a value: it lists no level of another type, and no infinite bound."""
+    return isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Seen:
+    """How often each value of one column occurs."""
+
+    counts: Counter[Any] = field(default_factory=Counter)
+    rows: int = 0
+    missing: int = 0
+
+    def add(self, raw: RawColumn) -> None:
+        """Count the values of some more rows."""
+        values, codes = _coded(raw)
+        self.rows += len(codes)
+        self.missing += int(np.count_nonzero(codes < 0))
+        for value, count in zip(values, np.bincount(codes[codes >= 0], minlength=len(values)).tolist(), strict=True):
+            if count and _is_listable(value):
+                self.counts[value] += count
+
+    @property
+    def present(self) -> int:
+        """Rows with a value."""
+        return self.counts.total()
+
+    @property
+    def strange(self) -> int:
+        """Rows whose value no schema can say anything of, such as a list."""
+        return self.rows - self.missing - self.present
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether nearly every row has a value of its own."""
+        return self.present >= FEW_ROWS and len(self.counts) >= NEARLY_ALL * self.present
+
+    def without(self, texts: Iterable[str]) -> Seen:
+        """Return the same values, some texts missing."""
+        gone = {text: self.counts[text] for text in texts}
+        return Seen(self.counts - Counter(gone), self.rows, self.missing + sum(gone.values()))
+
+    def read_as(self, column: Column) -> Seen:
+        """Return the same values, read as another kind of column."""
+        values, again = list(self.counts), Seen(rows=self.rows, missing=self.missing)
+        found, codes = _coded(declared(Labels(values, np.arange(len(values))), column))
+        for value, code in zip(values, codes.tolist(), strict=True):
+            if code >= 0:
+                again.counts[found[code]] += self.counts[value]
+        return again
+
+
+def read_table(
+    source: Source, names: Sequence[str], csv: CsvFormat | None, *, sure: bool
+) -> tuple[dict[str, Seen], dict[str, Column]]:
+    """Return what occurs in each column, and of which kind the column is; without those that cannot be read.
+
+    Parameters
+    ----------
+    source, names
+        The table and its columns.
+    csv
+        How a file of texts is read.
+    sure
+        Whether what that lists as missing is so in every column.
+    """
+    kinds = _kinds(source, names)
+    seen = _all_seen(source, [name for name in names if not kinds or name in kinds], kinds)
+    if kinds or not isinstance(source, TextSource):
+        return seen, kinds
+    spelled = () if csv is None else csv.missing
+    read = {name: _texts_read(one, spelled, frozenset() if sure else DOUBTFUL_MISSING) for name, one in seen.items()}
+    return {name: one for name, (one, _) in read.items()}, {name: kind for name, (_, kind) in read.items()}
+
+
+def _kinds(source: Source, names: Sequence[str]) -> dict[str, Column]:
+    kinds: dict[str, Column] = {}
+    if not isinstance(source, _Typed):
+        return kinds
+    for name in names:
+        with suppress(Exception):  # whatever one type does, the other columns are drafted
+            kinds[name] = kind_of_objects(source, name, source.kind(name))
+    return kinds
+
+
+def _all_seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) -> dict[str, Seen]:
+    """Return what occurs in columns, read together, or one by one where that fails."""
+    with suppress(Exception):
+        return _seen(source, names, kinds)
+    found: dict[str, Seen] = {}
+    for name in names:
+        with suppress(Exception):
+            found |= _seen(source, [name], {name: kinds[name]} if name in kinds else {})
+    return found
+
+
+def _seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) -> dict[str, Seen]:
+    seen = {name: Seen() for name in names}
+    for block in source.blocks({name: kinds[name] for name in names if name in kinds}, extra=names):
+        for name in names:
+            seen[name].add(block[name])
+    return seen
+
+
+def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str]) -> tuple[Seen, Column]:
+    """Return texts as what all of them can be read as, and as what that is; those that are missing do not count.
+
+    A text that is only perhaps missing is a level where the others are texts, too, and all are listed: a release reads
+    the texts of declared levels as these levels.
+    """
+    gone = {text for text in seen.counts if isinstance(text, str) and is_missing(text, missing)}
+    kind = _kind_of_texts([text for text in seen.counts if text not in gone])
+    if isinstance(kind, Categorical) and len(seen.counts) > len(gone):
+        levels = seen.without(text for text in gone if text.strip() not in doubtful)
+        return (levels if len(levels.counts) <= MOST_LEVELS else seen.without(gone)), kind
+    return seen.without(gone).read_as(kind), kind
+
+
+def _coded(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
+    if isinstance(raw, Labels):
+        return raw.levels, raw.codes
+    missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
+    missing = missing | np.isnan(raw.values)
+    values, codes = np.unique(np.where(missing, 0, raw.values), return_inverse=True)
+    return values.tolist(), np.where(missing, -1, codes)
+
+
+def _kind_of_texts(texts: Iterable[Any]) -> Column:
+    """Return what all texts can be read as."""
+    words = [str(text).strip() for text in texts]
+    if not words:
+        return Categorical()
+    if all(word.casefold() in {"true", "false"} for word in words):
+        return Boolean()
+    if all(whole_number(word) is not None for word in words):
+        return Integer()
+    if all(map(_is_number, words)):
+        whole = all(float(word).is_integer() and abs(float(word)) < _LARGEST for word in words)
+        return Integer() if whole else Continuous()  # as 5.0 is written where values are missing
+    if all(map(_is_moment, words)):
+        return Datetime(resolution="us", zone="UTC" if all(word.endswith(("Z", "+00:00")) for word in words) else None)
+    return Categorical()
+
+
+def _is_number(word: str) -> bool:
+    if re.fullmatch(r"[+-]?0\d.*", word):  # 007 is a code
+        return False
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False
+
+
+def _is_moment(word: str) -> bool:
+    try:
+        dt.datetime.fromisoformat(word)
+    except ValueError:
+        return False
+    return True
+
+
+def known_encoding(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
+    """Return how a file is read, with the encoding in which ALL of it is text, if its first line would suggest another.
+
+    NOT private: an encoding is no secret, but it is found by reading all rows.
+    """
+    file = Path(path)
+    if known.encoding is not None or not is_csv(file) or not file.is_file():
+        return known
+    found = detected(file, known)
+    with instead_of(OSError, EOFError, zlib.error, say=FormatError(f"CSV file '{path}' cannot be read")):
+        return known if _is_text_in(file, found.encoding or "utf-8") else replace(known, encoding=OLDER)
+
+
+def _is_text_in(file: Path, encoding: str) -> bool:
+    opener = gzip.open if file.name.endswith(".gz") else open
+    try:
+        with opener(file, "rt", encoding=encoding) as text:
+            while text.read(1 << 20):
+                pass
+    except UnicodeError:
+        return False
+    return True
+
+
+def csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:
+    """Return how a file of texts is to be read, here and by a release; ``None`` of a table that has types."""
+    if not isinstance(source, TextSource):
+        return None
+    spelled = source.csv.missing or USUAL_MISSING if missing is None else checked_missing(missing)
+    return replace(source.csv, missing=tuple(text for text in spelled if text))

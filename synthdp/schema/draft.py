@@ -1,0 +1,247 @@
+"""`SchemaDraft`: a schema that was read off a table, to be reviewed column by column before anything is released with it.
+
+Its content is the document that a schema file holds, so that what a person writes into the file and what is set in
+Python are one thing.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import fields, replace
+from os import PathLike
+from typing import Any
+
+from synthdp.errors import SchemaError
+from synthdp.schema.column import DRAFTED, Column, is_drafted
+from synthdp.schema.schema import Schema, schema_text
+from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document
+
+DECLARED = "declared at the review of a draft"
+"""The source of bounds that a person put in the place of drafted ones without a word on where they are known from."""
+
+
+class SchemaDraft(Schema):
+    """A schema drafted from a table by `Schema.draft`: every release refuses it until each column has been reviewed.
+
+    It is as private as the table.  Reviewing acts in place: what was seen of a column is forgotten when the column is
+    accepted, and once all columns are, the draft is a schema like any other.
+
+    Parameters
+    ----------
+    document
+        What a schema file holds.
+    source
+        What error messages call it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": [17, 25, 83] * 40, "city": ["Oslo", "Bergen", "Oslo"] * 40})
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # it reads the table, and says so
+    ...     schema = sd.Schema.draft(table)
+    >>> schema.unreviewed
+    ('age', 'city')
+    >>> schema.review("age", lower=0, upper=120, source="common knowledge")
+    age: Integer(lower=0, upper=120, nullable=False, special=()); reviewed
+    >>> schema.review("city").accept()
+    city: Categorical(levels=('Bergen', 'Oslo'), nullable=False, other=None); reviewed
+    >>> schema.unreviewed
+    ()
+    """
+
+    __slots__ = ("_document", "_where")
+
+    def __init__(self, document: dict[str, Any], *, source: str = "the draft") -> None:
+        self._where = source
+        self._take(copy.deepcopy(document))
+
+    def _take(self, document: dict[str, Any]) -> None:
+        """Hold a document if it is a schema; otherwise all stays as it was."""
+        columns, constraints, csv = read_document(document, source=self._where)
+        super().__init__(columns, constraints=constraints, csv=csv)
+        self._document = document
+
+    @property
+    def unreviewed(self) -> tuple[str, ...]:
+        """Names of the columns that nobody has reviewed yet."""
+        return tuple(entry["name"] for entry in self._document["columns"] if entry.get("reviewed") is False)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Columns of the table that the draft has left out, and why."""
+        return {one["name"]: one["why"] for one in self._document.get("left_out", [])}
+
+    def review(self, name: str, column: Column | None = None, /, **settings: Any) -> ColumnReview:
+        """Return the review of one column; with settings, change them in place and accept the column.
+
+        Parameters
+        ----------
+        name
+            Of the column.
+        column
+            What to declare in its place.
+        settings
+            Settings of the column to change, such as ``lower``, ``upper``, ``levels``, ``nullable`` or ``source``.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column, or it has no such setting, or they contradict each other.
+        """
+        found = ColumnReview(self, self._checked(name))
+        return found.set(column, **settings) if column is not None or settings else found
+
+    def accept_all(self, *, by: str | None = None) -> SchemaDraft:
+        """Accept all columns as they were drafted, in place; the receipt will say that they were."""
+        for name in self.unreviewed:
+            ColumnReview(self, name).accept(by=by)
+        return self
+
+    def drop(self, name: str) -> SchemaDraft:
+        """Leave a column out, in place."""
+        self._checked(name)
+        rest = [entry for entry in self._document["columns"] if entry["name"] != name]
+        if not rest:
+            raise SchemaError(f"column {name!r} is the last one: a schema needs at least one column")
+        self._take(self._document | {"columns": rest})
+        return self
+
+    def reviewed(self) -> Schema:
+        """Return the schema that the review has made.
+
+        Raises
+        ------
+        SchemaError
+            If a column has not been reviewed.
+        """
+        if self.unreviewed:
+            raise SchemaError(
+                f"column {self.unreviewed[0]!r} of {self._where} is a draft taken from the table: check it against public "
+                f"knowledge, then accept or change it, by schema.review({self.unreviewed[0]!r}) or `synthdp schema review`"
+            )
+        return Schema(self._declared, constraints=self.constraints, csv=self.csv)
+
+    def to_json(self) -> str:
+        """Return the draft as JSON text, with what was seen of the columns that are not reviewed."""
+        return json.dumps(self._document, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "the draft") -> SchemaDraft:
+        """Read a draft, reviewed in part or not at all, from JSON text."""
+        return cls(parsed(text, source=source), source=source)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> SchemaDraft:
+        """Read a draft, reviewed in part or not at all, from a JSON file."""
+        return cls.from_json(schema_text(path), source=f"schema file '{path}'")
+
+    def __repr__(self) -> str:
+        lines = [f"{name!r}: {column!r},{self._mark(name)}" for name, column in self._declared.items()]
+        out = [f"# left out: {name!r}, {why}" for name, why in self.left_out.items()]
+        return "\n    ".join(["SchemaDraft({", *lines, *out]) + "\n})"
+
+    def _mark(self, name: str) -> str:
+        return "  # not reviewed" if name in self.unreviewed else ""
+
+    def _checked(self, name: str) -> str:
+        if name not in self._declared:
+            raise SchemaError(f"{self._where} has no column {name!r}; it has: {', '.join(self._declared)}")
+        return name
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        return next(entry for entry in self._document["columns"] if entry["name"] == name)
+
+    def _replace(self, name: str, entry: dict[str, Any]) -> None:
+        columns = [entry if one["name"] == name else one for one in self._document["columns"]]
+        self._take(self._document | {"columns": columns})
+
+
+class ColumnReview:
+    """The review of one column of a draft: accept it, change it, or leave it out."""
+
+    __slots__ = ("_draft", "name")
+
+    def __init__(self, draft: SchemaDraft, name: str) -> None:
+        self._draft = draft
+        self.name = name
+
+    @property
+    def column(self) -> Column:
+        """What the column may hold, as it stands."""
+        return self._draft._declared[self.name]  # noqa: SLF001
+
+    @property
+    def seen(self) -> str:
+        """What was seen of it in the table; the empty text once it is reviewed."""
+        return str(self._draft._entry(self.name).get("seen", ""))  # noqa: SLF001 - two halves of one thing
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether it has been accepted or changed."""
+        return self.name not in self._draft.unreviewed
+
+    def accept(self, *, by: str | None = None) -> ColumnReview:
+        """Take the column as it stands; the receipt says that its bounds or levels were drafted and accepted.
+
+        Parameters
+        ----------
+        by
+            Who accepts it, for the receipt.
+        """
+        entry = self._draft._entry(self.name)  # noqa: SLF001
+        accepted = {key: value for key, value in entry.items() if key not in FOR_THE_REVIEW} | {"reviewed": True}
+        if by is not None and is_drafted(self.column):
+            accepted["source"] = f"{DRAFTED} and accepted by {by}"
+        self._draft._replace(self.name, accepted)
+        return self
+
+    def set(self, column: Column | None = None, /, **settings: Any) -> ColumnReview:
+        """Change the column and accept it.
+
+        Bounds that are both new were not read off the table, and their source says so; of anything else that was drafted
+        and is not replaced whole, the receipt says that it was drafted.
+
+        Parameters
+        ----------
+        column
+            What to declare in its place.
+        settings
+            Settings to change.
+
+        Raises
+        ------
+        SchemaError
+            If the column has no such setting, or they contradict each other; it stays as it was then.
+        """
+        old = self.column
+        unknown = sorted(set(settings) - {field.name for field in fields(column or old)})
+        if unknown:
+            kind = type(column or old).__name__
+            raise SchemaError(f"column {self.name!r} is of type {kind}, which has no setting {unknown[0]!r}")
+        new = replace(column or old, **settings)
+        if column is None and "source" not in settings and _has_new_bounds(old, new):
+            new = replace(new, source=DECLARED)
+        self._draft._replace(
+            self.name, column_document(self.name, new) | {"reviewed": True, "source": new.source or DECLARED}
+        )
+        return self
+
+    def drop(self) -> None:
+        """Leave the column out."""
+        self._draft.drop(self.name)
+
+    def __repr__(self) -> str:
+        if self.is_reviewed:
+            return f"{self.name}: {self.column!r}; reviewed"
+        seen = f"; {self.seen}" if self.seen else ""
+        return f"{self.name}: {self.column!r}; not reviewed{seen}"
+
+
+def _has_new_bounds(old: Column, new: Column) -> bool:
+    return new.measured and all(
+        getattr(new, end) is not None and getattr(new, end) != getattr(old, end, None) for end in ("lower", "upper")
+    )
