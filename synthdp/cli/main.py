@@ -286,6 +286,11 @@ def doctor(as_json: bool) -> None:
 
     packages = ["synthdp", "numpy", "scipy", "pandas", "scikit-learn", "cvxpy", "highspy", "opendp", "dp-accounting"]
     versions = {name: version_of(name) for name in packages}
+    in_use = {
+        "lp": f"HiGHS {versions['highspy']}, through CVXPY {versions['cvxpy']}",
+        "mw": "multiplicative weights, of synthdp itself",
+        "maxent": "maximum entropy on a junction tree, of synthdp itself; what adaptive marginals take",
+    }
     checks = noise_selftest()
     if as_json:
         click.echo(
@@ -294,6 +299,7 @@ def doctor(as_json: bool) -> None:
                     "python": platform.python_version(),
                     "versions": versions,
                     "solvers": list(SOLVERS),
+                    "solver_in_use": in_use,
                     "noise": [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in checks],
                 }
             )
@@ -302,7 +308,8 @@ def doctor(as_json: bool) -> None:
         click.echo(f"python {platform.python_version()} on {platform.system()} {platform.machine()}")
         for name, number in versions.items():
             click.echo(f"{name} {number}")
-        click.echo(f"solvers: {', '.join(SOLVERS)}")
+        for name, program in in_use.items():
+            click.echo(f"solver {name}: {program}")
         for check in checks:
             click.echo(f"noise: {'ok  ' if check.passed else 'FAIL'} {check.name}: {check.detail}")
     if not all(check.passed for check in checks):

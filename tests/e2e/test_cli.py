@@ -113,6 +113,8 @@ def test_doctor_finds_solvers_and_sound_noise(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     told = json.loads(result.stdout)
     assert {"lp", "mw"} <= set(told["solvers"])
+    assert f"HiGHS {told['versions']['highspy']}" in told["solver_in_use"]["lp"]
+    assert set(told["solvers"]) <= set(told["solver_in_use"])
     assert all(check["passed"] for check in told["noise"])
 
 
