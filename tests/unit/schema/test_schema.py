@@ -180,7 +180,7 @@ BAD_JSON = {
              f"column 'a' of the schema must have a type among {', '.join(TYPES).lower()}"),
     "draft": (document(type="boolean", reviewed=False), SchemaError,
               ("column 'a' of the schema is a draft taken from the table: check it against public knowledge, then set "
-              '"reviewed" to true')),
+              '"reviewed" to true, or go through the columns with `synthdp schema review`')),
     "setting": (document(type="integer", maximum=5), SchemaError,
                 "column 'a' of the schema has an unknown setting 'maximum'"),
     "levels": (document(type="ordinal"), SchemaError, "column 'a' of the schema needs 'levels'"),
