@@ -170,7 +170,7 @@ BAD = {
     "lists": [[1, 2]] * 40,
     "objects": [object() for _ in range(40)],
     "sets": [{1}] * 40,
-    "huge": [1.7e308, -1.7e308] * 20,
+    "huge": [1.7e308, -1.7e308, *(k / 7 for k in range(38))],
     "complex": [1j] * 40,
 }
 
