@@ -46,7 +46,11 @@ def test_whole_numbers_among_missing_ones_are_drafted_as_whole():
     assert type(drafted(SEEN["whole with missing ones"][0])).__name__ == "Integer"
 
 
-@given(st.lists(st.integers(-(10**6), 10**6), min_size=20, max_size=60), st.integers(0, 5), st.sampled_from([1, 5, 25]))
+@given(
+    st.lists(st.integers(-(10**6), 10**6), min_size=20, max_size=60, unique=True),
+    st.integers(0, 5),
+    st.sampled_from([1, 5, 25]),
+)
 def test_whatever_the_digits_are_the_draft_is_a_schema_that_holds_the_values(numbers, decimals, step):
     values = np.repeat(np.array(numbers) * step / 10**decimals, 3)
     column = drafted(values)
