@@ -184,13 +184,16 @@ def test_discovery_is_itemised_and_spends_what_it_says():
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_noise_is_asked_alike_on_neighbours(monkeypatch, neighbors):
     """R8: what one row holds changes no scale, no number of answers and no order."""
-    frame = pd.DataFrame({"n": np.arange(100.0), "c": ["a", "b"] * 50})
+    days = [dt.date(2020, 1, 1) + dt.timedelta(days=i) for i in range(100)]
+    frame = pd.DataFrame({"n": np.arange(100.0), "c": ["a", "b"] * 50, "o": pd.Series(days, dtype=object)})
     ask = lambda table: Curator(table, budget=BUDGET, neighbors=neighbors).discover(spend=BUDGET)  # noqa: E731
     first = recorded(monkeypatch)
     found = ask(frame)
     monkeypatch.undo()
     second = replayed(monkeypatch, first)
-    assert ask(frame.assign(n=frame["n"].where(frame.index > 0, 1e300), c=["canary", *frame["c"][1:]])) == found
+    hostile = pd.Series([["canary"], *days[1:]], dtype=object)
+    other = frame.assign(n=frame["n"].where(frame.index > 0, 1e300), c=["canary", *frame["c"][1:]], o=hostile)
+    assert ask(other) == found
     assert second.draws == first.draws
 
 
