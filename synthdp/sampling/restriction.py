@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,34 +27,32 @@ def without_units(model: SyntheticModel, units: Iterable[tuple[str, int]]) -> Sy
     units
         Columns, each with a unit that has a cell of its own, such as the missing value.
     """
+    chosen: dict[str, list[int]] = {}
     for name, unit in units:
-        model = _without(model, name, unit)
+        chosen.setdefault(name, []).append(unit)
+    for name, some in chosen.items():
+        model = _without(model, name, some)
     return model
 
 
-def _without(model: SyntheticModel, name: str, unit: int) -> SyntheticModel:
+def _without(model: SyntheticModel, name: str, units: Sequence[int]) -> SyntheticModel:
+    """Leave out units of one column: from cells that they share with others by weight, and cells of theirs as a whole."""
     (j,) = model.domain.index(name)
     refinement = model.refinements[j]
-    cell = refinement.fine.cell_of_alone(unit)
-    if cell is None:
-        return model
-    coarse = refinement.coarse_cell[cell]
-    beside = (refinement.coarse_cell == coarse) & refinement.fine.releasable
-    beside[cell] = False
-    if beside.any():
-        return replace(model, refinements=_replaced(model.refinements, j, _lighter(refinement, cell, beside)))
-    kept = np.ones(model.domain.shape[j], np.bool_)
-    kept[coarse] = False
-    return replace(model, distribution=_restricted(model.distribution, j, kept))
-
-
-def _lighter(refinement: Refinement, cell: int, beside: BoolArray) -> Refinement:
-    """Return the refinement in which a leaf has weight 0; leaves beside it that all have none share by their width."""
-    weights = np.array(refinement.weights)
-    weights[cell] = 0.0
-    if not weights[beside].any():
-        weights[beside] = refinement.fine.width[beside]
-    return replace(refinement, weights=weights)
+    left_out = np.zeros(refinement.fine.size, np.bool_)
+    left_out[[cell for unit in units if (cell := refinement.fine.cell_of_alone(unit)) is not None]] = True
+    beside = refinement.fine.releasable & ~left_out
+    shared = np.bincount(refinement.coarse_cell, weights=beside) > 0
+    empty = np.bincount(refinement.coarse_cell, weights=left_out) > 0
+    weights = np.where(left_out, 0.0, refinement.weights)
+    weightless = np.bincount(refinement.coarse_cell, weights=weights) <= 0
+    by_width = beside & (weightless & shared & empty)[refinement.coarse_cell]
+    weights = np.where(by_width, refinement.fine.width, weights)
+    refinements = _replaced(model.refinements, j, replace(refinement, weights=weights))
+    distribution = model.distribution
+    if (empty & ~shared).any():
+        distribution = _restricted(distribution, j, shared | ~empty)
+    return replace(model, refinements=refinements, distribution=distribution)
 
 
 def _replaced(refinements: tuple[Refinement, ...], j: int, one: Refinement) -> tuple[Refinement, ...]:

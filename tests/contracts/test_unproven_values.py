@@ -1,0 +1,127 @@
+"""A missing value, or a label for others that discovery invented, comes out only where noise does not explain it."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import synthdp as sd
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.junction_tree import junction_tree
+from synthdp.distribution.markov_random_field import Graphical
+from synthdp.distribution.product import Product
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import MisfitWarning
+from synthdp.sampling.restriction import without_units
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.tables.format import TableFormat
+
+ROWS = 3000
+pytestmark = pytest.mark.filterwarnings("ignore:epsilon", "ignore:SmoothSynthesis leaves out")
+
+
+@cache
+def table() -> pd.DataFrame:
+    """Texts, whole and real numbers, truth values: all there."""
+    rng = np.random.default_rng(2)
+    columns = {f"label {i}": rng.choice(["x", "y", "z"], ROWS) for i in range(3)}
+    columns |= {f"real {i}": rng.normal(size=ROWS).round(1) for i in range(2)}
+    columns |= {"whole": rng.integers(0, 50, ROWS), "truth": rng.random(ROWS) < 0.4}
+    return pd.DataFrame(columns)
+
+
+def release(frame: pd.DataFrame, **settings: Any) -> pd.DataFrame:
+    return sd.SyntheticRelease(delta=1e-6, random_state=0, **settings).fit_transform(frame)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "smooth_synthesis"])
+def test_a_complete_table_comes_out_complete_and_of_its_own_types(mechanism: str) -> None:
+    whole = table()
+    found = release(whole, epsilon=3.0, mechanism=mechanism)
+    assert not found.isna().any().any()
+    assert (found.dtypes == whole.dtypes[found.columns]).all()
+
+
+def test_no_label_for_others_is_invented_where_all_levels_were_found() -> None:
+    found = release(table(), epsilon=20.0)
+    for name in ("label 0", "label 1", "label 2"):
+        assert set(found[name]) == {"x", "y", "z"}
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "smooth_synthesis"])
+def test_values_that_are_often_missing_are_missing_in_what_comes_out(mechanism: str) -> None:
+    whole = table()
+    gone = np.random.default_rng(3).random(ROWS) < 0.2
+    found = release(whole.assign(**{"real 0": whole["real 0"].mask(gone)}), epsilon=20.0, mechanism=mechanism)
+    assert abs(found["real 0"].isna().mean() - gone.mean()) < 0.02
+    assert not found.drop(columns="real 0").isna().any().any()
+
+
+def test_what_is_seldom_missing_comes_out_once_the_noise_is_small_enough() -> None:
+    """With less noise never fewer: a rare value that was declared does not vanish for good."""
+    schema = sd.Schema({"x": sd.Integer(0, 9, nullable=True)})
+    frame = pd.DataFrame({"x": np.where(np.arange(ROWS) % 100 == 0, np.nan, np.arange(ROWS) % 10.0)})
+    shares = [release(frame, schema=schema, epsilon=epsilon)["x"].isna().mean() for epsilon in (0.05, 5.0, 200.0)]
+    assert shares[0] <= shares[1] + 0.002
+    assert shares[1] == pytest.approx(0.01, abs=0.005)
+    assert shares[2] == pytest.approx(0.01, abs=0.001)
+
+
+def test_a_value_that_a_rule_asks_for_is_kept() -> None:
+    columns = {"a": sd.Boolean(), "b": sd.Integer(0, 9, nullable=True)}
+    schema = sd.Schema(columns, constraints=[sd.Implies({"a": True}, {"b": None})])
+    frame = pd.DataFrame({"a": np.arange(ROWS) % 100 == 0, "b": np.arange(ROWS) % 10.0})
+    frame.loc[frame["a"], "b"] = np.nan
+    found = release(frame, schema=schema, epsilon=0.5)
+    assert found["b"][found["a"].astype(bool)].isna().all()
+
+
+def test_a_column_of_nothing_but_missing_values_stays_missing() -> None:
+    schema = sd.Schema({"x": sd.Integer(0, 9, nullable=True)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MisfitWarning)
+        found = release(pd.DataFrame({"x": np.full(ROWS, np.nan)}), schema=schema, epsilon=2.0)
+    assert found["x"].isna().mean() > 0.95
+
+
+SCHEMA = sd.Schema({"x": sd.Ordinal(["a", "b", "c"], nullable=True), "y": sd.Boolean()})
+DOMAIN = domain_of(SCHEMA)
+WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4, 0.0])[:, None] * np.array([0.3, 0.7, 0.0])
+DISTRIBUTIONS = {
+    "explicit": Explicit(shape=DOMAIN.shape, codes=np.argwhere(WEIGHTS >= 0), weights=WEIGHTS.ravel()),
+    "product": Product(shape=DOMAIN.shape, margins=(WEIGHTS.sum(axis=1), WEIGHTS.sum(axis=0))),
+    "graphical": Graphical.calibrated(
+        junction_tree(DOMAIN.shape, [(0, 1)]), {(0, 1): np.log(np.maximum(WEIGHTS, 1e-300)).ravel()}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DISTRIBUTIONS)
+def test_a_unit_left_out_of_a_model_leaves_the_others_in_proportion(kind: str) -> None:
+    model = SyntheticModel(
+        schema=SCHEMA, domain=DOMAIN, distribution=DISTRIBUTIONS[kind], total=1000.0, format=TableFormat.default(SCHEMA),
+        refinements=tuple(Refinement.trivial(axis) for axis in DOMAIN.axes),
+    )  # fmt: skip
+    without = without_units(model, [("x", 3)])
+    np.testing.assert_allclose(without.distribution.marginal((0,))[:3], np.array([1, 2, 3]) / 6, atol=1e-9)
+    np.testing.assert_allclose(without.distribution.marginal((1,))[:2], [0.3, 0.7], atol=1e-9)
+    assert without.sample(500, random_state=0)["x"].notna().all()
+
+
+def test_a_unit_that_shares_its_cell_is_left_out_of_it() -> None:
+    (axis,) = domain_of(sd.Schema({"x": SCHEMA["x"]})).axes
+    refinement = Refinement(axis, np.array([0, 0, 1, 1, 1]), np.array([3.0, 1.0, 0.0, 5.0, 0.0]))
+    schema = sd.Schema({"x": SCHEMA["x"]})
+    model = SyntheticModel(
+        schema=schema, domain=type(DOMAIN)((refinement.coarse(),)), total=1000.0, format=TableFormat.default(schema),
+        distribution=Product(shape=(2,), margins=(np.array([0.5, 0.5]),)), refinements=(refinement,),
+    )  # fmt: skip
+    drawn = without_units(model, [("x", 3)]).sample(1000, random_state=0)["x"]
+    assert drawn.notna().all()
+    assert (drawn == "c").mean() == pytest.approx(0.5, abs=0.01)
