@@ -20,6 +20,7 @@ SynthDPError
 
 UserWarning
 ├── DraftWarning                 a schema was read off the rows, without noise
+├── DiscoveryWarning             noise hid the range or the levels of a column that nobody declared
 ├── MisfitWarning                values that do not fit the schema were left out of a release
 └── UnprotectedLabelsWarning     real labels are about to stand beside synthetic rows
 """
@@ -104,6 +105,10 @@ class InternalError(SynthDPError):
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"{detail}: this is a bug in synthdp, please report it")
+
+
+class DiscoveryWarning(UserWarning):
+    """No range or no level of an undeclared column could be told from noise: what comes out of it means nothing."""
 
 
 class MisfitWarning(UserWarning):

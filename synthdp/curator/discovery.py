@@ -86,10 +86,13 @@ class Discovered:
         The completed schema.
     columns
         Names of the columns that were completed.
+    without_range
+        Those of them whose range no clear count tells: their bounds are noise.
     """
 
     schema: Schema
     columns: tuple[str, ...]
+    without_range: tuple[str, ...] = ()
 
     @property
     def without_levels(self) -> tuple[str, ...]:
@@ -125,6 +128,7 @@ def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: 
         raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
     epsilon = (loss.epsilon if isinstance(loss, (PureDP, ApproxDP)) else _no_epsilon(loss)) / len(names)
     found: dict[str, Column] = {}
+    unclear: list[str] = []
     for name in names:
         column, part = schema[name], epsilon
         if isinstance(column, Untyped):
@@ -135,12 +139,15 @@ def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: 
             found[name] = _with_levels(adjacency, name, column, share, spend)
         elif column.is_complete:
             found[name] = column
-        elif isinstance(schema[name], Untyped) and column.quantity == "number":
-            found[name] = _as_decimals(_with_bounds(adjacency, name, column, PureDP(part), spend))
         else:
-            found[name] = _with_bounds(adjacency, name, column, PureDP(part), spend)
+            bounded, clear = _with_bounds(adjacency, name, column, PureDP(part), spend)
+            exact = isinstance(schema[name], Untyped) and column.quantity == "number"
+            found[name] = _as_decimals(bounded) if exact else bounded
+            unclear += [] if clear else [name]
     return Discovered(
-        schema.replace({name: replace(column, source=DISCOVERED) for name, column in found.items()}), names
+        schema.replace({name: replace(column, source=DISCOVERED) for name, column in found.items()}),
+        names,
+        tuple(unclear),
     )
 
 
@@ -182,7 +189,10 @@ def _holds(column: Column, lower: float, upper: float) -> bool:
     return low <= lower and upper <= high
 
 
-def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, spend: PaidRead[Any]) -> Column:
+def _with_bounds(
+    adjacency: Adjacency, name: str, column: Column, loss: PureDP, spend: PaidRead[Any]
+) -> tuple[Column, bool]:
+    """Return the column with bounds, and whether noise let any range be seen."""
     digits = column.spacings()
     half = loss.fraction((1 - DIGITS_SHARE) / 2 if digits else 0.5)
     counts, stddev = _noisy_histogram(
@@ -195,7 +205,8 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, 
         step=f"discovered range: {name}",
     )
     present = np.flatnonzero(counts > beyond_noise(stddev, len(counts)))
-    if not len(present):
+    clear = len(present) > 0
+    if not clear:
         present = np.flatnonzero(counts == counts.max())
     lower, upper = _range(int(present[0]), int(present[-1]))
     width = (upper - lower) / PARTS
@@ -211,7 +222,7 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, 
     if len(filled):
         lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
     if not digits:
-        return column.with_bounds(float(lower), float(upper))
+        return column.with_bounds(float(lower), float(upper)), clear
     bins, share = _of_numbers(column, partial(_spacing_bins, digits)), loss.fraction(DIGITS_SHARE)
     counts, stddev = _noisy_histogram(
         adjacency, name, bins, len(digits) + 2, share, spend, step=f"discovered digits: {name}"
@@ -221,8 +232,8 @@ def _with_bounds(adjacency: Adjacency, name: str, column: Column, loss: PureDP, 
         for one in (_with_spacing(column, digits, counts[1:], stddev, width=upper - lower), column)
     )
     if _holds(spaced, *bounds_of(plain)) or column.temporal or column.whole:
-        return spaced
-    return plain  # bounds too wide for such digits to be exact
+        return spaced, clear
+    return plain, clear  # bounds too wide for such digits to be exact
 
 
 def _spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray:

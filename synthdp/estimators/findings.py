@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from synthdp.answers.misfit_shares import MisfitShare, misfit_columns
-from synthdp.errors import MisfitWarning
+from synthdp.errors import DiscoveryWarning, MisfitWarning
+
+RARE = (
+    "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
+)
+NO_RANGE = "no range of column {0!r} could be told from noise: its values mean nothing; declare its bounds"
 
 SHOWN = 10
 """Columns that a warning names."""
+
+
+def discovery_notes(*, without_range: Sequence[str], without_levels: Sequence[str]) -> tuple[str, ...]:
+    """Return what a receipt says of the columns of which discovery found nothing."""
+    return (*map(NO_RANGE.format, without_range), *map(RARE.format, without_levels))
+
+
+def warn_of_undiscovered(columns: Sequence[str], *, stacklevel: int) -> None:
+    """Warn of columns of which discovery found nothing.
+
+    Warns
+    -----
+    DiscoveryWarning
+        With their names.
+    """
+    if columns:
+        more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+        warnings.warn(
+            f"no range or no levels could be told from noise in column {', '.join(map(repr, columns[:SHOWN]))}{more}: what "
+            "comes out there means nothing; declare them, drop the column, or use more rows or a larger budget",
+            DiscoveryWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
-from synthdp.estimators.findings import misfit_notes, warn_of_misfits
+from synthdp.estimators.findings import discovery_notes, misfit_notes, warn_of_misfits, warn_of_undiscovered
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.planning import Plan, plan
@@ -51,9 +51,6 @@ LARGE_EPSILON = 5.0
 EPSILONS = (1e-5, 700.0)
 """Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
 
-RARE = (
-    "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
-)
 PAIRED = (
     "a y was passed: the synthetic table has as many rows as it, so the number of rows is public and the promise is for "
     "replacing one row; the labels in y are real and no part of the release"
@@ -249,13 +246,16 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         with curator:
             whole = curator.open_account(currency=type(loss))
-            unknown: tuple[str, ...] = ()
+            no_range: tuple[str, ...] = ()
+            no_levels: tuple[str, ...] = ()
             if schema.undeclared:
-                unknown = whole.discover(spend=loss.fraction(self.domain_budget)).without_levels
+                found = whole.discover(spend=loss.fraction(self.domain_budget))
+                no_range, no_levels = found.without_range, found.without_levels
             release = mechanism.release(whole, random_state=self.random_state)
         ignored = _notes(curator.extra_columns, self.privacy_unit)
         misfits = release.misfits
-        receipt = release.receipt.noted(*ignored, *map(RARE.format, unknown), *misfit_notes(misfits), *notes)
+        unknown = discovery_notes(without_range=no_range, without_levels=no_levels)
+        receipt = release.receipt.noted(*ignored, *unknown, *misfit_notes(misfits), *notes)
         model = without_units(release.model, unproven_units(release.model, release.measurements))
         model = replace(model, format=format.suited(model.schema))
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
@@ -263,6 +263,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._known = None if self.schema is None else schema
         self.receipt_, self.misfits_ = receipt, misfits
         warn_of_misfits(misfits, stacklevel=3)
+        warn_of_undiscovered([*no_range, *no_levels], stacklevel=3)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002

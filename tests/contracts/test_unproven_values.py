@@ -17,7 +17,7 @@ from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.product import Product
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.refinement import Refinement
-from synthdp.errors import MisfitWarning
+from synthdp.errors import DiscoveryWarning, MisfitWarning
 from synthdp.sampling.restriction import without_units
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
@@ -125,3 +125,17 @@ def test_a_unit_that_shares_its_cell_is_left_out_of_it() -> None:
     drawn = without_units(model, [("x", 3)]).sample(1000, random_state=0)["x"]
     assert drawn.notna().all()
     assert (drawn == "c").mean() == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_range_or_levels_that_noise_hides_are_said() -> None:
+    few = pd.DataFrame({"number": [1.0, 2.0, 3.0] * 5, "label": [f"only {i}" for i in range(15)]})
+    with pytest.warns(DiscoveryWarning, match=r"'number'.*'label'"):
+        made = sd.SyntheticRelease(epsilon=0.1, delta=1e-9).fit(few)
+    for name in few:
+        assert any(repr(name) in note for note in made.receipt_.notes)
+
+
+def test_what_was_found_is_not_warned_of() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DiscoveryWarning)
+        release(table()[["whole", "label 0"]], epsilon=5.0)
