@@ -1,0 +1,77 @@
+"""Tables without misfits: what misfits at random did to a table is undone, exactly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from synthdp.distribution.contingency import NoisyTable
+from synthdp.fit.misfits import make_fitting, misfit_rows, with_misfits, without_misfits
+from synthdp.measurements import beyond_noise
+
+KEPT = [np.array([True, True, True, False]), np.array([True, True, False]), np.array([True, True])]
+TOTAL = 1000.0
+shares = st.floats(min_value=0.01, max_value=0.5)
+
+
+def any_table(seed: int, clique: tuple[int, ...]) -> np.ndarray:
+    """A table of 1000 rows with nothing in the cells of misfits."""
+    inside = np.ones(1)
+    for j in clique:
+        inside = np.multiply.outer(inside, KEPT[j]).ravel()
+    counts = np.random.default_rng(seed).gamma(1.0, size=len(inside)) * inside
+    return counts / counts.sum() * TOTAL
+
+
+@given(
+    seed=st.integers(0, 10**6), clique=st.sampled_from([(0,), (0, 1), (1, 2), (0, 1, 2)]), first=shares, second=shares
+)
+def test_misfits_at_random_are_undone_exactly(seed: int, clique: tuple[int, ...], first: float, second: float) -> None:
+    truth, misfits = any_table(seed, clique), np.array([first, second, 0.0]) * TOTAL
+    struck = with_misfits(truth, clique, KEPT, misfits, total=TOTAL)
+    assert struck.sum() == pytest.approx(TOTAL)
+    found = without_misfits(NoisyTable(clique=clique, counts=struck, stddev=1.0), KEPT, misfits, total=TOTAL)
+    np.testing.assert_allclose(found.counts, truth, atol=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), share=shares)
+def test_a_row_with_a_misfit_still_counts_in_its_other_columns(seed: int, share: float) -> None:
+    """Whatever the misfits depend on, the margin of a column without any is that of all rows."""
+    truth = any_table(seed, (1, 2)).reshape(3, 2)
+    moved = truth[0, 0] * share
+    struck = truth.copy()
+    struck[0, 0] -= moved
+    struck[2, 0] += moved
+    table = NoisyTable(clique=(1, 2), counts=struck.ravel(), stddev=1.0)
+    found = without_misfits(table, KEPT, np.array([0.0, moved, 0.0]), total=TOTAL).counts.reshape(3, 2)
+    np.testing.assert_allclose(found.sum(axis=0), truth.sum(axis=0), atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=1)[:2], struck.sum(axis=1)[:2] * TOTAL / (TOTAL - moved), atol=1e-6)
+
+
+def test_misfits_are_none_where_noise_explains_them() -> None:
+    counts = np.array([300.0, 300.0, 400.0, 9.0])
+    for stddev, expected in ((5.0, 0.0), (1.0, 9.0)):
+        found = misfit_rows([NoisyTable(clique=(0,), counts=counts, stddev=stddev)], KEPT)
+        np.testing.assert_allclose(found, [expected, 0.0, 0.0])
+
+
+def test_tables_without_misfits_agree_on_their_margins() -> None:
+    misfits = np.array([200.0, 100.0, 0.0])
+    tables = [
+        NoisyTable(clique=c, counts=with_misfits(any_table(seed, c), c, KEPT, misfits, total=TOTAL), stddev=1.0)
+        for seed, c in enumerate([(0,), (0, 1), (0, 2)])
+    ]
+    found = {table.clique: table.counts for table in make_fitting(tables, KEPT, misfits, total=TOTAL)}
+    np.testing.assert_allclose(found[0, 1].reshape(4, 3).sum(axis=1), found[0,], atol=1e-6)
+    np.testing.assert_allclose(found[0, 2].reshape(4, 2).sum(axis=1), found[0,], atol=1e-6)
+    assert found[0,][3] == 0
+
+
+@pytest.mark.parametrize("answers", [1, 15, 4000])
+def test_noise_alone_passes_for_something_in_one_release_of_a_hundred(answers: int) -> None:
+    """Laplace noise of stddev 3 lies above t with probability exp(-t sqrt 2 / 3) / 2; the union over all answers is 1 %."""
+    bound = beyond_noise(3.0, answers)
+    assert answers * math.exp(-bound * math.sqrt(2) / 3.0) / 2 == pytest.approx(0.01)
