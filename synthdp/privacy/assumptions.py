@@ -26,8 +26,7 @@ def assumptions(declared: Schema, complete: Schema, adjacency: Adjacency) -> tup
     adjacency
         The neighbours of the promise.
     """
-    known = (*_declared(declared), *_missing(declared), *_open(declared, complete), *_rules(declared))
-    return (PUBLIC, *_units(adjacency), *known)
+    return (PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))
 
 
 def _units(adjacency: Adjacency) -> list[str]:
@@ -44,9 +43,10 @@ def _declared(schema: Schema) -> list[str]:
     for name in read:
         if name not in schema.undeclared:
             known.setdefault(schema[name].source, []).append(name)
-    return [
+    lines = [
         _known_from(schema[names[0]], "all columns" if names == read else ", ".join(names)) for names in known.values()
     ]
+    return lines + _missing(schema)
 
 
 def _known_from(column: Column, names: str) -> str:
