@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 
 import synthdp as sd
+from synthdp.errors import MisfitWarning, SynthDPError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import NAMED, drawn
@@ -74,12 +75,12 @@ def run(name: str, table: pd.DataFrame, epsilon: float) -> dict[str, Any]:
             with stage("evaluate"):
                 found = sd.nonprivate_evaluate(kept, synthetic, release.schema_).scores
             alone = sd.nonprivate_evaluate(kept, shuffled(kept), release.schema_).scores
-    except sd.SynthdpError as error:
+    except SynthDPError as error:
         return result | {"refused": str(error), "seconds": seconds}
     return result | {
         "left_out": table.shape[1] - synthetic.shape[1],
         "seconds": seconds,
-        "misfits": sum(1 for misfit in release.misfits_.values() if misfit is not None and misfit.said),
+        "misfits": sum(one.category is MisfitWarning for one in said),
         "warnings": sorted({str(one.message) for one in said}),
         **compared(kept, synthetic),
         "ks": found.get("ks"),
