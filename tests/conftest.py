@@ -6,8 +6,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from strictness import STRICT
 
-UNCAPPED = "ignore:data set .* without a cap:UserWarning"
-"""Most tests use a ledger to look spends up, not to limit them; the same line is in pyproject.toml."""
+IGNORED = (
+    "ignore:data set .* without a cap:UserWarning",
+    "ignore::synthdp.errors.DiscoveryWarning",
+    "ignore::synthdp.errors.MisfitWarning",
+)
+"""The same lines, with the reasons, are in pyproject.toml."""
 
 # before numpy is loaded: tests run side by side, and threads that wait for a processor burn another's
 for library in ("OMP", "OPENBLAS", "MKL"):
@@ -21,5 +25,5 @@ settings.load_profile("quick")  # `pytest --hypothesis-profile thorough -m hypot
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make every warning an error, whoever raises it, where that was asked for."""
-    for line in ["error", UNCAPPED] * STRICT:
+    for line in ["error", *IGNORED] * STRICT:
         config.addinivalue_line("filterwarnings", line)
