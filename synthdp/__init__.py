@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from synthdp.answers.questions import (
+        correlation as correlation,
         count as count,
         marginal as marginal,
         mean as mean,
         quantile as quantile,
+        share as share,
         smooth as smooth,
+        sum as sum,  # noqa: A004 - the word users know
+        variance as variance,
     )
     from synthdp.curator.curator import Curator as Curator
     from synthdp.curator.ledger import Ledger as Ledger
@@ -178,6 +182,7 @@ _HOME = {
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
     "conjunction": "synthdp.queries.fourier.conjunctions",
+    "correlation": "synthdp.answers.questions",
     "count": "synthdp.answers.questions",
     "decision_list_columns": "synthdp.queries.fourier.decision_lists",
     "decision_list_schema": "synthdp.queries.fourier.decision_lists",
@@ -194,9 +199,12 @@ _HOME = {
     "r_of_k": "synthdp.queries.fourier.conjunctions",
     "resume_session": "synthdp.mechanisms.sparse.weights",
     "save": "synthdp.storage",
+    "share": "synthdp.answers.questions",
     "smooth": "synthdp.answers.questions",
     "sparse_conjunction": "synthdp.queries.sparse.supports",
+    "sum": "synthdp.answers.questions",
     "symmetric": "synthdp.queries.fourier.conjunctions",
+    "variance": "synthdp.answers.questions",
     "write_csv": "synthdp.tables.sources.csv",
 }
 
@@ -271,6 +279,7 @@ __all__ = [
     "TrigonometricFeatures",
     "__version__",
     "conjunction",
+    "correlation",
     "count",
     "decision_list_columns",
     "decision_list_schema",
@@ -287,9 +296,12 @@ __all__ = [
     "r_of_k",
     "resume_session",
     "save",
+    "share",
     "smooth",
     "sparse_conjunction",
+    "sum",
     "symmetric",
+    "variance",
     "write_csv",
 ]
 

@@ -103,8 +103,8 @@ class Release(Generic[OutputT_co]):
         Parameters
         ----------
         query
-            For a synthetic model, what `marginal`, `count`, `mean`, `quantile` or `smooth` make; the answer is then a
-            DataFrame with standard errors and 95 % intervals.
+            For a synthetic model, what `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `quantile` or
+            `smooth` make; the answer is then a DataFrame with standard errors and 95 % intervals.
 
         Raises
         ------

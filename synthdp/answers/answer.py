@@ -5,8 +5,9 @@ The last step of post-processing; sees the released model and the noisy answers 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,22 +17,33 @@ from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers, show_error
 from synthdp.answers.bootstrap import Bootstrap, draw_leaves
 from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
-from synthdp.answers.expressions import Comparison, Node, columns_of, comparisons_of, truth, units_where
+from synthdp.answers.division import MOST_CELLS, Division, divided
+from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, truth, units_where
 from synthdp.answers.grouping import Grouping, leaf_means, numbers_of
-from synthdp.answers.points import averages, points_in, unit_points, values_at
+from synthdp.answers.points import averages, points_in, unit_points, values_at, values_of
 from synthdp.answers.quantiles import quantile_intervals
-from synthdp.answers.questions import Count, Marginal, Mean, Quantile, Question, Smooth
-from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.answers.questions import (
+    Correlation,
+    Count,
+    Marginal,
+    Mean,
+    Moments,
+    Quantile,
+    Question,
+    Share,
+    Smooth,
+    Sum,
+    Variance,
+)
+from synthdp.arrays import AnyArray, BoolArray, FloatArray
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.grid import grid_of, has_labels
-from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.randomness import Generator, generator
+from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Column
 
-MOST_CELLS = 1_000_000
 POINTS = 50_000
 """Rows drawn from a model to average a smooth function over."""
 
@@ -48,7 +60,7 @@ def answer(model: SyntheticModel, measurements: Sequence[Measurements], question
     measurements
         The noisy answers it was made of.
     question
-        Made by `marginal`, `count`, `mean`, `quantile` or `smooth`.
+        Made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `quantile` or `smooth`.
 
     Returns
     -------
@@ -90,20 +102,26 @@ class Asker:
         match question:
             case Marginal():
                 return self._marginal(question)
-            case Count(None):
+            case Count(None, ()):
                 total, stddev = self.direct.total
                 return with_intervals(
                     {}, np.array([total]), np.array([stddev * (stddev > 1e-3)]), [MEASURED], lowest=0.0
                 )
             case Count():
                 return self._count(question)
-            case Mean():
-                return self._mean(question)
+            case Share():
+                return self._share(question)
+            case Sum() | Mean() | Variance():
+                return self._moments(question)
+            case Correlation():
+                return self._correlation(question)
             case Quantile():
                 return self._quantile(question)
             case Smooth():
                 return self._smooth(question)
-        raise ParameterError("a question must be made by marginal, count, mean, quantile or smooth")
+        raise ParameterError(
+            "a question must be made by marginal, count, share, sum, mean, variance, correlation, quantile or smooth"
+        )
 
     def _marginal(self, question: Marginal) -> Answers:
         bins = dict(question.bins)
@@ -130,8 +148,8 @@ class Asker:
     def _cells(self, groupings: tuple[Grouping, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return estimate, error and whether it was measured, of every cell of a table of groups, flat."""
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
-            units = (groupings[0].groups[None, :] == np.arange(len(groupings[0].labels))[:, None]).astype(np.float64)
-            estimate, stddev = self._one_way(groupings[0].column, units)
+            shares = groupings[0].leaf_share.T
+            estimate, stddev = self._one_way(groupings[0].column, shares, shares)
             return estimate, stddev, np.ones(len(estimate), np.bool_)
         shape = [len(grouping.labels) for grouping in groupings]
         size = math.prod(shape)
@@ -152,74 +170,138 @@ class Asker:
                 estimate[block[whole]], stddev[block[whole]] = found
         if not measured.all():
             rest = ~measured
-            by_model, error = self._by_model(groupings, lambda table: table.ravel()[rest])
+            by_model, error = self._counted_by_model(groupings, lambda table: table.ravel()[rest])
             estimate[rest], stddev[rest] = by_model, error
         return estimate, stddev, measured
 
     def _count(self, question: Count) -> Answers:
-        groupings, where = self._condition(question.where)
-        estimate, stddev, basis = self._counted(groupings, where)
-        return with_intervals({}, estimate, stddev, [basis], lowest=0.0)
+        if question.where is None and question.by:
+            return self._marginal(Marginal(question.by))
+        division = self._divided(question, [question.where])
+        estimate, stddev, basis = self._counted(division)
+        return with_intervals(division.labels, estimate, stddev, [basis] * division.size, lowest=0.0)
 
-    def _counted(self, groupings: tuple[Grouping, ...], where: BoolArray) -> tuple[FloatArray, FloatArray, str]:
+    def _counted(self, division: Division) -> tuple[FloatArray, FloatArray, str]:
+        groupings, where = division.groupings, division.holds[0]
         clique = tuple(grouping.column for grouping in groupings)
-        if len(clique) == 1 and self.direct.leaves(clique[0]) is not None:
-            units = where[groupings[0].groups].astype(np.float64)[None, :]
-            return *self._one_way(clique[0], units), MEASURED
-        if self.direct.has(clique):
+        if len(clique) == 1 and division.size == 1 and self.direct.leaves(clique[0]) is not None:
+            share = (groupings[0].leaf_share @ where.astype(np.float64))[None, :]
+            return *self._one_way(clique[0], share, share), MEASURED
+        if self.direct.has(clique) and division.size == 1:
             weights = _contract(where.astype(np.float64), groupings)[None, :]
             if _whole(weights).all():
                 return *self.direct.linear(clique, weights), MEASURED
-        return *self._by_model(groupings, lambda table: np.array([table[where].sum()])), MODEL
+        return *self._counted_by_model(groupings, division.sums), MODEL
 
-    def _mean(self, question: Mean) -> Answers:
-        j, column = modelled_column(self.model, question.column)
-        if column.quantity == "label":
-            raise ParameterError(f"column {question.column!r} has levels, which have no mean")
+    def _share(self, question: Share) -> Answers:
+        both = question.condition if question.where is None else Both(question.condition, question.where)
+        division = self._divided(question, [both, question.where])
+        if (
+            len(division.groupings) == 1
+            and not question.by
+            and self.direct.leaves(division.groupings[0].column) is not None
+        ):
+            own, groups = division.groupings[0].column, division.groupings[0].groups
+            inside, values = (mask[groups] for mask in division.holds[::-1])
+            estimate, stddev, basis = *self._average(own, inside, values.astype(np.float64)), MEASURED
+        else:
+            of_some = lambda table: division.sums(table) / _positive(division.sums(table, 1))  # noqa: E731
+            estimate, stddev, basis = *self._by_model(division.groupings, of_some), MODEL
+        return with_intervals(
+            division.labels, estimate, stddev, [basis] * division.size, lowest=0.0, highest=1.0
+        )  # fmt: skip
+
+    def _moments(self, question: Moments) -> Answers:
+        j, column = self._numbers(question.column, type(question).__name__.lower())
         values, there = numbers_of(column)
-        own = self._own_condition(question.where, question.column)
+        shift = float(values[there > 0].mean()) if isinstance(question, Variance) else 0.0
+        own = None if question.by else self._own_condition(question.where, question.column)
         if own is not None and self.direct.leaves(j) is not None:
-            estimate, stddev = self._average(j, there.astype(np.bool_) & own, values)
-            return with_intervals({}, estimate, stddev, [MEASURED], column=column)
-        groupings, where, at = self._with_leaves(question.where, j)
-        axis = [len(groupings[at].labels) if i == at else 1 for i in range(len(groupings))]
-        leaf_value = _group_means(groupings[at], values).reshape(axis)
+            inside = there.astype(np.bool_) & own
+            found = self._summed(j, inside, values) if isinstance(question, Sum) else self._average(j, inside, values)
+            if isinstance(question, Variance):
+                found = self._average(j, inside, (values - found[0][0]) ** 2)
+            labels, basis = {}, [MEASURED]
+        else:
+            division = self._divided(question, [question.where], values={j: shift})
+            found = self._by_model(division.groupings, lambda table: _moment(question, division.sums(table)))
+            labels, basis = division.labels, [MODEL] * division.size
+        if isinstance(question, Variance):
+            return with_intervals(labels, *found, basis, lowest=0.0)
+        return with_intervals(labels, *found, basis, column=column)
 
-        def mean_of(table: FloatArray) -> FloatArray:
-            inside = np.where(where, table, 0.0)
-            return np.array([(inside * leaf_value).sum() / max(float(inside.sum()), 1e-9)])
+    def _correlation(self, question: Correlation) -> Answers:
+        shifts = {}
+        for name in question.columns:
+            j, column = self._numbers(name, "correlation")
+            values, there = numbers_of(column)
+            shifts[j] = float(values[there > 0].mean())
+        division = self._divided(question, [question.where], values=shifts)
+        found = self._by_model(division.groupings, lambda table: _pearson(division.sums(table)))
+        return with_intervals(division.labels, *found, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
-        return with_intervals({}, *self._by_model(groupings, mean_of), [MODEL], column=column)
+    def _numbers(self, name: str, what: str) -> tuple[int, Column]:
+        """Return a column that has sums: one of numbers, of truth values, or where a mean is asked for, of times."""
+        j, column = modelled_column(self.model, name)
+        if column.quantity == "label":
+            raise ParameterError(f"column {name!r} has levels, which have no {what}")
+        lengths = column.quantity == "length"
+        if column.temporal and not (what == "mean" or (what == "sum" and lengths)):
+            raise ParameterError(f"column {name!r} holds {column.holds}, which have no {what}")
+        return j, column
 
     def _quantile(self, question: Quantile) -> Answers:
         j, column = modelled_column(self.model, question.column)
         if has_labels(column) and not column.ordered:
             raise ParameterError(f"column {question.column!r} has levels without order, which have no quantiles")
         shares = np.array(question.q)
-        labels = {"q": list(question.q)}
         _, there = numbers_of(column)
-        own = self._own_condition(question.where, question.column)
+        own = None if question.by else self._own_condition(question.where, question.column)
         leaves = self.direct.leaves(j)
         if own is not None and leaves is not None:
             bounds = quantile_intervals(leaves, self.model.refinements[j].fine, shares, there.astype(np.bool_) & own)
             shown = [show_values(column, one) for one in bounds]
-            stddev = (bounds[2] - bounds[1]) / (2 * NORMAL)
-            error = show_errors(column, stddev)
-            basis = [MEASURED] * len(shares)
-            return Answers(labels=labels, estimate=shown[0], stddev=error, lower=shown[1], upper=shown[2], basis=basis)
-        groupings, where, at = self._with_leaves(question.where, j)
-        values = _group_means(groupings[at], numbers_of(column)[0])
-        others = tuple(i for i in range(len(groupings)) if i != at)
+            error = show_errors(column, (bounds[2] - bounds[1]) / (2 * NORMAL))
+            return Answers(
+                labels={"q": list(question.q)}, estimate=shown[0], stddev=error, lower=shown[1], upper=shown[2],
+                basis=[MEASURED] * len(shares),
+            )  # fmt: skip
+        division = self._divided(question, [question.where], leaves_of=j)
+        grouping = next(grouping for grouping in division.groupings if grouping.column == j)
+        values = _group_means(grouping, numbers_of(column)[0])
+        order = np.argsort(values, kind="stable")
 
         def quantiles_of(table: FloatArray) -> FloatArray:
-            mass = np.where(where, table, 0.0).sum(axis=others)
-            order = np.argsort(values, kind="stable")
-            steps = np.cumsum(mass[order])
-            place = np.searchsorted(steps, shares * max(float(steps[-1]), 1e-9))
-            return np.asarray(values[order][np.minimum(place, len(order) - 1)], np.float64)
+            mass = division.sums(table).reshape(len(values), -1)[order]
+            steps = np.cumsum(mass, axis=0).T
+            place = [np.searchsorted(one, shares * max(float(one[-1]), 1e-9)) for one in steps]
+            found = values[order][np.minimum(place, len(order) - 1)]
+            return np.asarray(np.where(steps[:, -1:] > 0, found, np.nan).ravel(), np.float64)
 
-        estimate, stddev = self._by_model(groupings, quantiles_of)
-        return with_intervals(labels, estimate, stddev, [MODEL] * len(shares), column=column)
+        estimate, stddev = self._by_model(division.groupings, quantiles_of)
+        labels: dict[str, list[Any]] = {
+            name: [label for label in each for _ in shares] for name, each in division.labels.items()
+        }
+        labels["q"] = [float(q) for q in question.q] * (len(estimate) // len(shares))
+        return with_intervals(labels, estimate, stddev, [MODEL] * len(estimate), column=column)
+
+    def _divided(
+        self,
+        question: Count | Share | Moments | Correlation | Quantile,
+        conditions: Sequence[Node | None],
+        *,
+        values: Mapping[int, float] | None = None,
+        leaves_of: int | None = None,
+    ) -> Division:
+        for node in conditions:
+            for comparison in () if node is None else comparisons_of(node):
+                modelled_column(self.model, comparison.column)
+        return divided(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
+
+    def _summed(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Answer the sum of a function of one column's units over some."""
+        axis, some = self.model.refinements[column].fine, np.where(inside, values, 0.0)
+        return self._one_way(column, leaf_means(axis, some)[None, :], leaf_means(axis, some**2)[None, :])
 
     def _smooth(self, question: Smooth) -> Answers:
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
@@ -237,49 +319,67 @@ class Asker:
             values = values_at(function, unit_points(self.model.schema[names[0]])[:, None])
             return with_intervals({}, *self._average(columns[0], np.ones(len(values), np.bool_), values), [MEASURED])
 
-        def average(leaves: Sequence[IntArray], rng: Generator) -> FloatArray:
-            points = [
-                points_in(self.model.refinements[j].fine, leaf, rng) for j, leaf in zip(columns, leaves, strict=True)
-            ]
-            return averages(function, np.column_stack(points))
-
-        def average_of(distribution: Distribution, refinements: Sequence[Refinement], rng: Generator) -> FloatArray:
-            codes = distribution.sample(POINTS, rng)
-            return average([draw_leaves(r, codes[:, j], rng) for j, r in zip(columns, refinements, strict=True)], rng)
-
         rng = generator(self.random_state)
-        estimate = average_of(self.model.distribution, [self.model.refinements[j] for j in columns], rng)
-        errors = []
-        for replicate in self._replicates():
-            own = generator(replicate.seed)
-            exact = average([replicate.leaves[:, j] for j in columns], own)
-            refined = [self.bootstrap.refinement(replicate, j) for j in columns]
-            errors.append(average_of(replicate.fitted, refined, own) - exact)
+        refinements = [self.model.refinements[j] for j in columns]
+
+        def points_of(leaves: Sequence[AnyArray]) -> FloatArray:
+            return np.column_stack([points_in(r.fine, leaf, rng) for r, leaf in zip(refinements, leaves, strict=True)])
+
+        codes = self.model.distribution.sample(POINTS, rng)
+        drawn = [draw_leaves(r, codes[:, j], rng) for j, r in zip(columns, refinements, strict=True)]
+        estimate = averages(function, points_of(drawn))
+        errors: list[FloatArray] = []
+        if self.direct.leaves(0) is not None:
+            pool = self.bootstrap.replicates
+            values = values_of(function, points_of([pool.leaves[:, j] for j in columns]))
+            errors = [fitted - rows for fitted, rows in self.bootstrap.averages(values, columns)][1:]
         return with_intervals({}, estimate, _root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
     def _average(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Answer the mean of a function of one column's units over some: a ratio of sums, with its first-order error."""
         some = inside.astype(np.float64)
-        sums, _ = self._one_way(column, np.stack([some, some * values]))
+        axis = self.model.refinements[column].fine
+        first, second = leaf_means(axis, some), leaf_means(axis, some * values)
+        squared = leaf_means(axis, some * values * values)
+        sums, _ = self._one_way(column, np.stack([first, second]), np.stack([first, squared]))
         rows = max(float(sums[0]), 1.0)
         estimate = float(np.clip(sums[1] / rows, values.min(), values.max()))
-        _, stddev = self._one_way(column, (some * (values - estimate) / rows)[None, :])
+        centred = (second - estimate * first) / rows
+        squares = (squared - 2 * estimate * second + estimate**2 * first) / rows**2
+        _, stddev = self._one_way(column, centred[None, :], squares[None, :])
         return np.array([estimate]), stddev
 
-    def _one_way(self, column: int, units: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Answer sums over rows of functions of one column's units, (q, releasable).
+    def _one_way(self, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """Answer sums over rows of functions of one column's units.
 
         Within a leaf rows are taken as spread evenly; the variance that this leaves is part of the error.
+
+        Parameters
+        ----------
+        column
+            With leaves.
+        means, squares
+            (q, leaves) mean of each function, and of its square, over each leaf's units; dense or sparse.
         """
         leaves = self.direct.leaves(column)
         if leaves is None:
             raise ParameterError("the release keeps no noisy table of this column")
-        axis = self.model.refinements[column].fine
-        means = np.array([leaf_means(axis, one) for one in units])
-        squares = np.array([leaf_means(axis, one * one) for one in units])
-        spread = np.maximum(squares - means**2, 0.0) @ np.maximum(leaves.counts, 0.0)
-        variance = np.einsum("ij,jk,ik->i", means, leaves.covariance, means, optimize=True) + spread
-        return means @ leaves.counts, np.sqrt(np.maximum(variance, 0.0))
+        counts = np.maximum(leaves.counts, 0.0)
+        spread = np.maximum(squares @ counts - (means * means) @ counts, 0.0)
+        return np.asarray(means @ leaves.counts), np.sqrt(leaves.variances(means) + spread)
+
+    def _counted_by_model(
+        self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Answer sums of cells of the table of groups from the model, with bootstrap errors.
+
+        Of combinations so rare that no point of the bootstrap has them, the rows that may lie there by chance are the
+        error: their variance is their expected number.
+        """
+        estimate, stddev = self._by_model(groupings, function)
+        pairs = self._replicated(groupings)
+        seen = [function(drawn) for _, drawn in itertools.islice(pairs, 1)]
+        return estimate, np.sqrt(stddev**2 + np.maximum(estimate - seen[0], 0.0)) if seen else stddev
 
     def _by_model(
         self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray]
@@ -287,22 +387,11 @@ class Asker:
         """Answer a function of the table of groups from the model, with bootstrap errors."""
         shares = [grouping.cell_share for grouping in groupings]
         estimate = function(self._table(self.model.distribution, groupings, shares) * self.direct.total[0])
-        errors = []
-        for replicate in self._replicates():
-            refined = [
-                self._shares(grouping, self.bootstrap.refinement(replicate, grouping.column)) for grouping in groupings
-            ]
-            fitted = self._table(replicate.fitted, groupings, refined) * replicate.total
-            errors.append(function(fitted) - function(self.bootstrap.rows(replicate, groupings)))
-        return estimate, _root_mean_square(errors, len(estimate))
+        errors = [function(fitted) - function(drawn) for fitted, drawn in self._replicated(groupings)]
+        return estimate, _root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))
 
-    def _replicates(self) -> list[Any]:
-        return self.bootstrap.replicates if self.direct.leaves(0) is not None else []
-
-    def _shares(self, grouping: Grouping, refinement: Refinement) -> FloatArray:
-        table = refinement.table()
-        mass = table.sum(axis=1, keepdims=True)
-        return np.asarray(table @ grouping.leaf_share / np.where(mass > 0, mass, 1.0))
+    def _replicated(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
+        return iter(()) if self.direct.leaves(0) is None else self.bootstrap.tables(groupings)
 
     def _table(
         self, distribution: Distribution, groupings: tuple[Grouping, ...], shares: Sequence[FloatArray]
@@ -312,48 +401,6 @@ class Asker:
         for share in shares:  # the first axis becomes the last one
             table = np.tensordot(table, share, axes=(0, 0))
         return table
-
-    def _condition(self, node: Node | None) -> tuple[tuple[Grouping, ...], BoolArray]:
-        """Return the groups of the columns of a condition, ordered by column, and where it holds."""
-        groupings, where, _ = self._with_leaves(node, None)
-        return groupings, where
-
-    def _with_leaves(self, node: Node | None, leafy: int | None) -> tuple[tuple[Grouping, ...], BoolArray, int]:
-        """Also put the leaves of one column apart; return which axis it is."""
-        comparisons = list(comparisons_of(node)) if node is not None else []
-        names = {comparison.column for comparison in comparisons}
-        columns = {modelled_column(self.model, name)[0] for name in names} | ({leafy} if leafy is not None else set())
-        groupings, found = [], {}
-        ordered = sorted(columns)
-        for axis, j in enumerate(ordered):
-            name = self.model.domain.names[j]
-            column = self.model.schema[name]
-            mine = [comparison for comparison in dict.fromkeys(comparisons) if comparison.column == name]
-            masks = [units_where(comparison, self.model.schema) for comparison in mine]
-            key = self._leaf_key(j, column) if j == leafy else np.zeros(grid_of(column).releasable, np.int64)
-            for mask in masks:
-                key = np.unique(2 * key + mask, return_inverse=True)[1]
-            kept = key if j != leafy else np.where(numbers_of(column)[1] > 0, key, -1)
-            numbers, first, groups = np.unique(kept, return_index=True, return_inverse=True)
-            if numbers[0] == -1:
-                groups, first = groups - 1, first[1:]
-            grouping = Grouping(
-                column=j, groups=groups, labels=tuple(range(len(first))), refinement=self.model.refinements[j]
-            )
-            groupings.append(grouping)
-            for comparison, mask in zip(mine, masks, strict=True):
-                shape = [1] * len(ordered)
-                shape[axis] = len(first)
-                found[comparison] = mask[first].reshape(shape)
-        shape = [len(grouping.labels) for grouping in groupings]
-        if math.prod(shape) > MOST_CELLS:
-            raise ParameterError("this question divides its columns too finely: ask with fewer columns or comparisons")
-        where = np.ones(shape, np.bool_) if node is None else np.broadcast_to(truth(node, found), shape)
-        return tuple(groupings), where, ordered.index(leafy) if leafy is not None else -1
-
-    def _leaf_key(self, j: int, column: Column) -> IntArray:
-        units = np.arange(grid_of(column).releasable, dtype=np.uint32)
-        return self.model.refinements[j].fine.cells_of(units).astype(np.int64)
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
         """Return a condition on one column's own units, or None if it needs others."""
@@ -386,7 +433,36 @@ def _group_means(grouping: Grouping, values: FloatArray) -> FloatArray:
     return np.asarray(total / np.maximum(size, 1))
 
 
+def _positive(sums: FloatArray) -> FloatArray:
+    """Return numbers of rows as denominators: of no rows nothing is known."""
+    return np.where(sums > 0, sums, np.nan)
+
+
+def _moment(question: Moments, sums: FloatArray) -> FloatArray:
+    """Return what is asked from the sums of the powers 0, 1 and 2, (3, q)."""
+    rows, first, second = sums
+    match question:
+        case Sum():
+            return np.asarray(first)
+        case Mean():
+            return np.asarray(first / _positive(rows))
+        case Variance():
+            return np.asarray(np.maximum(second / _positive(rows) - (first / _positive(rows)) ** 2, 0.0))
+
+
+def _pearson(sums: FloatArray) -> FloatArray:
+    """Return correlations from the sums of products of powers, (3, 3, q); 0 where a column does not vary."""
+    means = sums / _positive(sums[0, 0])
+    covariance = means[1, 1] - means[1, 0] * means[0, 1]
+    variances = (means[2, 0] - means[1, 0] ** 2) * (means[0, 2] - means[0, 1] ** 2)
+    found = np.where(np.isnan(variances), np.nan, 0.0)
+    np.divide(covariance, np.sqrt(np.maximum(variances, 0.0)), out=found, where=variances > 0)
+    return np.asarray(np.clip(found, -1.0, 1.0))
+
+
 def _root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
-    if not errors:
-        return np.full(size, np.nan)
-    return np.asarray(np.sqrt(np.mean(np.square(errors), axis=0)))
+    """Return the root of the mean square of those errors that are known; NaN where none is."""
+    squares = np.square(np.reshape(errors, (-1, size)))
+    known = ~np.isnan(squares)
+    sums = np.where(known, squares, 0.0).sum(axis=0)
+    return np.asarray(np.sqrt(np.divide(sums, known.sum(axis=0), out=np.full(size, np.nan), where=known.any(axis=0))))

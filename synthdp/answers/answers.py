@@ -76,13 +76,14 @@ def with_intervals(
     basis: list[str],
     *,
     lowest: float = -math.inf,
+    highest: float = math.inf,
     column: Column | None = None,
 ) -> Answers:
     """Put intervals around estimates: normal for measured ones, Student's t with the bootstrap's size for others."""
     from_noise = np.array([one == MEASURED for one in basis])
     quantile = np.where(from_noise, NORMAL, STUDENT)
-    ends = [np.maximum(estimate + sign * quantile * stddev, lowest) for sign in (-1, 1)]
-    shown = np.maximum(estimate, lowest)
+    ends = [np.clip(estimate + sign * quantile * stddev, lowest, highest) for sign in (-1, 1)]
+    shown = np.clip(estimate, lowest, highest)
     if column is not None and column.temporal:
         return Answers(
             labels=labels, estimate=show_values(column, shown), stddev=show_errors(column, stddev),

@@ -3,71 +3,61 @@
 The parametric bootstrap.  Draws rows and noise of post-processing only: everything here is a function of what was
 released.  It sees the noise, the fit's shrinkage, the chance that a finite table differs from its model, and relations
 that were not measured, as strong as `Misfit` takes them to be.
+
+All replicates share one pool of points drawn from the model.  A replicate's table and its fit are two columns of weights
+of these points, so that all replicates are computed together, and a table of groups costs one look at the points.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ndtr
 
 from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping
 from synthdp.answers.misfit import Misfit
-from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable, cell_index, contingency
-from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.protocol import Distribution
+from synthdp.answers.refit import refitted
+from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
+from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import pooled_total
-from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import RakedTable, rake_rows
-from synthdp.fit.misfits import make_fitting
+from synthdp.fit.misfits import kept_cells, without_misfits
 from synthdp.randomness import Generator, generator
-from synthdp.sampling.synthetic_model import SyntheticModel
 
 REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
 
-MOST_ROWS = 200_000
-"""Most rows of a drawn table; fewer rows than the real table has make the error bars wider, never narrower."""
+POINTS = 16_000
+"""Points of the model that all replicates share; more take more time, and only combinations rarer than one see it."""
 
-POOL = 200_000
-"""Rows drawn from the model to choose a replicate's from; but at least twice, at most four times as many as it needs."""
-
-RAKING_SWEEPS = 4
-
-MOST_POINTS = 50_000
-"""Most support points that are raked; more are thinned by controlled rounding."""
+NEARLY_WHOLE = 1e-9
+"""Shares whose sum is this near to 1 leave nothing over."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replicate:
-    """One table drawn from the model, and the model fitted to its noisy tables.
+class Replicates:
+    """Tables drawn from a model and the fits to their noisy answers, as weights of one pool of points.
 
     Parameters
     ----------
-    leaves
-        (m, d) rows of the table, as leaves of the model's axes.
-    weight
-        Real rows that each stands for.
+    codes, leaves
+        (m, d) coarse cells and leaves of the points.
+    rows
+        (m, 1 + size) rows that each point stands for in the model, then in each drawn table.
     fitted
-        What the release would have made of it.
-    total
-        The number of rows that it would have estimated.
-    seed
-        Of everything else that is drawn for it.
+        (m, 1 + size) rows that it stands for in the model, then in the fit to each table.
     """
 
+    codes: Codes
     leaves: Codes
-    weight: float
-    fitted: Distribution
-    total: float
-    seed: int
+    rows: FloatArray
+    fitted: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,181 +72,180 @@ class Bootstrap:
         Seed of the replicates, which are then always the same.
     size
         Number of replicates.
+    points
+        Number of points in their pool.
     """
 
     direct: Direct
     random_state: int = 0
     size: int = REPLICATES
-
-    @property
-    def model(self) -> SyntheticModel:
-        """The released model."""
-        return self.direct.model
+    points: int = POINTS
 
     @cached_property
-    def replicates(self) -> list[Replicate]:
+    def replicates(self) -> Replicates:
         """The drawn tables and their fits."""
-        rng = generator(self.random_state)
-        rows = int(min(MOST_ROWS, max(1.0, self.direct.total[0])))
-        pool = self._pool(max(2 * rows, min(4 * rows, POOL)), rng)
-        return [self._replicate(pool[self._chosen(pool, rows, rng)], rng) for _ in range(self.size)]
-
-    def coarse(self, leaves: Codes) -> Codes:
-        """Return the coarse cells in which leaves lie, (m, d)."""
-        return np.column_stack([r.coarse_cell[leaves[:, j]] for j, r in enumerate(self.model.refinements)])
-
-    def refinement(self, replicate: Replicate, column: int) -> Refinement:
-        """Return the refinement of a column that the release would have made of a replicate."""
-        refinement = self.model.refinements[column]
-        leaves = self.direct.leaves(column)
-        if leaves is None:
-            return refinement
-        rng = generator(replicate.seed + 2 * column)
-        counts = np.bincount(replicate.leaves[:, column], minlength=refinement.fine.size) * replicate.weight
-        noise = np.sqrt(np.diag(leaves.covariance)) * rng.standard_normal(len(counts))
-        return Refinement(refinement.fine, refinement.coarse_cell, np.maximum(counts + noise, 0.0))
-
-    def rows(self, replicate: Replicate, groupings: tuple[Grouping, ...]) -> FloatArray:
-        """Return the counts of a replicate's rows by the groups of some columns, shaped by them."""
-        drawn = []
-        for grouping in groupings:
-            column = grouping.column
-            rng = generator(replicate.seed + 2 * column + 1)
-            drawn.append(draw(grouping.leaf_share, replicate.leaves[:, column], rng))
-        shape = [len(grouping.labels) + 1 for grouping in groupings]
-        codes = np.column_stack(drawn)
-        counts = contingency(codes, shape, tuple(range(len(shape)))).reshape(shape)
-        return np.asarray(counts[tuple(slice(0, -1) for _ in shape)] * replicate.weight)
-
-    def _pool(self, rows: int, rng: Generator) -> Codes:
-        """Draw rows of the model, (rows, d) leaves; leaves that may hold rows for all that is known hold some."""
-        codes = self.model.distribution.sample(rows, rng)
-        found = np.empty(codes.shape, np.min_scalar_type(max(r.fine.size for r in self.model.refinements)), order="F")
+        rng, model, tables = generator(self.random_state), self.direct.model, self._tables
+        total = max(1.0, self.direct.total[0])
+        weight = total / self.points
+        codes = model.distribution.sample(self.points, rng)
+        leaves = np.empty(codes.shape, np.min_scalar_type(max(r.fine.size for r in model.refinements)), order="F")
         for j in range(codes.shape[1]):
-            found[:, j] = draw_leaves(self._hedged(j), codes[:, j], rng)
-        return found
+            leaves[:, j] = draw_leaves(self._hedged(j), codes[:, j], rng)
+        rows = np.full((self.points, 1 + self.size), weight)
+        for r, likely in enumerate(Misfit.of(self.direct).weights(leaves, rng, self.size), start=1):
+            drawn = rng.poisson(weight * likely / max(float(likely.mean()), 1e-12)).astype(np.float64)
+            rows[:, r] = drawn * (total / max(float(drawn.sum()), 1.0))
+        stddev = 0.0 if self.direct.total_is_public else pooled_total(tables)[1]
+        kept, zero = self.direct.kept, np.zeros(len(self.direct.kept))
+        fitting = [kept_cells(without_misfits(table, kept, zero, total=total), kept) for table in tables]
+        places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
+        shape = tuple(int(k.sum()) for k in kept)
+        fitted = refitted(fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng)
+        return Replicates(codes, leaves, rows, np.column_stack([rows[:, :1], fitted]))
+
+    def tables(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield pairs of tables of groups, the second drawn and the first what a release would have made of it.
+
+        The first pair is of the model itself: by the law of its rows, and by the points that stand for it.  What lies
+        between these two lies between those of every other pair, and is no error.
+        """
+        found, clique = self.replicates, tuple(grouping.column for grouping in groupings)
+        sizes = table_shape(self.direct.model.domain.shape, clique)
+        cells = cell_index(found.codes, self.direct.model.domain.shape, clique)
+        places, weights = self._entries(groupings)
+        shape = [grouping.leaf_powers.shape[1] for grouping in groupings]
+        shares = [group_shares(grouping, self.leaf_counts(grouping.column)) for grouping in groupings]
+        for r in range(self.size + 1):
+            of_cells = np.bincount(cells, found.fitted[:, r], minlength=math.prod(sizes))
+            table = np.asarray(of_cells.reshape(sizes), np.float64)
+            for share in shares:  # the first axis becomes the last one
+                table = np.tensordot(table, share[r], axes=(0, 0))
+            rows = np.zeros(math.prod(shape))
+            for place, weight in zip(places, weights, strict=True):
+                rows += np.bincount(place, found.rows[:, r] * weight, minlength=len(rows))
+            yield table, rows.reshape(shape)
+
+    def _entries(self, groupings: tuple[Grouping, ...]) -> tuple[list[IntArray], list[FloatArray]]:
+        """Return where each point goes in a table of groups and how much of it, once for all powers of values."""
+        places, weights = [np.zeros(self.points, np.int64)], [np.ones(self.points)]
+        for grouping in groupings:
+            leaves, count = self.replicates.leaves[:, grouping.column].astype(np.int64), len(grouping.labels)
+            drawn = draw(grouping.leaf_share, leaves, generator(self.random_state + 1 + 2 * grouping.column))
+            inside = drawn >= 0
+            entries = [np.maximum(drawn, 0) + power * count for power in range(grouping.powers)]
+            share = grouping.leaf_share[leaves, entries[0]]
+            values = [
+                np.where(inside, grouping.leaf_powers[leaves, e] / np.where(inside, share, 1.0), 0.0) for e in entries
+            ]
+            places = [place * (grouping.powers * count) + entry for place in places for entry in entries]
+            weights = [weight * value for weight in weights for value in values]
+        return places, weights
+
+    def averages(self, values: FloatArray, columns: Sequence[int]) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield pairs as `tables` does, of averages of functions of leaves given by their values (m, q) at the points."""
+        found = self.replicates
+        ratio = np.ones(found.rows.shape)
+        for j in columns:
+            share = leaf_shares_of(self.direct.model.refinements[j], self.leaf_counts(j))
+            ratio *= (share / np.maximum(share[:, :1], 1e-300))[found.leaves[:, j]]
+        fitted = found.fitted * ratio
+        sums = [(weights.T @ values) / weights.sum(axis=0)[:, None] for weights in (fitted, found.rows)]
+        return zip(*sums, strict=True)
+
+    def leaf_counts(self, column: int) -> FloatArray:
+        """Return the counts of a column's leaves that releases of the drawn tables would have found, (leaves, 1 + size).
+
+        The first ones are those that the points were drawn by.
+        """
+        if column not in self._leaf_counts:
+            self._leaf_counts[column] = self._counted(column)
+        return self._leaf_counts[column]
+
+    @cached_property
+    def _leaf_counts(self) -> dict[int, FloatArray]:
+        return {}
+
+    def _counted(self, column: int) -> FloatArray:
+        refinement, leaves = self._hedged(column), self.direct.leaves(column)
+        share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
+        law = self.direct.model.distribution.marginal((column,))[refinement.coarse_cell] * share
+        counts = np.repeat((law * self.direct.total[0])[:, None], 1 + self.size, axis=1)
+        if leaves is None:
+            return counts
+        places = (self.replicates.leaves[:, column], np.arange(self.points))
+        of_leaf: Sparse = sparse.csr_array((np.ones(self.points), places), shape=(len(counts), self.points))
+        drawn = of_leaf @ self.replicates.rows
+        rng = generator(self.random_state + 2 + 2 * column)
+        noise = np.sqrt(leaves.variance)[:, None] * rng.standard_normal((len(counts), self.size))
+        counts[:, 1:] = np.maximum(counts[:, 1:] + drawn[:, 1:] - drawn[:, :1] + noise, 0.0)
+        return counts
 
     def _hedged(self, column: int) -> Refinement:
         """Return a column's refinement with each leaf's expected count, where the released one has the likeliest."""
-        refinement, leaves = self.model.refinements[column], self.direct.leaves(column)
+        refinement, leaves = self.direct.model.refinements[column], self.direct.leaves(column)
         if leaves is None:
             return refinement
-        stddev = np.sqrt(np.maximum(np.diag(leaves.covariance), 1e-12))
+        stddev = np.sqrt(np.maximum(leaves.variance, 1e-12))
         score = np.maximum(refinement.weights, leaves.counts) / stddev
         density = np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi)
         return replace(refinement, weights=stddev * (density + score * ndtr(score)))
 
-    def _chosen(self, pool: Codes, rows: int, rng: Generator) -> IntArray:
-        """Draw rows of the pool, with relations that the release did not measure put in."""
-        weights = self._misfit.weights(pool, rng)
-        steps = np.cumsum(weights if weights.sum() > 0 else np.ones(len(pool)))
-        return np.asarray(np.searchsorted(steps, rng.random(rows) * steps[-1], side="right"))
-
-    @cached_property
-    def _misfit(self) -> Misfit:
-        return Misfit.of(self.direct)
-
-    def _replicate(self, leaves: Codes, rng: Generator) -> Replicate:
-        codes = self.coarse(leaves)
-        weight = max(1.0, self.direct.total[0]) / len(codes)
-        tables = [self._measured(table, codes, weight, rng) for table in self._tables]
-        total = self.direct.total[0] if self.direct.total_is_public else pooled_total(tables)[0]
-        fitted = self._fit(tables, max(total, 1.0))
-        return Replicate(leaves, weight, fitted, max(total, 1.0), int(rng.integers(2**62)))
-
-    @cached_property
-    def _start(self) -> Explicit | None:
-        """The support points from which a replicate's fit goes on, or None if the model lists none."""
-        listed = self.model.distribution
-        if not isinstance(listed, Explicit) or len(listed.codes) <= MOST_POINTS:
-            return listed if isinstance(listed, Explicit) else None
-        codes = listed.sample(MOST_POINTS, generator(self.random_state))
-        return Explicit(shape=listed.shape, codes=codes, weights=np.ones(len(codes)))
-
-    @cached_property
+    @property
     def _tables(self) -> list[NoisyTable]:
         """The tables that the release's model was fitted to: coarse one-ways, then the measured ones."""
         found = []
-        for column, refinement in enumerate(self.model.refinements):
+        for column, refinement in enumerate(self.direct.model.refinements):
             first = self.direct.first_level(column)
             leaves = self.direct.leaves(column)
             if first is None or leaves is None:
                 continue
-            groups = self.model.domain.shape[column]
+            groups = self.direct.model.domain.shape[column]
             counts = np.bincount(refinement.coarse_cell, weights=leaves.counts, minlength=groups).astype(np.float64)
             stddev = first[2] * max(1.0, first[0].size / groups) ** 0.5
             found.append(NoisyTable(clique=(column,), counts=counts, stddev=stddev))
         return found + self.direct.fitting
 
-    def _measured(self, table: NoisyTable, codes: Codes, weight: float, rng: Generator) -> NoisyTable:
-        exact = contingency(codes, self.model.domain.shape, table.clique) * weight
-        noisy = exact + table.stddev * rng.standard_normal(len(exact))
-        return NoisyTable(clique=table.clique, counts=noisy, stddev=table.stddev)
 
-    def _fit(self, tables: list[NoisyTable], total: float) -> Distribution:
-        consistent = self._consistent(tables, total)
-        if self._start is not None:
-            return self._raked(self._start, consistent, total)
-        distribution = self.model.distribution
-        allowed = _zeros(distribution) if isinstance(distribution, Graphical) else {}
-        return MaxEntropy().fit(consistent, self.model.domain.shape, total=total, allowed=allowed).model
-
-    def _consistent(self, tables: list[NoisyTable], total: float) -> tuple[NoisyTable, ...]:
-        """Return tables that agree, 0 in the cells that no released row may have."""
-        return make_fitting(tables, self.direct.kept, np.zeros(len(self.direct.kept)), total=total)
-
-    def _raked(self, start: Explicit, tables: tuple[NoisyTable, ...], total: float) -> Explicit:
-        """Go on from the released weights to a replicate's tables, with the potentials that the released ones imply."""
-        weights = start.weights * total
-        raked = [
-            RakedTable(cells=index, counts=table.counts, potential=theta.copy(), ridge=_ridge(table))
-            for table, (index, theta) in zip(tables, self._implied, strict=True)
-        ]
-        for _ in range(RAKING_SWEEPS):
-            weights = rake_rows(weights, raked[::-1], total=total)
-        return Explicit(shape=start.shape, codes=start.codes, weights=weights)
-
-    @cached_property
-    def _implied(self) -> list[tuple[IntArray, FloatArray]]:
-        """For each table the cells of the support points, and the potential at which the fit was at rest."""
-        start, shape = self._start, self.model.domain.shape
-        total = max(self.direct.total[0], 1.0)
-        found: list[tuple[IntArray, FloatArray]] = []
-        if start is None:
-            return found
-        for table in self._consistent(self._tables, total):
-            gap = table.counts - start.marginal(table.clique) * total
-            found.append((cell_index(start.codes, shape, table.clique).astype(np.int64), gap / _ridge(table)))
-        return found
-
-
-def draw(shares: FloatArray, cells: Codes, rng: Generator) -> IntArray:
-    """Draw a column of a (cells, k) table of shares for each row's cell; k where the shares leave something over."""
-    drawn = np.full(len(cells), shares.shape[1], np.int64)
-    order = np.argsort(cells, kind="stable")
-    ends = np.searchsorted(cells[order], np.arange(len(shares) + 1))
-    uniform = rng.random(len(cells))
-    for cell in range(len(shares)):
-        rows = order[ends[cell] : ends[cell + 1]]
-        if len(rows):
-            steps = np.cumsum(shares[cell])
-            if abs(steps[-1] - 1) < 1e-9:
-                steps[np.flatnonzero(shares[cell])[-1] :] = 1.0
-            drawn[rows] = np.searchsorted(steps, uniform[rows], side="right")
-    return drawn
+def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
+    """Draw for each of some rows of a sparse (r, k) array of shares one of its k columns; -1 for what is left over."""
+    entries = sparse.csr_array(shares)
+    entries.sort_indices()
+    counts = np.diff(entries.indptr)
+    place = np.repeat(np.arange(len(counts)), counts)
+    steps = np.cumsum(np.append(0.0, entries.data))
+    inside = steps[1:] - steps[entries.indptr[:-1]][place]
+    last = entries.indptr[1:][counts > 0] - 1
+    inside[last] = np.where(np.abs(inside[last] - 1) < NEARLY_WHOLE, 1.0, inside[last])
+    wanted = rows.astype(np.int64) + rng.random(len(rows))
+    found = np.searchsorted(place + np.minimum(inside, 1.0), wanted, side="right")
+    drawn = np.append(entries.indices, -1)[found]
+    return np.where(found < entries.indptr[1:][rows], drawn, -1).astype(np.int64)
 
 
 def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArray:
     """Draw the leaf of every coarse cell of a column."""
-    table = refinement.table()
-    sums = table.sum(axis=1, keepdims=True)
-    return draw(table / np.where(sums > 0, sums, 1.0), cells, rng)
+    share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
+    used = np.flatnonzero(share)
+    shape = (int(refinement.coarse_cell.max()) + 1, len(share))
+    return draw(sparse.csr_array((share[used], (refinement.coarse_cell[used], used)), shape=shape), cells, rng)
 
 
-def _ridge(table: NoisyTable) -> float:
-    return MaxEntropy().ridge_of(table)
+def leaf_shares_of(refinement: Refinement, weights: FloatArray) -> FloatArray:
+    """Return the part of each leaf in its coarse cell by columns of weights, (leaves, r); even where there are none."""
+    width = np.where(refinement.fine.releasable, refinement.fine.width, 0).astype(np.float64)
+    weights = np.where(refinement.fine.releasable[:, None], weights, 0.0)
+    cell = refinement.coarse_cell
+    into: Sparse = sparse.csr_array((np.ones(len(cell)), (cell, np.arange(len(cell)))))
+    weights = np.where((into @ weights)[cell] > 0, weights, width[:, None])
+    return np.asarray(weights / np.maximum(into @ weights, 1e-300)[cell])
 
 
-def _zeros(model: Graphical) -> dict[Clique, BoolArray]:
-    """Return the combinations that the model leaves possible, for the cliques where it leaves some out."""
-    return {c: np.isfinite(theta) for c, theta in model.potentials.items() if not np.isfinite(theta).all()}
+def group_shares(grouping: Grouping, leaf_counts: FloatArray) -> FloatArray:
+    """Return `Grouping.cell_share` by columns of leaf counts, (r, cells, powers * groups)."""
+    refinement = grouping.refinement
+    share, entries = leaf_shares_of(refinement, leaf_counts), sparse.coo_array(grouping.leaf_powers)
+    cells, groups = int(refinement.coarse_cell.max()) + 1, grouping.leaf_powers.shape[1]
+    leaf, group = entries.coords
+    places = (refinement.coarse_cell[leaf] * groups + group, leaf)
+    into: Sparse = sparse.csr_array((entries.data, places), shape=(cells * groups, len(share)))
+    return np.ascontiguousarray((into @ share).T).reshape(-1, cells, groups)

@@ -8,7 +8,7 @@ import numpy as np
 
 from synthdp.answers.expressions import Both, Comparison, Either, Literal, Node, Not, units_where
 from synthdp.answers.grouping import Grouping, groups_of
-from synthdp.answers.questions import Bins, Count, Mean, Quantile, Question
+from synthdp.answers.questions import Bins, Correlation, Count, Mean, Quantile, Question, Share, Sum, Variance
 from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.encoder import Numbers, decode
@@ -26,7 +26,9 @@ def about_modelled_columns(question: Question, schema: Schema) -> Question:
     ParameterError
         If it names a column that is computed by an expression, or does not exist.
     """
-    if isinstance(question, (Count, Mean, Quantile)) and question.where is not None:
+    if isinstance(question, Share):
+        question = replace(question, condition=_modelled(question.condition, schema))
+    if isinstance(question, (Count, Share, Sum, Mean, Variance, Correlation, Quantile)) and question.where is not None:
         return replace(question, where=_modelled(question.where, schema))
     return question
 

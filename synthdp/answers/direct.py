@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synthdp.answers.leaves import Histogram, LeafCounts, SpreadLeaves, least_squares
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
 from synthdp.domain.axis import Axis
@@ -38,13 +39,6 @@ class Linear(NamedTuple):
 
     estimate: FloatArray
     stddev: FloatArray
-
-
-class Leaves(NamedTuple):
-    """The counts of a column's leaves and the covariance of their errors."""
-
-    counts: FloatArray
-    covariance: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,24 +125,28 @@ class Direct:
         """Return the first histogram of a column: its axis, its noisy counts and their noise."""
         return next(iter(self._histograms(column)), None)
 
-    def leaves(self, column: int) -> Leaves | None:
+    def leaves(self, column: int) -> LeafCounts | None:
         """Return the counts of a column's leaves by least squares over all tables that hold the column.
 
         Where the model counts misfits apart, they are spread over the other leaves in proportion: a ratio, with the
         covariance of its first-order error.
         """
+        if column not in self._leaves:
+            self._leaves[column] = self._least_squares(column)
+        return self._leaves[column]
+
+    @cached_property
+    def _leaves(self) -> dict[int, LeafCounts | None]:
+        return {}
+
+    def _least_squares(self, column: int) -> LeafCounts | None:
         leaves = self._all_leaves(column)
         if leaves is None or self.kept[column].all():
             return leaves
         fits = self.model.refinements[column].fine.releasable
-        counts = np.where(fits, leaves.counts, 0.0)
-        fitting = max(float(counts.sum()), LEAST_FIT * self.total[0], 1.0)
-        misfits = float(leaves.counts[~fits].sum())
-        slope = np.diag(np.where(fits, 1 + misfits / fitting, 0.0))
-        slope += np.where(fits, -misfits / fitting, 1.0)[None, :] * (counts / fitting)[:, None]
-        return Leaves(counts * (1 + misfits / fitting), slope @ leaves.covariance @ slope.T)
+        return SpreadLeaves.of(leaves, fits, least=max(LEAST_FIT * self.total[0], 1.0))
 
-    def _all_leaves(self, column: int) -> Leaves | None:
+    def _all_leaves(self, column: int) -> LeafCounts | None:
         """Return the counts of all leaves of a column, that of its misfits among them."""
         refinement = self.model.refinements[column]
         size = refinement.fine.size
@@ -159,23 +157,17 @@ class Direct:
         starts[refinement.fine.cells[::-1]] = refinement.fine.starts[::-1]
         total, stddev = self.total
         exact = max(stddev, EXACT * min(noise for _, _, noise in histograms))
-        parts = [(np.zeros(size, np.int64), np.array([total]), exact)] if self.total_is_public else []
+        parts = [Histogram(np.zeros(size, np.int64), np.array([total]), exact)] if self.total_is_public else []
         for axis, counts, noise in histograms:
-            parts.append((axis.cells_of(starts.astype(np.uint32)).astype(np.int64), counts, noise))
+            parts.append(Histogram(axis.cells_of(starts.astype(np.uint32)).astype(np.int64), counts, noise))
         for table in self.tables:
             if column in table.clique:
                 shape = table_shape(self.model.domain.shape, table.clique)
                 others = tuple(i for i, j in enumerate(table.clique) if j != column)
                 margin = table.counts.reshape(shape).sum(axis=others)
                 noise = table.stddev * math.sqrt(table.counts.size / len(margin))
-                parts.append((refinement.coarse_cell, margin, noise))
-        information, score = np.zeros((size, size)), np.zeros(size)
-        for cell, counts, noise in parts:
-            design = (cell[None, :] == np.arange(len(counts))[:, None]).astype(np.float64)
-            information += design.T @ design / noise**2
-            score += design.T @ counts / noise**2
-        covariance: FloatArray = np.linalg.inv(information).astype(np.float64)
-        return Leaves(covariance @ score, covariance)
+                parts.append(Histogram(refinement.coarse_cell, margin, noise))
+        return least_squares(parts)
 
     def linear(self, clique: Clique, weights: FloatArray) -> Linear:
         """Answer linear functions of the table of a clique.

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy import sparse
 
 from synthdp.answers.expressions import unit_values
 from synthdp.answers.questions import Bins
-from synthdp.arrays import AnyArray, FloatArray, IntArray, frozen
+from synthdp.arrays import AnyArray, FloatArray, IntArray, Sparse, frozen
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import edges_of, grid_of, has_labels, labels_of
 from synthdp.domain.refinement import Refinement
@@ -35,34 +36,52 @@ class Grouping:
         What each group is called.
     refinement
         The model's cells of this column.
+    values
+        (releasable,) a number of each unit, to be summed.
 
     Attributes
     ----------
+    powers
+        1, or 3 with values: each group then has three entries, for the powers 0, 1 and 2 of the values.
     leaf_share
-        (leaves, groups) part of each leaf's units in each group.
+        (leaves, groups) part of each leaf's units in each group; sparse.
     cell_share
-        (cells, groups) part of each coarse cell's weight in each group.
+        (cells, powers * groups) mean over each coarse cell's weight of each power within each group, by power; without
+        values the part of it in each group.
+    leaf_powers
+        (leaves, powers * groups) the same of each leaf's units; sparse.
     """
 
     column: int
     groups: IntArray
     labels: tuple[object, ...]
     refinement: Refinement
-    leaf_share: FloatArray = field(init=False)
+    values: FloatArray | None = None
+    powers: int = field(init=False)
+    leaf_share: Sparse = field(init=False)
+    leaf_powers: Sparse = field(init=False)
     cell_share: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        shares = leaf_shares(self.refinement.fine, self.groups, len(self.labels))
-        object.__setattr__(self, "leaf_share", frozen(shares))
+        weights = [] if self.values is None else [self.values, self.values**2]
+        powers = [leaf_shares(self.refinement.fine, self.groups, len(self.labels), some) for some in (None, *weights)]
+        shares = sparse.hstack(powers, format="csr") if weights else powers[0]
+        object.__setattr__(self, "powers", len(powers))
+        object.__setattr__(self, "leaf_share", powers[0])
+        object.__setattr__(self, "leaf_powers", shares)
         object.__setattr__(self, "cell_share", frozen(self.refinement.table() @ shares / _mass(self.refinement)))
 
 
-def leaf_shares(axis: Axis, groups: IntArray, count: int) -> FloatArray:
-    """Return the part of each leaf's units in each group, (axis.size, count)."""
+def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
+    """Return the part of each leaf's units in each group, or their weights' part; a sparse (axis.size, count) array."""
     cells = axis.cells_of(np.arange(len(groups), dtype=np.uint32)).astype(np.int64)
     inside = groups >= 0
-    flat = np.bincount(cells[inside] * count + groups[inside], minlength=axis.size * count)
-    return _per_unit(axis, flat.reshape(axis.size, count).astype(np.float64))
+    places = (cells[inside], groups[inside])
+    units = sparse.coo_array(
+        (np.ones(len(places[0])) if weights is None else weights[inside], places), shape=(axis.size, count)
+    ).tocsr()
+    units.data /= np.repeat(axis.width, np.diff(units.indptr))
+    return units
 
 
 def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
@@ -84,7 +103,7 @@ def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
     grid = grid_of(column)
     cells = axis.cells_of(np.arange(grid.releasable, dtype=np.uint32)).astype(np.int64)
     apart = np.concatenate([np.zeros(grid.regular, np.int64), np.arange(1, grid.releasable - grid.regular + 1)])
-    return _numbered(column, cells * (len(apart) + 1) + apart)
+    return _numbered(column, cells * (int(apart[-1]) + 1) + apart)
 
 
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
@@ -127,17 +146,27 @@ def show_number(column: Column, value: float) -> object:
 
 def _numbered(column: Column, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
     """Return groups, the keys numbered by first appearance without -1, each named by its first and last value."""
-    kept = key >= 0
-    _, first, number = np.unique(key[kept], return_index=True, return_inverse=True)
+    groups, first = numbered(key)
     order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    groups = np.full(len(key), -1)
-    groups[kept] = rank[number]
-    units = np.flatnonzero(kept)
-    last = np.zeros(len(order), np.int64)
-    np.maximum.at(last, groups[kept], units)
-    return groups, tuple(_range(column, int(a), int(b)) for a, b in zip(units[first[order]], last, strict=True))
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order], rank[-1] = np.arange(len(order)), -1
+    groups = rank[groups]
+    last = np.zeros(len(order) + 1, np.int64)
+    last[groups] = np.arange(len(groups))
+    return groups, tuple(_range(column, int(a), int(b)) for a, b in zip(first[order], last[:-1], strict=True))
+
+
+def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
+    """Return keys as numbers without gaps, in their order, -1 for those below 0, and where each occurs first.
+
+    As `np.unique` does, but in linear time: keys are few, or not much larger than their number.
+    """
+    first = np.full(int(key.max(initial=-1)) + 2, -1)
+    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+    first[-1] = -1  # where keys below 0 went
+    present = first >= 0
+    number = np.where(present, np.cumsum(present) - 1, -1)
+    return number[np.maximum(key, -1)], first[present]
 
 
 def _range(column: Column, first: int, last: int) -> object:

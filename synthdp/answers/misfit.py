@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from synthdp.answers.direct import Direct
-from synthdp.arrays import Clique, Codes, FloatArray, IntArray
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray
+from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.randomness import Generator
+from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
@@ -39,6 +41,12 @@ RELATIONS = 200
 
 TOGETHER = 16
 """Most columns whose relations in threes are put in at once."""
+
+MOST_PAIRS, ROWS = 300, 40_000
+"""Of more pairs the relations in the model are found from so many rows."""
+
+SAMPLE = 500
+"""Rows by which the size of a random relation is found: to about 3 %."""
 
 STRONGEST = 3.0
 """Largest standard deviation of the relative change of a row's weight by all relations together; chosen on hmeq."""
@@ -68,44 +76,105 @@ class Misfit:
         d = len(direct.model.domain)
         strengths = np.zeros((d, d))
         beyond = []
-        for (a, b), whole in _relations(direct).items():
-            known = _dependence(direct.model, (a, b))
+        dependences = _dependences(direct.model)
+        for (a, b), whole in _relations(direct, dependences).items():
+            known = dependences[a, b]
             left = math.sqrt(max(whole**2 - known**2, 0.0))
             beyond.append(left)
             strengths[a, b] = strengths[b, a] = max(left, WITHIN * max(whole, known))
         return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])))
 
-    def weights(self, leaves: Codes, rng: Generator) -> FloatArray:
-        """Return for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
-        model = self.direct.model
-        masses = [leaf_mass(model, j) for j in range(leaves.shape[1])]
-        functions = [
-            _random_functions(refinement.fine, mass, rng)
-            for refinement, mass in zip(model.refinements, masses, strict=True)
-        ]
-        change = np.zeros(len(leaves))
-        pairs = np.argwhere(np.triu(self.strengths) > 0)
-        chosen = pairs[rng.permutation(len(pairs))[:RELATIONS]]
-        for a, b in chosen.tolist():
-            relation = functions[a] @ functions[b].T
-            relation *= self.strengths[a, b] / max(float(masses[a] @ np.abs(relation) @ masses[b]), 1e-12)
-            if self.direct.has((a, b)):
-                relation -= self._between_cells(relation, a, b, masses)
-            change += relation[leaves[:, a], leaves[:, b]]
-        change *= math.sqrt(len(pairs) / max(len(chosen), 1))
-        if self.triples > 0:
-            columns = rng.permutation(leaves.shape[1])[:TOGETHER].tolist()
-            change += self.triples * _triple_products([functions[j] for j in columns], leaves[:, columns])
-        return np.maximum(1 + change * min(1.0, STRONGEST / max(float(change.std()), 1e-12)), 0.0)
+    def weights(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
+        """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
+        return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
 
-    def _between_cells(self, relation: FloatArray, a: int, b: int, masses: list[FloatArray]) -> FloatArray:
-        """Return the mean of a relation over each two coarse cells, put on their leaves: what the release measured."""
-        found = relation
-        for j in (a, b):
-            cells = self.direct.model.refinements[j].coarse_cell
-            inside = (cells[None, :] == np.arange(cells.max() + 1)[:, None]) * masses[j]
-            found = ((inside @ found) / np.maximum(inside.sum(axis=1), 1e-300)[:, None])[cells].T
-        return found
+    def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
+        """Yield, ``size`` times, the relative change of the weight of rows, (n, d) leaves, by relations drawn anew."""
+        columns = [_Column.of(self.direct.model, j) for j in range(leaves.shape[1])]
+        starts = np.cumsum([0, *(len(column.mass) for column in columns)])[:-1]
+        place = np.ascontiguousarray((leaves + starts).T)
+        pairs = np.argwhere(np.triu(self.strengths) > 0)
+        measured = np.array([self.direct.has((a, b)) for a, b in pairs.tolist()], np.bool_)
+        for _ in range(size):
+            functions = [column.functions(rng) for column in columns]
+            chosen = rng.permutation(len(pairs))[:RELATIONS]
+            whole, known = np.zeros(self.strengths.shape), np.zeros(self.strengths.shape)
+            if len(chosen):
+                a, b = pairs[chosen].T
+                height = self.strengths[a, b] / np.maximum(_mean_products(columns, functions, a, b), 1e-12)
+                height *= math.sqrt(len(pairs) / len(chosen))
+                whole[a, b], known[a, b] = height, height * measured[chosen]
+            some = rng.permutation(leaves.shape[1])[:TOGETHER]
+            between = [column.between(function) for column, function in zip(columns, functions, strict=True)]
+            change = np.zeros(len(leaves))
+            for values, means in zip(_by_rank(functions), _by_rank(between), strict=True):
+                at = values.take(place)
+                change += _quadratic(at, whole)
+                if known.any():
+                    change -= _quadratic(means.take(place), known)
+                if self.triples > 0:
+                    change += self.triples / math.sqrt(RANK) * _triple_products(at[some])
+            yield change * min(1.0, STRONGEST / max(float(change.std()), 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """What random functions of a column's leaves are made of.
+
+    Parameters
+    ----------
+    mass
+        (leaves,) part of the rows in each leaf.
+    cell
+        (leaves,) coarse cell of each.
+    sample
+        (SAMPLE,) leaves of rows, in random order.
+    regular
+        Leaves that have an order.
+    waves
+        (regular, WAVES) cosines over them.
+    """
+
+    mass: FloatArray
+    cell: IntArray
+    sample: IntArray
+    regular: IntArray
+    waves: FloatArray
+
+    @classmethod
+    def of(cls, model: SyntheticModel, j: int) -> _Column:
+        """Return those of one column."""
+        mass, axis = leaf_mass(model, j), model.refinements[j].fine
+        steps = np.cumsum(mass)
+        places = generator(j).permutation((np.arange(SAMPLE) + 0.5) / SAMPLE * steps[-1])
+        sample = np.minimum(np.searchsorted(steps, places), len(mass) - 1)
+        first = _first_units(axis)
+        order = np.argsort(first, kind="stable")
+        regular = np.zeros(0, np.int64) if has_labels(axis.column) else order[first[order] < axis.grid.regular]
+        inside = mass[regular]
+        place = (np.cumsum(inside) - inside / 2) / max(float(inside.sum()), 1e-300)
+        waves = np.cos(math.pi * place[:, None] * np.arange(1, WAVES + 1))
+        return cls(mass, model.refinements[j].coarse_cell, sample, regular, waves)
+
+    def functions(self, rng: Generator) -> FloatArray:
+        """Return random functions of the leaves with mean 0, (leaves, RANK): smooth ones where leaves have an order."""
+        values = rng.standard_normal((len(self.mass), RANK))
+        if len(self.regular):
+            values[self.regular] = self.waves @ (rng.standard_normal((WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None])
+        return np.asarray(values - self.mass @ values)
+
+    def between(self, functions: FloatArray) -> FloatArray:
+        """Return the mean of functions over each coarse cell, put on its leaves: what a measured table shows of them."""
+        sums = np.zeros((int(self.cell.max()) + 1, functions.shape[1]))
+        np.add.at(sums, self.cell, functions * self.mass[:, None])
+        mass = np.bincount(self.cell, weights=self.mass)
+        return np.asarray((sums / np.maximum(mass, 1e-300)[:, None])[self.cell])
+
+
+def _mean_products(columns: list[_Column], functions: list[FloatArray], a: IntArray, b: IntArray) -> FloatArray:
+    """Return for pairs of columns the mean of the absolute sum of products of their functions, were they independent."""
+    drawn = np.stack([f[column.sample] for column, f in zip(columns, functions, strict=True)])  # (d, SAMPLE, RANK)
+    return np.array([np.abs(np.einsum("ij,ij->i", drawn[i], drawn[j])).mean() for i, j in zip(a, b, strict=True)])
 
 
 def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
@@ -116,9 +185,8 @@ def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
     return np.asarray(model.distribution.marginal((column,)) @ inside)
 
 
-def _relations(direct: Direct) -> dict[Clique, float]:
+def _relations(direct: Direct, known: dict[Clique, float]) -> dict[Clique, float]:
     """Return for each pair of columns about how far from independent it is: an L1 distance as a part of the rows."""
-    pairs = list(itertools.combinations(range(len(direct.model.domain)), 2))
     rows = max(direct.total[0], 1.0)
     for measured in direct.measurements:
         asked = measured.queries
@@ -127,15 +195,26 @@ def _relations(direct: Direct) -> dict[Clique, float]:
             expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.denominator), offsets)
             distances = np.sqrt(np.maximum(_shrunk(measured.answers, measured.stddev) ** 2 - expected**2, 0.0))
             return dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True))
-    known = {pair: _dependence(direct.model, pair) for pair in pairs}
     typical = float(np.mean(list(known.values()) or [0.0]))
-    return {pair: known[pair] if direct.has(pair) else typical for pair in pairs}
+    return {pair: known[pair] if direct.has(pair) else typical for pair in known}
 
 
-def _dependence(model: SyntheticModel, pair: Clique) -> float:
-    """Return how far from independent two columns are in the model: an L1 distance as a part of the rows."""
-    table = model.distribution.marginal(pair).reshape([model.domain.shape[j] for j in pair])
-    return float(np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
+def _dependences(model: SyntheticModel) -> dict[Clique, float]:
+    """Return how far from independent each two columns are in the model: an L1 distance as a part of the rows.
+
+    Of very many pairs, in rows drawn from it, less what chance adds.
+    """
+    shape, pairs = model.domain.shape, list(itertools.combinations(range(len(model.domain)), 2))
+    distribution, rows = model.distribution, math.inf
+    if len(pairs) > MOST_PAIRS:
+        codes = distribution.sample(ROWS, generator(0))
+        distribution, rows = Explicit(shape=shape, codes=codes, weights=np.ones(ROWS)), ROWS
+    found: dict[Clique, float] = {}
+    for a, b in pairs:
+        table = distribution.marginal((a, b)).reshape(shape[a], shape[b])
+        distance = float(np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
+        found[a, b] = math.sqrt(max(distance**2 - 2 * table.size / (math.pi * rows), 0.0))
+    return found
 
 
 def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
@@ -145,30 +224,26 @@ def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
     return mean + (scores - mean) * (signal / (signal + stddev**2))
 
 
-def _random_functions(axis: Axis, mass: FloatArray, rng: Generator) -> FloatArray:
-    """Return random functions of a column's leaves with mean 0, (leaves, RANK): smooth ones where leaves have an order."""
-    values = rng.standard_normal((axis.size, RANK))
-    if not has_labels(axis.column):
-        order = np.argsort(_first_units(axis), kind="stable")
-        regular = order[_first_units(axis)[order] < axis.grid.regular]
-        place = (np.cumsum(mass[regular]) - mass[regular] / 2) / max(float(mass[regular].sum()), 1e-300)
-        waves = np.arange(1, WAVES + 1)
-        heights = rng.standard_normal((WAVES, RANK)) / waves[:, None]
-        values[regular] = np.cos(math.pi * place[:, None] * waves) @ heights
-    return np.asarray(values - mass @ values)
-
-
 def _first_units(axis: Axis) -> IntArray:
     first = np.zeros(axis.size, np.int64)
     first[axis.cells[::-1]] = axis.starts[::-1]
     return first
 
 
-def _triple_products(functions: list[FloatArray], leaves: Codes) -> FloatArray:
-    """Return the sum over all three columns of the products of their functions, by Newton's identity; (n,)."""
-    sums = np.zeros((3, RANK, len(leaves)))
-    for j, function in enumerate(functions):
-        for power in range(3):
-            sums[power] += (function ** (power + 1)).T[:, leaves[:, j]]
-    first, second, third = sums
-    return np.asarray(((first * first - 3 * second) * first + 2 * third).sum(axis=0) / (6 * math.sqrt(RANK)))
+def _by_rank(functions: list[FloatArray]) -> AnyArray:
+    """Return functions of the leaves of all columns, one column after the other, by rank; in single precision."""
+    return np.ascontiguousarray(np.concatenate(functions).T, np.float32)
+
+
+def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
+    """Return the sum over pairs of columns of their height times the product of their values, (d, n); (n,)."""
+    products = heights.astype(np.float32).T @ values
+    products *= values
+    return np.asarray(products.sum(axis=0))
+
+
+def _triple_products(values: AnyArray) -> AnyArray:
+    """Return the sum over all three columns of the product of their values, (d, n), by Newton's identity; (n,)."""
+    squares = values * values
+    first, second, third = values.sum(axis=0), squares.sum(axis=0), (squares * values).sum(axis=0)
+    return np.asarray(((first * first - 3 * second) * first + 2 * third) / 6)

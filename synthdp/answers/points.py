@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.answers.expressions import unit_values
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import AnyArray, FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import ParameterError
@@ -16,7 +16,7 @@ from synthdp.randomness import Generator
 from synthdp.schema.column import Column
 
 
-def points_in(axis: Axis, leaves: IntArray, rng: Generator) -> FloatArray:
+def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
     """Draw the point of [-1, 1] of a column for rows in leaves."""
     points: FloatArray = unit_points(axis.column)[axis.units_in(leaves, rng)]
     return points
@@ -34,6 +34,13 @@ def averages(function: Any, points: FloatArray) -> FloatArray:
     if isinstance(function, GaussianKernels):
         return function.averages(points)
     return np.array([values_at(function, points).mean()])
+
+
+def values_of(function: Any, points: FloatArray) -> FloatArray:
+    """Return the values at points, (m, q), of a function, or of each one of a family of kernels."""
+    if isinstance(function, GaussianKernels):
+        return function.values(points)
+    return values_at(function, points)[:, None]
 
 
 def values_at(function: Any, points: FloatArray) -> FloatArray:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from synthdp.answers.answers import NORMAL
-from synthdp.answers.direct import Leaves
 from synthdp.answers.expressions import unit_values
 from synthdp.answers.grouping import leaf_means
-from synthdp.arrays import BoolArray, FloatArray
+from synthdp.answers.leaves import LeafCounts
+from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 
 
-def quantile_intervals(leaves: Leaves, axis: Axis, shares: FloatArray, inside: BoolArray) -> tuple[FloatArray, ...]:
+def quantile_intervals(leaves: LeafCounts, axis: Axis, shares: FloatArray, inside: BoolArray) -> tuple[FloatArray, ...]:
     """Return quantiles and the ends of their intervals: the quantiles of q -/+ 1.96 standard errors of F(quantile).
 
     Woodruff (1952).  A quantile is a value that rows may have; so are the ends, so that intervals of columns of few values
@@ -43,12 +45,7 @@ def quantile_intervals(leaves: Leaves, axis: Axis, shares: FloatArray, inside: B
     counts = np.append(0.0, np.cumsum(share * expected))
     rows = max(float(counts[-1]), 1.0)
     cumulative = np.clip(np.maximum.accumulate(counts / rows), 0.0, 1.0)
-    below = np.tri(len(found) + 1, len(found), -1) - cumulative[:, None]
-    weights = below * share / rows
-    variance = np.einsum("ij,ij->i", weights @ leaves.covariance[np.ix_(found, found)], weights)
-    variance += (below / rows) ** 2 @ (np.maximum(expected, 0.0) * share * (1 - share))
-    error = np.sqrt(np.maximum(variance, 0.0))
-    at_share = np.interp(shares, cumulative, error)
+    at_share = _between(shares, cumulative, lambda at: _errors(leaves, found, share, cumulative, at))
     half = NORMAL * at_share
     place = np.append(0, np.cumsum(np.bincount(rank[leaf], minlength=len(found)))).astype(np.float64)
 
@@ -60,3 +57,23 @@ def quantile_intervals(leaves: Leaves, axis: Axis, shares: FloatArray, inside: B
         return np.asarray(values[order][np.minimum(unit.astype(np.int64), len(order) - 1)], np.float64)
 
     return invert(shares), invert(shares - half), invert(shares + half)
+
+
+def _errors(leaves: LeafCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray) -> FloatArray:
+    """Return the standard error of the distribution function at some of its steps, (len(at),): a ratio of sums."""
+    expected = leaves.counts[found]
+    rows = max(float(share @ expected), 1.0)
+    below = (np.arange(len(found)) < at[:, None]) - cumulative[at][:, None]
+    weights = np.zeros((len(at), len(leaves.counts)))
+    weights[:, found] = below * share / rows
+    variance = leaves.variances(weights)
+    variance += (below / rows) ** 2 @ (np.maximum(expected, 0.0) * share * (1 - share))
+    return np.sqrt(np.maximum(variance, 0.0))
+
+
+def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], FloatArray]) -> FloatArray:
+    """Interpolate ``values`` at ``x`` as `np.interp` does, but find them at the steps around each x only."""
+    left = np.clip(np.searchsorted(steps, x, side="right") - 1, 0, len(steps) - 2)
+    low, high = values(left), values(left + 1)
+    part = np.clip((x - steps[left]) / np.maximum(steps[left + 1] - steps[left], 1e-300), 0.0, 1.0)
+    return np.asarray(low + part * (high - low))

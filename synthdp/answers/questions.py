@@ -1,4 +1,4 @@
-"""What a user may ask of a release: a marginal, a count, a mean, a quantile, an average of a smooth function.
+"""What a user may ask of a release: a marginal, counts, shares, sums, means, variances, correlations, quantiles.
 
 Plain data; `synthdp.answers` knows how to answer.
 """
@@ -21,6 +21,9 @@ MOST_COLUMNS = 6
 
 Bins: TypeAlias = int | tuple[float, ...]
 
+By: TypeAlias = str | Sequence[str]
+"""Columns by which rows are grouped."""
+
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
@@ -35,6 +38,25 @@ class Count:
     """How many rows meet a condition; made by `count`."""
 
     where: Node | None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which part of the rows that meet a condition meet another; made by `share`."""
+
+    condition: Node
+    where: Node | None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of a column over the rows that meet a condition; made by `sum`."""
+
+    column: str
+    where: Node | None
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +65,25 @@ class Mean:
 
     column: str
     where: Node | None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """The variance of a column over the rows that meet a condition; made by `variance`."""
+
+    column: str
+    where: Node | None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Pearson's correlation of two columns over the rows that meet a condition; made by `correlation`."""
+
+    columns: tuple[str, str]
+    where: Node | None
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +93,7 @@ class Quantile:
     column: str
     q: tuple[float, ...]
     where: Node | None
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +104,9 @@ class Smooth:
     columns: tuple[str, ...] | None
 
 
-Question: TypeAlias = Marginal | Count | Mean | Quantile | Smooth
+Moments: TypeAlias = Sum | Mean | Variance
+
+Question: TypeAlias = Marginal | Count | Share | Moments | Correlation | Quantile | Smooth
 
 
 def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None = None) -> Marginal:
@@ -94,13 +138,15 @@ def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None
     return Marginal(names, tuple((name, _bins(value)) for name, value in wished.items()))
 
 
-def count(where: str | None = None) -> Count:
+def count(where: str | None = None, *, by: By = ()) -> Count:
     """Ask how many rows meet a condition, such as ``"age >= 40 and income == '>50K'"``; without one, how many there are.
 
     Parameters
     ----------
     where
         A condition in the language of `synthdp.answers.expressions.parse`.
+    by
+        A column, or a list of columns, by whose values (or cells, as in `marginal`) the rows are grouped: one answer each.
 
     Examples
     --------
@@ -114,10 +160,10 @@ def count(where: str | None = None) -> Count:
     >>> bool(abs(answer["estimate"][0] - 500) < 200)
     True
     """
-    return Count(None if where is None else parse(where))
+    return Count(_parsed(where), _names(by))
 
 
-def mean(column: str, *, where: str | None = None) -> Mean:
+def mean(column: str, *, where: str | None = None, by: By = ()) -> Mean:
     """Ask for the mean of a column, missing values left out, perhaps over the rows that meet a condition only.
 
     Examples
@@ -132,10 +178,10 @@ def mean(column: str, *, where: str | None = None) -> Mean:
     >>> bool(abs(answer["estimate"][0] - 39.5) < 5)
     True
     """
-    return Mean(_name(column), None if where is None else parse(where))
+    return Mean(_name(column), _parsed(where), _names(by))
 
 
-def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None = None) -> Quantile:
+def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None = None, by: By = ()) -> Quantile:
     """Ask for quantiles of an ordered column, missing values left out, perhaps under a condition.
 
     Parameters
@@ -146,6 +192,8 @@ def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None
         One or more shares, each above 0 and below 1.
     where
         A condition.
+    by
+        A column, or a list of columns, to group by; see `count`.
 
     Examples
     --------
@@ -161,7 +209,63 @@ def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None
     shares = tuple(np.atleast_1d(np.asarray(q, np.float64)).tolist())
     if not shares or not all(0 < share < 1 for share in shares):
         raise ParameterError(f"q ({q}) must be above 0 and below 1")
-    return Quantile(_name(column), shares, None if where is None else parse(where))
+    return Quantile(_name(column), shares, _parsed(where), _names(by))
+
+
+def sum(column: str, *, where: str | None = None, by: By = ()) -> Sum:  # noqa: A001 - the word users know
+    """Ask for the sum of a column, missing values left out, perhaps under a condition or by groups; see `count`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(3000) % 80, "member": np.arange(3000) % 3 == 0})
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()})
+    >>> release = sd.SyntheticRelease(schema=schema).fit(table)
+    >>> answer = release.answer(sd.sum("age", by="member"))
+    >>> answer[["member", "basis"]].shape
+    (2, 2)
+    """
+    return Sum(_name(column), _parsed(where), _names(by))
+
+
+def variance(column: str, *, where: str | None = None, by: By = ()) -> Variance:
+    """Ask for the variance of a column of numbers, the mean squared deviation; parameters as for `sum`.
+
+    The number of rows is the denominator, as in ``numpy.var``.  Measured, the error is that of a mean of squared deviations:
+    to first order that of the mean itself does not matter.
+    """
+    return Variance(_name(column), _parsed(where), _names(by))
+
+
+def share(condition: str, *, where: str | None = None, by: By = ()) -> Share:
+    """Ask which part of the rows, or of those ``where`` something holds, meet a condition; ``by`` as for `count`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(3000) % 80, "member": np.arange(3000) % 3 == 0})
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()})
+    >>> release = sd.SyntheticRelease(schema=schema).fit(table)
+    >>> answer = release.answer(sd.share("age >= 40", where="member == true"))
+    >>> bool(abs(answer["estimate"][0] - 0.5) < 0.2)
+    True
+    """
+    return Share(parse(condition), _parsed(where), _names(by))
+
+
+def correlation(first: str, second: str, *, where: str | None = None, by: By = ()) -> Correlation:
+    """Ask for Pearson's correlation of two columns of numbers over the rows in which neither is missing.
+
+    Answered by the model, whose pairs of columns know of each other what their cells show: within cells they are
+    independent, so that strong correlations come out somewhat weaker.  ``where`` and ``by`` as for `count`.
+    """
+    if first == second:
+        raise ParameterError("a correlation needs two different columns")
+    return Correlation((_name(first), _name(second)), _parsed(where), _names(by))
 
 
 def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[str] | None = None) -> Smooth:
@@ -177,6 +281,17 @@ def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[st
     if not callable(function):
         raise ParameterError("a smooth question needs a function of (m, d) points")
     return Smooth(function, None if columns is None else tuple(columns))
+
+
+def _parsed(where: str | None) -> Node | None:
+    return None if where is None else parse(where)
+
+
+def _names(by: By) -> tuple[str, ...]:
+    names = (by,) if isinstance(by, str) else tuple(by)
+    if len(set(names)) < len(names) or len(names) > MOST_COLUMNS:
+        raise ParameterError(f"by must be at most {MOST_COLUMNS} different columns")
+    return tuple(_name(name) for name in names)
 
 
 def _name(column: object) -> str:

@@ -7,7 +7,9 @@ and no other module of the package imports this one but the façade's name table
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from synthdp.nonprivate.measures import (
     numeric,
     propensity_ratio,
 )
+from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import generator
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
@@ -126,7 +129,13 @@ MEANING = {
 
 
 def nonprivate_evaluate(
-    real: Any, synthetic: Any, schema: Schema, *, target: str | None = None, held_out: Any = None
+    real: Any,
+    synthetic: Any,
+    schema: Schema,
+    *,
+    target: str | None = None,
+    held_out: Any = None,
+    on_progress: ProgressCallback = silent,
 ) -> NonprivateEvaluation:
     """Compare a synthetic table with the real one.  Not private: the result is stamped and must not be published.
 
@@ -141,6 +150,8 @@ def nonprivate_evaluate(
         A column to predict, for machine-learning efficacy.
     held_out
         Real rows to test predictions on; default: a fifth of ``real``.
+    on_progress
+        Called with each stage as it begins.
 
     Raises
     ------
@@ -164,21 +175,26 @@ def nonprivate_evaluate(
     (codes, sizes), (other, _) = binned(a, schema), binned(b, schema)
     pairs = [(i, j, distance(codes, other, (i, j), sizes)) for i, j in itertools.combinations(range(len(names)), 2)]
     ones = {name: distance(codes, other, (j,), sizes) for j, name in enumerate(names)}
-    scores = {"one_way": float(np.mean(list(ones.values())))}
+    measures: dict[str, Callable[[], float]] = {"one_way": lambda: float(np.mean(list(ones.values())))}
     for order, name in ((2, "two_way"), (3, "three_way")):
         if len(names) >= order:
-            scores[name] = marginal_error(a, b, schema, order=order)
+            measures[name] = partial(marginal_error, a, b, schema, order=order)
     if numeric(schema):
-        scores["ks"] = kolmogorov(a, b, schema)
-        scores["smooth"] = kernel_error(a, b, schema, widths=SMOOTH)
-        scores["sharp"] = kernel_error(a, b, schema, widths=SHARP)
+        measures["ks"] = partial(kolmogorov, a, b, schema)
+        measures["smooth"] = partial(kernel_error, a, b, schema, widths=SMOOTH)
+        measures["sharp"] = partial(kernel_error, a, b, schema, widths=SHARP)
     if len(numeric(schema)) > 1:
-        scores["correlation"] = correlation_error(a, b, schema)
-    scores["pmse_ratio"] = propensity_ratio(a, b, schema)
+        measures["correlation"] = partial(correlation_error, a, b, schema)
+    measures["pmse_ratio"] = partial(propensity_ratio, a, b, schema)
     if target is not None:
         train, test = _halves(a) if held_out is None else (a, _as_pandas(held_out, schema, "held-out"))
-        scores["auc"] = boosting_auc(b, test, schema, target)
-        scores["auc_real"] = boosting_auc(train, test, schema, target)
+        measures["auc"] = partial(boosting_auc, b, test, schema, target)
+        measures["auc_real"] = partial(boosting_auc, train, test, schema, target)
+    scores = {}
+    for done, (name, measure) in enumerate(measures.items()):
+        on_progress(Progress(stage=MEANING[name].partition(" (")[0], done=done, total=len(measures) + 1))
+        scores[name] = measure()
+    on_progress(Progress(stage="distances between rows", done=len(measures), total=len(measures) + 1))
     worst = sorted(pairs, key=lambda pair: -pair[2])[:10]
     return NonprivateEvaluation(
         scores=scores,

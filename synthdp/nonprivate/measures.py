@@ -25,8 +25,11 @@ MOST_LEVELS = 255
 """Levels that boosting takes as levels; a column with more is taken as a number."""
 
 PROPENSITY_ROWS = 20_000
-NEIGHBOURS = 1_000
-"""Rows compared with all others in distances to the closest record."""
+KERNEL_BLOCK = 512
+"""Points, and centres, whose kernels are held at once: they stay in the processor's cache."""
+
+NEIGHBOURS, NEIGHBOUR_BLOCK = 1_000, 50
+"""Rows compared with all others in distances to the closest record, and how many at once."""
 
 
 def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
@@ -84,13 +87,15 @@ def kernel_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *,
     rng = generator(1)
     worst = 0.0
     for width in widths:
-        for _ in range(KERNEL_QUERIES // CENTRES // len(widths)):
-            # weights change nothing in the kernels, so each draw of centres serves ten sets of weights
-            centres = rng.uniform(-1, 1, (CENTRES, a.shape[1]))
-            weights = rng.uniform(0, 1, (CENTRES, CENTRES))
-            weights /= weights.sum(axis=1, keepdims=True)
-            gap = _kernels(a, centres, width) - _kernels(b, centres, width)
-            worst = max(worst, float(np.abs(weights @ gap).max()))
+        # weights change nothing in the kernels, so each draw of centres serves ten sets of weights
+        draws = [
+            (rng.uniform(-1, 1, (CENTRES, a.shape[1])), rng.uniform(0, 1, (CENTRES, CENTRES)))
+            for _ in range(KERNEL_QUERIES // CENTRES // len(widths))
+        ]
+        centres = np.concatenate([centre for centre, _ in draws])
+        weights = np.array([weight / weight.sum(axis=1, keepdims=True) for _, weight in draws])
+        gap = (_kernels(a, centres, width) - _kernels(b, centres, width)).reshape(len(draws), CENTRES, 1)
+        worst = max(worst, float(np.abs(weights @ gap).max()))
     return worst
 
 
@@ -190,8 +195,17 @@ def _steps(ticks: AnyArray, column: Column) -> tuple[FloatArray, float, float]:
 
 
 def _kernels(x: FloatArray, centres: FloatArray, width: float) -> FloatArray:
-    squared = (x**2).sum(1)[:, None] - 2 * x @ centres.T + (centres**2).sum(1)
-    return np.asarray(np.exp(-np.maximum(squared, 0) / (2 * width**2)).mean(axis=0))
+    """Return the mean over points of a Gaussian kernel around each centre, to about six digits."""
+    ones = np.ones((len(x), 1))
+    points = np.hstack([x, (x**2).sum(axis=1, keepdims=True), ones]).astype(np.float32)
+    by_centre = np.vstack([centres.T, np.full((1, len(centres)), -0.5), -0.5 * (centres**2).sum(axis=1)]) / width**2
+    factors, sums = by_centre.astype(np.float32), np.zeros(len(centres))
+    for begin in range(0, len(x), KERNEL_BLOCK):
+        for at in range(0, len(centres), KERNEL_BLOCK):
+            exponents = points[begin : begin + KERNEL_BLOCK] @ factors[:, at : at + KERNEL_BLOCK]
+            np.exp(np.minimum(exponents, 0, out=exponents), out=exponents)
+            sums[at : at + KERNEL_BLOCK] += exponents.sum(axis=0)
+    return sums / len(x)
 
 
 def distance(a: IntArray, b: IntArray, clique: tuple[int, ...], sizes: Sequence[int]) -> float:
@@ -256,9 +270,14 @@ def _unit_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
 def _closest(rows: FloatArray, others: FloatArray, itself: IntArray | None = None) -> FloatArray:
     """Return each row's mean distance per column to the closest other row (Gower's); levels count 0 or 1."""
     found = np.empty(len(rows))
-    for i, row in enumerate(rows):
-        gap = np.minimum(np.abs(others - row), 1.0).mean(axis=1)
+    columns = np.ascontiguousarray(others.T, np.float32)
+    for begin in range(0, len(rows), NEIGHBOUR_BLOCK):
+        some = rows[begin : begin + NEIGHBOUR_BLOCK].astype(np.float32)
+        gaps = np.zeros((len(some), len(others)), np.float32)
+        for column, values in zip(columns, some.T, strict=True):
+            gap = np.abs(column - values[:, None])
+            gaps += np.minimum(gap, 1, out=gap)
         if itself is not None:
-            gap[itself[i]] = np.inf
-        found[i] = gap.min()
-    return found
+            gaps[np.arange(len(some)), itself[begin : begin + len(some)]] = np.inf
+        found[begin : begin + len(some)] = gaps.min(axis=1)
+    return np.asarray(found / rows.shape[1])

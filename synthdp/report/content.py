@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,8 @@ from synthdp.answers.direct import Direct
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.questions import marginal, quantile
 from synthdp.arrays import Clique, Codes, FloatArray
-from synthdp.distribution.contingency import contingency, table_size
+from synthdp.distribution.contingency import cell_index, contingency, table_size
+from synthdp.distribution.systematic import systematic_counts
 from synthdp.domain.grid import bounds_of, grid_of, has_labels
 from synthdp.measurements import Measurements
 from synthdp.randomness import Generator, generator
@@ -31,6 +33,8 @@ ROWS = 50_000
 REPLICATES = 4
 CLIQUES = 60
 MOST_TABLE = 200_000
+FEWEST_POINTS, MOST_POINTS = 20_000, 100_000
+"""Of the pool in which the error of whole tables is found: two for each row, so that rare combinations have some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,21 +136,23 @@ def expected_errors(
     direct = Direct(model, measurements)
     if direct.leaves(0) is None:
         return []
-    bootstrap = Bootstrap(direct, random_state, size=REPLICATES)
-    rng = generator(random_state)
-    drawn = [
-        (bootstrap.coarse(replicate.leaves), replicate.fitted.sample(len(replicate.leaves), rng))
-        for replicate in bootstrap.replicates
+    rows = model.rows
+    points = min(max(2 * rows, FEWEST_POINTS), MOST_POINTS)
+    found = Bootstrap(direct, random_state, size=REPLICATES, points=points).replicates
+    order = np.lexsort(found.codes.T[::-1])
+    codes, rng = found.codes[order], generator(random_state)
+    pairs = [
+        (real[order] / real.sum(), systematic_counts(fitted[None, order], np.array([rows]), rng)[0] / rows)
+        for real, fitted in zip(found.rows.T[1:], found.fitted.T[1:], strict=True)
     ]
     views = []
-    for order in range(1, min(3, len(model.domain)) + 1):
-        cliques = _some_cliques(model.domain.shape, order, rng)
-        found = [_distance(*pair, model.domain.shape, clique) for pair in drawn for clique in cliques]
-        if found:
-            distance = float(np.mean([tv for tv, _ in found]))
-            spread = float(np.mean([spread for _, spread in found]))
-            rows = round((spread / max(2 * distance, 1e-9)) ** 2)
-            views.append(ErrorView(order=order, distance=distance, like_rows=rows, tables=len(cliques)))
+    for size in range(1, min(3, len(model.domain)) + 1):
+        cliques = _some_cliques(model.domain.shape, size, rng)
+        distances = [_distance(codes, pairs, model.domain.shape, clique) for clique in cliques]
+        if distances:
+            distance, spread = np.mean(distances, axis=0).tolist()
+            like_rows = round((spread / max(2 * distance, 1e-9)) ** 2)
+            views.append(ErrorView(order=size, distance=distance, like_rows=like_rows, tables=len(cliques)))
     return views
 
 
@@ -156,10 +162,20 @@ def _some_cliques(shape: tuple[int, ...], order: int, rng: Generator) -> list[Cl
     return [cliques[i] for i in chosen]
 
 
-def _distance(real: Codes, released: Codes, shape: tuple[int, ...], clique: Clique) -> tuple[float, float]:
-    """Return the distance of two tables, and sum of sqrt(2 p (1 - p) / pi): sqrt(k) times a random sample's L1 error."""
-    p, q = (contingency(codes, shape, clique) / len(codes) for codes in (real, released))
-    return 0.5 * float(np.abs(p - q).sum()), float(np.sqrt(2 / math.pi * p * (1 - p)).sum())
+def _distance(
+    codes: Codes, pairs: Sequence[tuple[FloatArray, FloatArray]], shape: tuple[int, ...], clique: Clique
+) -> tuple[float, float]:
+    """Return for pairs of weights of points, real and released, the mean distance of their tables of a clique.
+
+    Also the mean sum of sqrt(2 p (1 - p) / pi): sqrt(k) times the L1 error of a random sample of k rows.
+    """
+    cells, size = cell_index(codes, shape, clique), table_size(shape, clique)
+    distance = spread = 0.0
+    for real, released in pairs:
+        p, q = (np.bincount(cells, weights, minlength=size) for weights in (real, released))
+        distance += 0.5 * float(np.abs(p - q).sum())
+        spread += float(np.sqrt(2 / math.pi * np.maximum(p * (1 - p), 0.0)).sum())
+    return distance / len(pairs), spread / len(pairs)
 
 
 def _column(asker: Asker, name: str, column: Column, total: float, misfits: MisfitShare | None) -> ColumnView:

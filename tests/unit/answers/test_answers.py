@@ -7,11 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from no_noise import without_noise
+from scipy import sparse
 
 import synthdp as sd
 from synthdp.answers.answer import Asker
 from synthdp.answers.bootstrap import draw
 from synthdp.answers.direct import Direct
+from synthdp.answers.leaves import least_squares
+from synthdp.answers.refit import refitted
 from synthdp.distribution.contingency import table_size
 from synthdp.errors import ParameterError
 from synthdp.randomness import generator
@@ -126,8 +129,7 @@ def test_leaves_have_the_covariance_of_least_squares(noisy: sd.SyntheticRelease)
     assert leaves is not None
     first = direct.first_level(1)
     assert first is not None
-    assert (np.diag(leaves.covariance) <= first[2] ** 2 * (1 + 1e-9)).all()
-    assert np.allclose(leaves.covariance, leaves.covariance.T)
+    assert (leaves.variance <= first[2] ** 2 * (1 + 1e-9)).all()
 
 
 def test_equal_questions_get_equal_answers_also_after_saving(noisy: sd.SyntheticRelease, tmp_path) -> None:
@@ -227,12 +229,13 @@ def test_a_question_that_makes_no_sense_is_refused_when_it_is_made(make, message
 
 
 def test_drawn_groups_follow_their_shares() -> None:
-    shares = np.array([[0.2, 0.3, 0.0], [0.0, 0.0, 1.0]])
-    cells = np.repeat([0, 1], [100_000, 10])
+    shares = sparse.csr_array([[0.2, 0.3, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    cells = np.repeat([0, 1, 2], [100_000, 10, 10])
     drawn = draw(shares, cells, generator(0))
-    assert (drawn[100_000:] == 2).all()
-    found = np.bincount(drawn[:100_000], minlength=4) / 100_000
-    assert found == pytest.approx([0.2, 0.3, 0.0, 0.5], abs=0.01)
+    assert (drawn[100_000:100_010] == -1).all()
+    assert (drawn[100_010:] == 2).all()
+    found = np.bincount(1 + drawn[:100_000], minlength=4) / 100_000
+    assert found == pytest.approx([0.5, 0.2, 0.3, 0.0], abs=0.01)
 
 
 @pytest.mark.parametrize("columns", [["a", "b"], ("a", "b")])
@@ -244,3 +247,20 @@ def test_the_columns_of_a_marginal_may_come_in_a_list(columns):
 def test_a_list_is_refused_as_its_names_would_be(columns):
     with pytest.raises(ParameterError, match="marginal"):
         sd.marginal(*columns)
+
+
+def test_columns_are_solved_and_replicates_drawn_once_however_many_questions_are_asked(
+    noisy: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solved, drawn = [], []
+    monkeypatch.setattr("synthdp.answers.direct.least_squares", lambda parts: solved.append(1) or least_squares(parts))
+    monkeypatch.setattr(
+        "synthdp.answers.bootstrap.refitted", lambda *parts, **options: drawn.append(1) or refitted(*parts, **options)
+    )
+    asker = Asker(noisy.release_.output, noisy.release_.measurements)
+    for columns in itertools.combinations(SCHEMA, 2):
+        asker.ask(sd.marginal(*columns))
+        asker.ask(sd.count(f"{columns[0]} is null or {columns[1]} is not null"))
+    asker.ask(sd.quantile("age", [0.1, 0.5], where="member and grade == 'low'"))
+    assert len(solved) == len(SCHEMA)
+    assert len(drawn) == 1

@@ -1,6 +1,7 @@
 """Relations put into the bootstrap: as strong as the screening leaves room for, and none where cells were measured."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -67,13 +68,28 @@ def test_what_was_measured_is_left_alone(table: pd.DataFrame) -> None:
     known = direct(released(table))
     misfit = Misfit.of(known)
     assert known.has((0, 1))
-    masses = [leaf_mass(known.model, j) for j in range(2)]
-    relation = generator(0).standard_normal((len(masses[0]), len(masses[1])))
-    within = relation - misfit._between_cells(relation, 0, 1, masses)
-    cells = [known.model.refinements[j].coarse_cell for j in range(2)]
-    for i, j in itertools.product(range(known.model.domain.shape[0]), range(known.model.domain.shape[1])):
-        weights = np.outer(masses[0] * (cells[0] == i), masses[1] * (cells[1] == j))
-        assert abs((weights * within).sum()) < 1e-9
+    between = np.zeros((3, 3))
+    between[0, 1] = between[1, 0] = 0.2
+    leaves = np.array(list(itertools.product(*(range(r.fine.size) for r in known.model.refinements[:2]), [0])))
+    (change,) = replace(misfit, strengths=between, triples=0.0).changes(leaves, generator(0))
+    mass = np.prod([leaf_mass(known.model, j)[leaves[:, j]] for j in range(2)], axis=0)
+    cells = [known.model.refinements[j].coarse_cell[leaves[:, j]] for j in range(2)]
+    of_cell = np.zeros(known.model.domain.shape[:2])
+    np.add.at(of_cell, tuple(cells), mass * change)
+    assert np.abs(of_cell).max() < 1e-6
+
+
+def test_random_relations_are_as_strong_as_was_asked(blind: sd.SyntheticRelease) -> None:
+    known = direct(blind)
+    between = np.zeros((3, 3))
+    between[0, 2] = between[2, 0] = 0.2
+    leaves = np.array(list(itertools.product(range(known.model.refinements[0].fine.size), [0],
+                                             range(known.model.refinements[2].fine.size))))  # fmt: skip
+    mass = np.prod([leaf_mass(known.model, j)[leaves[:, j]] for j in (0, 2)], axis=0)
+    misfit = replace(Misfit.of(known), strengths=between, triples=0.0)
+    strengths = [mass @ np.abs(change) for change in misfit.changes(leaves, generator(0), 50)]
+    assert np.mean(strengths) == pytest.approx(0.2, rel=0.03)
+    assert np.std(strengths) < 0.04
 
 
 def test_rows_gain_as_often_as_they_lose(blind: sd.SyntheticRelease) -> None:
@@ -82,7 +98,7 @@ def test_rows_gain_as_often_as_they_lose(blind: sd.SyntheticRelease) -> None:
         generator(j).choice(len(mass), 20_000, p=mass / mass.sum())
         for j, mass in enumerate(leaf_mass(known.model, j) for j in range(3))
     ])  # fmt: skip
-    found = np.array([Misfit.of(known).weights(leaves, generator(seed)) for seed in range(8)])
-    assert (found >= 0).all()
-    assert found.mean() == pytest.approx(1, abs=0.05)
+    found = np.array(list(Misfit.of(known).changes(leaves, generator(0), 20)))
+    assert found.mean() == pytest.approx(0, abs=0.02)
     assert found.std() > 0.1
+    assert all((weights >= 0).all() for weights in Misfit.of(known).weights(leaves, generator(0), 8))

@@ -9,7 +9,9 @@ import pytest
 
 import synthdp as sd
 from synthdp.errors import DataError
-from synthdp.nonprivate import evaluate
+from synthdp.nonprivate import evaluate, measures
+from synthdp.progress import Progress
+from synthdp.randomness import generator
 
 PACKAGE = Path(sd.__file__).parent
 SCHEMA = sd.Schema({
@@ -103,3 +105,56 @@ def test_public_results_start_with_nonprivate() -> None:
 def test_tables_that_cannot_be_compared_are_refused(real, synthetic, message: str) -> None:
     with pytest.raises(DataError, match=message):
         sd.nonprivate_evaluate(real(), synthetic(), SCHEMA)
+
+
+def test_kernel_errors_are_those_of_every_row_and_centre() -> None:
+    rng = np.random.default_rng(0)
+    real, synthetic = (
+        pd.DataFrame({"a": rng.uniform(0, 1, n), "b": rng.normal(0.5, 0.2, n).clip(0, 1)}) for n in (900, 700)
+    )
+    schema = sd.Schema({"a": sd.Continuous(0, 1), "b": sd.Continuous(0, 1)})
+    rows = [measures.points(frame, schema) for frame in (real, synthetic)]
+    for widths in ((0.5,), (2.0, 4.0)):
+        draws, worst = generator(1), 0.0
+        for width in widths:
+            for _ in range(measures.KERNEL_QUERIES // measures.CENTRES // len(widths)):
+                centres = draws.uniform(-1, 1, (measures.CENTRES, 2))
+                weights = draws.uniform(0, 1, (measures.CENTRES, measures.CENTRES))
+                weights /= weights.sum(axis=1, keepdims=True)
+                means = [np.exp(-((x[:, None] - centres) ** 2).sum(axis=2) / (2 * width**2)).mean(axis=0) for x in rows]
+                worst = max(worst, np.abs(weights @ (means[0] - means[1])).max())
+        assert measures.kernel_error(real, synthetic, schema, widths=widths) == pytest.approx(worst, rel=1e-4, abs=1e-6)
+
+
+def test_distances_to_the_closest_record_are_those_of_every_row() -> None:
+    rng = np.random.default_rng(0)
+    frames = [
+        pd.DataFrame({
+            "a": np.where(rng.random(40) < 0.2, np.nan, rng.integers(0, 9, 40)), "b": rng.choice(["x", "y", "z"], 40),
+        })
+        for _ in range(2)
+    ]  # fmt: skip
+    schema = sd.Schema({"a": sd.Integer(0, 8, nullable=True), "b": sd.Categorical(["x", "y", "z"])})
+
+    def gower(one: pd.Series, other: pd.Series) -> float:
+        missing = int(np.isnan(one["a"])) + int(np.isnan(other["a"]))
+        number = [abs(one["a"] - other["a"]) / 8, 1.0, 0.0][missing]
+        return (number + (one["b"] != other["b"])) / 2
+
+    def median(rows: pd.DataFrame, others: pd.DataFrame, *, apart: bool) -> float:
+        nearest = [
+            min(gower(row, other) for j, other in others.iterrows() if not (apart and i == j))
+            for i, row in rows.iterrows()
+        ]
+        return float(np.median(nearest))
+
+    found = measures.closest_records(*frames, schema)
+    assert found["closest_synthetic"] == pytest.approx(median(frames[1], frames[0], apart=False), abs=1e-6)
+    assert found["closest_real"] == pytest.approx(median(frames[0], frames[0], apart=True), abs=1e-6)
+
+
+def test_progress_is_told_stage_by_stage_and_comes_to_its_end() -> None:
+    told: list[Progress] = []
+    sd.nonprivate_evaluate(table(), table(seed=1), SCHEMA, target="member", on_progress=told.append)
+    assert [one.done for one in told] == list(range(len(told)))
+    assert {one.total for one in told} == {len(told)}

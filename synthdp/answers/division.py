@@ -1,0 +1,144 @@
+"""How a question divides the rows: by the comparisons of its conditions, by the columns that it groups by, by leaves.
+
+Pure arithmetic on public axes; knows no noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.answers.derived import grouping_of
+from synthdp.answers.expressions import Comparison, Node, comparisons_of, truth, units_where
+from synthdp.answers.grouping import Grouping, numbered, numbers_of
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.domain.grid import grid_of
+from synthdp.errors import ParameterError
+from synthdp.sampling.synthetic_model import SyntheticModel
+
+MOST_CELLS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Division:
+    """A table of groups of several columns, and what becomes of its cells.
+
+    Parameters
+    ----------
+    groupings
+        The columns' groups, ordered by column; those with values have three entries a group: how many rows, and the sums
+        of the values and of their squares.
+    holds
+        For each condition where it holds, over the groups.
+    place
+        (groups, ...) where each cell goes among the answers, -1 for nowhere.
+    labels
+        What each answer is about, for each column that the question groups by.
+    size
+        Number of answers.
+    """
+
+    groupings: tuple[Grouping, ...]
+    holds: tuple[BoolArray, ...]
+    place: IntArray
+    labels: dict[str, list[object]]
+    size: int
+
+    def sums(self, table: FloatArray, condition: int = 0) -> FloatArray:
+        """Return the sums of a table of groups over the cells of each answer where a condition holds.
+
+        Returns
+        -------
+        Shaped by the powers of each column with values, by column, then (size,).
+        """
+        powers = [grouping.powers for grouping in self.groupings]
+        shape = [n for grouping in self.groupings for n in (grouping.powers, len(grouping.labels))]
+        axes = [*range(0, len(shape), 2), *range(1, len(shape), 2)]
+        cells = table.reshape(shape).transpose(axes).reshape(math.prod(powers), -1)
+        inside = (self.holds[condition] & (self.place >= 0)).ravel()
+        place = self.place.ravel()[inside]
+        found = [np.bincount(place, row[inside], minlength=self.size) for row in cells]
+        return np.reshape(found, [*(n for n in powers if n > 1), self.size])
+
+
+def divided(
+    model: SyntheticModel,
+    conditions: Sequence[Node | None],
+    *,
+    values: Mapping[int, float] | None = None,
+    leaves_of: int | None = None,
+    by: Sequence[str] = (),
+) -> Division:
+    """Return the division of a model's rows that a question needs.
+
+    Parameters
+    ----------
+    model
+        Whose axes the question is in.
+    conditions
+        Trees of comparisons, or None for all rows.
+    values
+        Columns whose numbers are summed, and what is taken off each: rows in which one is missing are left out.
+    leaves_of
+        A column whose leaves are answers of their own, before those of groups; rows in which it is missing are left out.
+    by
+        Columns whose groups are, as a marginal shows them.
+
+    Raises
+    ------
+    ParameterError
+        If a column cannot be compared so, or there are too many cells.
+    """
+    shifts = values or {}
+    comparisons = dict.fromkeys(c for node in conditions if node is not None for c in comparisons_of(node))
+    named = {model.domain.index(comparison.column)[0] for comparison in comparisons}
+    grouped = {name: grouping_of(model, name, None) for name in by}
+    others = () if leaves_of is None else (leaves_of,)
+    ordered = sorted({*named, *shifts, *others, *(grouping.column for grouping in grouped.values())})
+    groupings: list[Grouping] = []
+    found: dict[Comparison, BoolArray] = {}
+    place_of: dict[str, IntArray] = {}
+    for axis, j in enumerate(ordered):
+        name, column = model.domain.names[j], model.schema[model.domain.names[j]]
+        along = [-1 if i == axis else 1 for i in range(len(ordered))]
+        masks = {c: units_where(c, model.schema) for c in comparisons if c.column == name}
+        key = np.zeros(grid_of(column).releasable, np.int64)
+        if j == leaves_of:
+            key = model.refinements[j].fine.cells_of(np.arange(len(key), dtype=np.uint32)).astype(np.int64)
+        mine = {name: one.groups for name, one in grouped.items() if one.column == j}
+        for part in mine.values():
+            key, _ = numbered(key * (int(part.max()) + 2) + part + 1)
+        for mask in masks.values():
+            key, _ = numbered(2 * key + mask)
+        numbers, there = numbers_of(column)
+        groups, first = numbered(np.where(there > 0, key, -1) if j in shifts or j == leaves_of else key)
+        grouping = Grouping(
+            column=j, groups=groups, labels=tuple(range(len(first))), refinement=model.refinements[j],
+            values=numbers - shifts[j] if j in shifts else None,
+        )  # fmt: skip
+        groupings.append(grouping)
+        found |= {comparison: mask[first].reshape(along) for comparison, mask in masks.items()}
+        place_of |= {named_by: part[first].reshape(along) for named_by, part in mine.items()}
+        if j == leaves_of:
+            leaf = np.arange(len(first)).reshape(along)
+    shape = [len(grouping.labels) for grouping in groupings]
+    if math.prod(shape) > MOST_CELLS:
+        raise ParameterError("this question divides its columns too finely: ask with fewer columns or comparisons")
+    place = np.zeros(shape, np.int64) + (0 if leaves_of is None else leaf)
+    labels: dict[str, list[object]] = {}
+    counts = [len(grouped[name].labels) for name in by]
+    each = np.indices(counts).reshape(len(by), math.prod(counts))
+    nowhere = np.zeros(shape, np.bool_)
+    for name, row in zip(by, each, strict=True):
+        place = place * len(grouped[name].labels) + place_of[name]
+        nowhere = nowhere | (place_of[name] < 0)
+        labels[name] = [grouped[name].labels[g] for g in row]
+    holds = [np.ones(shape, np.bool_) if node is None else truth(node, found) for node in conditions]
+    size = each.shape[1] * (1 if leaves_of is None else shape[ordered.index(leaves_of)])
+    return Division(
+        groupings=tuple(groupings), holds=tuple(np.broadcast_to(one, shape) for one in holds),
+        place=np.where(nowhere, -1, place), labels=labels, size=size,
+    )  # fmt: skip

@@ -1,0 +1,228 @@
+"""Least squares for the leaves of one column, from noisy histograms of different fineness.  Knows no column and no model.
+
+Every histogram divides the same leaves into cells, and most leaves are a cell of their own in one of them.  Leaves that
+share all their larger cells, and are known equally well by themselves, form a group.  Within a group least squares leaves
+the deviations from the group's mean as they were measured, and these are uncorrelated with all sums over groups, so that
+only the sums need a system of equations: there are few groups, however many leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Sparse
+
+_AT_ONCE = 2**22
+
+
+class Histogram(NamedTuple):
+    """Noisy counts of sets of leaves.
+
+    Parameters
+    ----------
+    cell
+        (size,) cell of each leaf.
+    counts
+        (cells,) noisy counts.
+    stddev
+        Standard deviation of the noise of one count.
+    """
+
+    cell: IntArray
+    counts: FloatArray
+    stddev: float
+
+
+class LeafCounts(Protocol):
+    """Estimated counts of a column's leaves, with the covariance of their errors."""
+
+    @property
+    def counts(self) -> FloatArray:
+        """(size,) estimated counts."""
+        ...
+
+    @property
+    def variance(self) -> FloatArray:
+        """(size,) variance of the error of each count."""
+        ...
+
+    def variances(self, weights: AnyArray | Sparse) -> FloatArray:
+        """Return the variance of the error of ``weights @ counts``, (q,); weights are (q, size), dense or sparse."""
+        ...
+
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """Return the covariance of the error of each count with that of ``weights @ counts``, (size,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """The counts of a column's leaves by least squares, and the covariance of their errors.
+
+    Parameters
+    ----------
+    counts
+        (size,) estimated counts.
+    group
+        (size,) group of each leaf.
+    own_variance
+        (groups,) variance of the noise of each leaf of a group by itself; 0 for groups of one leaf.
+    sums_covariance
+        (groups, groups) covariance of the errors of the sums over groups.
+    """
+
+    counts: FloatArray
+    group: IntArray
+    own_variance: FloatArray
+    sums_covariance: FloatArray
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        return np.bincount(self.group).astype(np.float64)
+
+    @cached_property
+    def _mean(self) -> Sparse:
+        """The matrix that takes functions of leaves, (q, size), to their means over groups, (q, groups)."""
+        places = (np.arange(len(self.group)), self.group)
+        return sparse.csr_array((1 / self._sizes[self.group], places), shape=(len(self.group), len(self._sizes)))
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """(size,) variance of the error of each count."""
+        of_group = np.diag(self.sums_covariance) / self._sizes**2 + self.own_variance * (1 - 1 / self._sizes)
+        return np.asarray(of_group[self.group], np.float64)
+
+    def variances(self, weights: AnyArray | Sparse) -> FloatArray:
+        """Return the variance of the error of ``weights @ counts``, (q,); weights are (q, size), dense or sparse."""
+        mean: Any = weights @ self._mean
+        mean = mean.toarray() if sparse.issparse(weights) else np.asarray(mean)
+        squares = (weights * weights) @ self.own_variance[self.group]
+        own = squares - (mean * mean) @ (self._sizes * self.own_variance)
+        return np.asarray(np.maximum(np.einsum("ij,ij->i", mean @ self.sums_covariance, mean) + own, 0.0))
+
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """Return the covariance of the error of each count with that of ``weights @ counts``, (size,)."""
+        mean = np.asarray(weights @ self._mean)
+        own = self.own_variance[self.group] * (weights - mean[self.group])
+        return np.asarray((self.sums_covariance @ mean / self._sizes)[self.group] + own)
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadLeaves:
+    """Leaves whose misfits, counted in leaves of their own, are spread over the others in proportion.
+
+    Linear to first order: the slope is ``diag(scale) + outer(share, misfit)``.
+
+    Parameters
+    ----------
+    leaves
+        All leaves.
+    counts
+        (size,) counts without misfits.
+    scale, share, misfit
+        (size,) parts of the slope.
+    """
+
+    leaves: LeafCounts
+    counts: FloatArray
+    scale: FloatArray
+    share: FloatArray
+    misfit: FloatArray
+
+    @classmethod
+    def of(cls, leaves: LeafCounts, fits: BoolArray, *, least: float) -> SpreadLeaves:
+        """Return leaves spread over those that ``fits`` says; at least ``least`` rows are taken to fit."""
+        counts = np.where(fits, leaves.counts, 0.0)
+        fitting = max(float(counts.sum()), least)
+        ratio = float(leaves.counts[~fits].sum()) / fitting
+        scale = np.where(fits, 1 + ratio, 0.0)
+        return cls(leaves, counts * (1 + ratio), scale, counts / fitting, np.where(fits, -ratio, 1.0))
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """(size,) variance of the error of each count."""
+        between = self.leaves.covariances(self.misfit)
+        found = self.scale**2 * self.leaves.variance + 2 * self.scale * self.share * between
+        return np.asarray(np.maximum(found + self.share**2 * float(self.misfit @ between), 0.0))
+
+    def variances(self, weights: AnyArray | Sparse) -> FloatArray:
+        """Return the variance of the error of ``weights @ counts``, (q,)."""
+        step = max(1, _AT_ONCE // len(self.counts))
+        found = []
+        for begin in range(0, weights.shape[0], step):
+            block: Any = weights[begin : begin + step]
+            dense: FloatArray = block.toarray() if sparse.issparse(weights) else np.asarray(block)
+            found.append(self.leaves.variances(dense * self.scale + np.outer(dense @ self.share, self.misfit)))
+        return np.concatenate(found)
+
+    def covariances(self, weights: FloatArray) -> FloatArray:
+        """Return the covariance of the error of each count with that of ``weights @ counts``, (size,)."""
+        between = self.leaves.covariances(weights * self.scale + float(weights @ self.share) * self.misfit)
+        return self.scale * between + self.share * float(self.misfit @ between)
+
+
+def least_squares(histograms: Iterable[Histogram]) -> Leaves:
+    """Return the leaves that explain independent noisy histograms best.
+
+    Parameters
+    ----------
+    histograms
+        Of the same leaves; together they must tell all leaves apart.
+    """
+    merged = _merged(histograms)
+    size = len(merged[0].cell)
+    precision, weighted = np.zeros(size), np.zeros(size)
+    shared, key = [], np.zeros(size, np.int64)
+    for histogram in merged:
+        members = np.bincount(histogram.cell, minlength=len(histogram.counts))
+        alone = members[histogram.cell] == 1
+        precision[alone] += histogram.stddev**-2
+        weighted[alone] += histogram.counts[histogram.cell[alone]] / histogram.stddev**2
+        cell = np.where(alone, -1, histogram.cell)
+        shared.append(histogram._replace(cell=cell))
+        key = _combined(key, cell)
+    _, levels = np.unique(precision, return_inverse=True)
+    key = _combined(key, np.where(precision > 0, levels, len(levels) + np.arange(size)))
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    sizes = np.bincount(group)
+    measured = np.divide(weighted, precision, out=np.zeros(size), where=precision > 0)
+    of_sum = precision[first] / sizes
+    information, score = np.diag(of_sum), of_sum * np.bincount(group, weights=measured)
+    for histogram in shared:
+        cell = histogram.cell[first]
+        together = (cell[:, None] == cell[None, :]) & (cell >= 0)
+        information = information + together / histogram.stddev**2
+        score = score + np.where(cell >= 0, histogram.counts[cell], 0.0) / histogram.stddev**2
+    covariance = np.linalg.inv(information).astype(np.float64)
+    deviation = measured - (np.bincount(group, weights=measured) / sizes)[group]
+    counts = ((covariance @ score) / sizes)[group] + deviation
+    several = (sizes > 1) & (precision[first] > 0)
+    own = np.divide(1.0, precision[first], out=np.zeros(len(first)), where=several)
+    return Leaves(counts, group, own, covariance)
+
+
+def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
+    """Return histograms with those of the same cells made one, by precision."""
+    found: dict[bytes, Histogram] = {}
+    for histogram in histograms:
+        cells = histogram.cell.tobytes()
+        known = found.get(cells)
+        if known is not None:
+            weights = np.array([known.stddev, histogram.stddev]) ** -2
+            counts = (weights[0] * known.counts + weights[1] * histogram.counts) / weights.sum()
+            histogram = Histogram(known.cell, counts, float(weights.sum() ** -0.5))
+        found[cells] = histogram
+    return list(found.values())
+
+
+def _combined(key: IntArray, other: IntArray) -> IntArray:
+    """Return numbers that are equal where both keys are."""
+    low = int(other.min())
+    joint = key * (int(other.max()) - low + 1) + (other - low)
+    return np.asarray(np.unique(joint, return_inverse=True)[1], np.int64)

@@ -1,0 +1,132 @@
+"""Fits to the noisy tables of many tables at once, all of them weights of one pool of points.
+
+The steps are those of `fit.graphical`: noisy tables are made consistent, then the weights are raked to them in turn.
+Consistency is linear, so that the noise of consistent tables is drawn by its own law.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
+from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, table_shape, table_size
+from synthdp.fit.graphical.consistency import make_consistent, pooled_effects
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.randomness import Generator
+
+SWEEPS = 4
+
+NEWTON_STEPS = 4
+"""Steps towards the root of one cell's equation; Newton's method from above squares the error in each."""
+
+_TINY = 1e-30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Raked:
+    """One table at the points: where each lies among the cells that have one, and what the fits have to reach.
+
+    In single precision: an error bar needs few digits, and half the bytes take half the time.
+    """
+
+    place: IntArray
+    sums: Sparse
+    target: AnyArray  # in units of the ridge
+    potential: AnyArray
+    ridge: float
+
+
+def refitted(
+    tables: Sequence[NoisyTable],
+    shape: Shape,
+    codes: Codes,
+    rows: FloatArray,
+    *,
+    weight: float,
+    total_stddev: float,
+    rng: Generator,
+) -> FloatArray:
+    """Return for each of some tables of points the weights that a fit to its noisy answers would give them, (m, r).
+
+    Parameters
+    ----------
+    tables
+        The released noisy tables; their noise is drawn anew.
+    shape
+        Number of codes of each column.
+    codes
+        (m, d) points.
+    rows
+        (m, r) rows that each point stands for in each table; columns have one sum.
+    weight
+        Rows that each point stands for in the released model.
+    total_stddev
+        Of the error of the number of rows.
+    rng
+        Of the noise.
+    """
+    count = rows.shape[1]
+    total = weight * len(codes)
+    totals = np.maximum(total + total_stddev * rng.standard_normal(count), 1.0)
+    effects = pooled_effects(tables, shape, total=total)
+    noise = {part: _centred(rng.standard_normal((*table_shape(shape, part), count)) * precision**-0.5)
+             for part, precision in effects.precisions.items()}  # fmt: skip
+    raked = []
+    for table in make_consistent(tables, shape, total=total):
+        cells, place = np.unique(cell_index(codes, shape, table.clique), return_inverse=True)
+        sums = sparse.csr_array((np.ones(len(place), np.float32), (place, np.arange(len(place)))))
+        size = table.counts.size
+        target = sums @ rows + (totals - total) / size + _noise_at(cells, shape, table.clique, noise)
+        ridge = MaxEntropy().ridge_of(table)
+        rest = (table.counts[cells] - np.bincount(place) * weight) / ridge
+        potential = np.repeat(rest[:, None], count, axis=1).astype(np.float32)
+        raked.append(_Raked(place, sums, (target / ridge).astype(np.float32), potential, ridge))
+    weights = (np.full(rows.shape, weight) * (totals / total)).astype(np.float32)
+    for _ in range(SWEEPS):
+        for one in reversed(raked):
+            weights *= _factors(one, one.sums @ weights).take(one.place, axis=0)
+        weights *= (totals / weights.sum(axis=0)).astype(np.float32)
+    return np.asarray(weights, np.float64)
+
+
+def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
+    """Change the potentials of a table by one step each, and return the factors of its cells; see `proportional_step`.
+
+    The scale of the whole is left to the caller: at rest it makes no difference.
+    """
+    offset = np.log(np.maximum(expected, _TINY) / table.ridge)
+    z = table.target - table.potential + offset
+    u = np.where(z < 1, z, np.log(np.maximum(z, 1)))
+    for _ in range(NEWTON_STEPS):
+        power = np.exp(u)
+        u -= (power + u - z) / (1 + power)
+    change = u - offset
+    table.potential[...] += change
+    return np.asarray(np.exp(change))
+
+
+def _noise_at(cells: IntArray, shape: Shape, clique: Clique, noise: dict[Clique, FloatArray]) -> FloatArray:
+    """Return the noise of some cells of a consistent table, (cells, r): its effects', spread evenly."""
+    codes = np.unravel_index(cells, table_shape(shape, clique))
+    found = np.zeros(())
+    for part in _subsets(clique):
+        if part in noise:
+            spread = table_size(shape, part) / table_size(shape, clique)
+            found = found + spread * noise[part][tuple(codes[clique.index(j)] for j in part)]
+    return np.asarray(found, np.float64)
+
+
+def _centred(values: FloatArray) -> FloatArray:
+    """Return values with mean 0 along every axis but the last."""
+    for axis in range(values.ndim - 1):
+        values = values - values.mean(axis=axis, keepdims=True)
+    return values
+
+
+def _subsets(clique: Clique) -> Iterable[Clique]:
+    return itertools.chain.from_iterable(itertools.combinations(clique, size) for size in range(1, len(clique) + 1))

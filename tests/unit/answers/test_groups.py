@@ -1,0 +1,151 @@
+"""Sums, variances, shares, correlations and groups: the truth by brute force without noise, the truth inside their bars."""
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from no_noise import without_noise
+
+import synthdp as sd
+from synthdp.errors import ParameterError
+
+SCHEMA = sd.Schema({
+    "a": sd.Integer(0, 3), "b": sd.Integer(0, 4, nullable=True), "c": sd.Categorical(["x", "y"]), "m": sd.Boolean(),
+    "t": sd.Datetime("2020-01-01", "2020-01-05", resolution="D"),
+})  # fmt: skip
+WHERE = {None: lambda t: t.index >= 0, "a > 0": lambda t: t["a"] > 0, "m": lambda t: t["m"],
+         "a in (0, 1, 2) and not m": lambda t: t["a"].isin([0, 1, 2]) & ~t["m"],
+         "1 <= b <= 3": lambda t: t["b"].between(1, 3)}  # fmt: skip
+BY: tuple[tuple[str, ...], ...] = ((), ("c",), ("m", "c"))
+
+
+def table(rows: int = 6000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    a = rng.integers(4, size=rows)
+    b = np.where(rng.random(rows) < 0.6, a + rng.integers(2, size=rows), rng.integers(5, size=rows)).astype(float)
+    return pd.DataFrame({
+        "a": a,
+        "b": np.where(rng.random(rows) < 0.1, np.nan, b),
+        "c": np.array(["x", "y"])[(rng.random(rows) < 0.2 + 0.15 * a).astype(int)],
+        "m": rng.random(rows) < 0.5,
+        "t": np.datetime64("2020-01-01") + rng.integers(5, size=rows).astype("timedelta64[D]"),
+    })  # fmt: skip
+
+
+QUESTIONS: dict[str, tuple[Callable[..., object], Callable[[pd.DataFrame], float]]] = {
+    "count": (sd.count, len),
+    "sum": (lambda **o: sd.sum("b", **o), lambda t: t["b"].sum()),
+    "mean": (lambda **o: sd.mean("b", **o), lambda t: t["b"].mean()),
+    "variance": (lambda **o: sd.variance("b", **o), lambda t: t["b"].var(ddof=0)),
+    "share": (lambda **o: sd.share("b >= 2", **o), lambda t: (t["b"] >= 2).mean()),
+    "share of two": (lambda **o: sd.share("b >= 2 and a == 1", **o), lambda t: ((t["b"] >= 2) & (t["a"] == 1)).mean()),
+    "correlation": (lambda **o: sd.correlation("a", "b", **o), lambda t: t["a"].corr(t["b"])),
+    "median": (lambda **o: sd.quantile("a", 0.45, **o), lambda t: np.quantile(t["a"], 0.45, method="inverted_cdf")),
+}  # fmt: skip
+
+
+def truths(real: pd.DataFrame, exact: Callable[[pd.DataFrame], float], where: str | None, by: tuple[str, ...]) -> list:
+    """The answers of the real rows, group by group in the order of the schema."""
+    some = real[WHERE[where](real)]
+    levels = {"c": ["x", "y"], "m": [False, True]}
+    cells = itertools.product(*(levels[name] for name in by))
+    everywhere = np.ones(len(some), bool)
+    masks = [
+        np.all([everywhere, *(some[name] == level for name, level in zip(by, cell, strict=True))], axis=0)
+        for cell in cells
+    ]
+    return [exact(some[mask]) if mask.any() or exact is len else math.nan for mask in masks]
+
+
+def fitted(epsilon: float) -> sd.SyntheticRelease:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sd.SyntheticRelease(schema=SCHEMA, epsilon=epsilon, delta=1e-6).fit(table())
+
+
+@pytest.fixture(scope="module")
+def exact_release() -> sd.SyntheticRelease:
+    with pytest.MonkeyPatch.context() as patch:
+        without_noise(patch)
+        return fitted(200.0)
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("by", BY, ids=" ".join)
+def test_without_noise_an_answer_is_that_of_the_rows(
+    exact_release: sd.SyntheticRelease, kind: str, where: str | None, by: tuple[str, ...]
+) -> None:
+    make, exact = QUESTIONS[kind]
+    answered = exact_release.answer(make(where=where, by=list(by)))
+    wanted = np.array(truths(table(), exact, where, by))
+    assert len(answered) == len(wanted)
+    assert list(answered.columns[: len(by)]) == list(by)
+    scale = max(np.nanmax(np.abs(wanted)), 0.3)
+    assert np.nan_to_num(answered["estimate"].to_numpy(float)) == pytest.approx(np.nan_to_num(wanted), abs=0.08 * scale)
+    known = answered.dropna(subset="estimate")
+    assert (known["lower"] <= known["estimate"]).all()
+    assert (known["estimate"] <= known["upper"]).all()
+
+
+def covered(releases: int) -> float:
+    """Return how many 95 % intervals of all kinds of questions hold the truth."""
+    held = []
+    for _ in range(releases):
+        release = fitted(1.0)
+        for (make, exact), where, by in itertools.product(QUESTIONS.values(), WHERE, BY):
+            answered = release.answer(make(where=where, by=by))
+            wanted = np.array(truths(table(), exact, where, by))
+            held += list(((answered["lower"] <= wanted) & (wanted <= answered["upper"]))[~np.isnan(wanted)])
+    return float(np.mean(held))
+
+
+def test_intervals_of_all_kinds_hold_the_truth() -> None:
+    """Answers of a release are wrong together: two releases leave room."""
+    assert covered(2) > 0.8
+
+
+@pytest.mark.slow
+def test_intervals_of_all_kinds_hold_the_truth_as_often_as_they_say() -> None:
+    assert 0.91 < covered(20) < 0.995
+
+
+def test_groups_are_those_of_a_marginal() -> None:
+    release = fitted(1.0)
+    counted, cells = release.answer(sd.count(by=["c", "m"])), release.answer(sd.marginal("c", "m"))
+    pd.testing.assert_frame_equal(counted, cells)
+    means = release.answer(sd.mean("a", by="b"))
+    assert means["b"].tolist() == release.answer(sd.marginal("b"))["b"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (lambda: sd.sum("c"), "have no sum"),
+        (lambda: sd.sum("t"), "have no sum"),
+        (lambda: sd.variance("t"), "have no variance"),
+        (lambda: sd.correlation("a", "c"), "have no correlation"),
+        (lambda: sd.mean("a", by="height"), "there is no column 'height'"),
+        (lambda: sd.share("height > 3"), "there is no column 'height'"),
+    ],
+)
+def test_a_question_without_an_answer_is_refused(exact_release: sd.SyntheticRelease, question, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        exact_release.answer(question())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sd.count(by=["c", "c"]), "different columns"),
+        (lambda: sd.correlation("a", "a"), "two different columns"),
+        (lambda: sd.mean("a", by=[3]), "by name"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_when_it_is_made(make, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        make()

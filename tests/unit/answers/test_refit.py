@@ -1,0 +1,79 @@
+"""Fits of many drawn tables at once: those of the release's own fit, with noise of its own law."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from synthdp.answers.refit import refitted
+from synthdp.distribution.contingency import NoisyTable, contingency, table_size
+from synthdp.fit.graphical.consistency import make_consistent
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.randomness import generator
+
+SHAPE = (3, 4, 2)
+CLIQUES = ((0,), (1,), (2,), (0, 1), (1, 2))
+POINTS = np.array(list(itertools.product(*map(range, SHAPE))))
+TOTAL = 2400.0
+WEIGHT = TOTAL / len(POINTS)
+
+
+class Silent:
+    """Draws no noise."""
+
+    def standard_normal(self, shape: tuple[int, ...] | int) -> np.ndarray:
+        return np.zeros(shape)
+
+
+def released(stddev: float = 10.0) -> list[NoisyTable]:
+    """Noisy tables of a uniform model that show it as it is."""
+    sizes = [table_size(SHAPE, clique) for clique in CLIQUES]
+    return [
+        NoisyTable(clique=clique, counts=np.full(size, TOTAL / size), stddev=stddev)
+        for clique, size in zip(CLIQUES, sizes, strict=True)
+    ]
+
+
+def drawn(count: int) -> np.ndarray:
+    rows = np.random.default_rng(0).gamma(2.0, size=(len(POINTS), count))
+    return TOTAL * rows / rows.sum(axis=0)
+
+
+def refit(tables: list[NoisyTable], rows: np.ndarray, rng: object, total_stddev: float = 0.0) -> np.ndarray:
+    return refitted(tables, SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=total_stddev, rng=rng)
+
+
+def test_a_model_that_is_drawn_as_it_is_and_measured_without_noise_stays() -> None:
+    rows = np.full((len(POINTS), 3), WEIGHT)
+    assert refit(released(), rows, Silent()) == pytest.approx(rows)
+
+
+def test_without_noise_a_fit_is_that_of_maximum_entropy_to_the_drawn_tables() -> None:
+    rows = drawn(4)
+    found = refit(released(), rows, Silent())
+    for r in range(4):
+        exact = [
+            NoisyTable(clique=t.clique, counts=contingency(POINTS, SHAPE, t.clique, rows[:, r]), stddev=t.stddev)
+            for t in released()
+        ]
+        wanted = MaxEntropy().fit(make_consistent(exact, SHAPE, total=TOTAL), SHAPE, total=TOTAL).model
+        assert found[:, r] == pytest.approx(TOTAL * wanted.marginal((0, 1, 2)), rel=0.02)
+
+
+def test_its_noise_has_the_law_of_consistent_noisy_tables() -> None:
+    """With little noise the fit follows the consistent tables: their covariance is the fit's."""
+    count, stddev = 4000, 3.0
+    fitted = refit(released(stddev), np.full((len(POINTS), count), WEIGHT), generator(0), total_stddev=5.0)
+    rng = np.random.default_rng(1)
+    wanted = []
+    for _ in range(count):
+        noisy = [
+            NoisyTable(clique=t.clique, counts=t.counts + stddev * rng.standard_normal(t.counts.size), stddev=stddev)
+            for t in released()
+        ]
+        tables = make_consistent(noisy, SHAPE, total=TOTAL + 5.0 * rng.standard_normal())
+        wanted.append(next(table.counts for table in tables if table.clique == (0, 1)))
+    pairs = POINTS[:, 0] * SHAPE[1] + POINTS[:, 1]
+    sums = np.array([fitted[pairs == pair].sum(axis=0) for pair in range(12)])
+    assert np.cov(sums) == pytest.approx(np.cov(np.transpose(wanted)), abs=0.9)
+    assert fitted.sum(axis=0).std() == pytest.approx(5.0, rel=0.1)
