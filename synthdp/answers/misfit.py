@@ -45,6 +45,9 @@ TOGETHER = 16
 MOST_PAIRS, ROWS = 300, 40_000
 """Of more pairs the relations in the model are found from so many rows."""
 
+SMALL_PRODUCT = 2**18
+"""Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does."""
+
 SAMPLE = 500
 """Rows by which the size of a random relation is found: to about 3 %."""
 
@@ -237,9 +240,14 @@ def _by_rank(functions: list[FloatArray]) -> AnyArray:
 
 def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
     """Return the sum over pairs of columns of their height times the product of their values, (d, n); (n,)."""
-    products = heights.astype(np.float32).T @ values
-    products *= values
-    return np.asarray(products.sum(axis=0))
+    factors, found = heights.astype(np.float32).T, np.empty(values.shape[1], np.float32)
+    step = max(1000, SMALL_PRODUCT // len(values) ** 2)
+    for begin in range(0, values.shape[1], step):
+        some = values[:, begin : begin + step]
+        products = factors @ some
+        products *= some
+        products.sum(axis=0, out=found[begin : begin + step])
+    return found
 
 
 def _triple_products(values: AnyArray) -> AnyArray:
