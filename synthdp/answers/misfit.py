@@ -241,7 +241,7 @@ def _by_rank(functions: list[FloatArray]) -> AnyArray:
 def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
     """Return the sum over pairs of columns of their height times the product of their values, (d, n); (n,)."""
     factors, found = heights.astype(np.float32).T, np.empty(values.shape[1], np.float32)
-    step = max(1000, SMALL_PRODUCT // len(values) ** 2)
+    step = max(64, SMALL_PRODUCT // len(values) ** 2)
     for begin in range(0, values.shape[1], step):
         some = values[:, begin : begin + step]
         products = factors @ some
