@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -28,7 +28,7 @@ from synthdp.mechanisms.smooth.domain import CELLS, smooth_domain
 from synthdp.mechanisms.smooth.misfits import clear_shares, misfit_terms
 from synthdp.mechanisms.smooth.support import Synthesised, fit_support
 from synthdp.privacy.calibration import calibrate
-from synthdp.privacy.loss import PrivacyLoss, Remaining
+from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_swap
@@ -55,6 +55,9 @@ FINE = 0.02
 MEANS_SHARE = 0.8
 """Share of the budget for the means where second moments are measured on average."""
 
+MISFIT_SHARE = 0.05
+"""Share of a measurement's budget for counting misfits, where counting them beside the moments costs more."""
+
 LEAST_CELLS = 2**12
 MAX_MOMENTS = 5000
 CANDIDATES = 4000
@@ -76,7 +79,8 @@ def product_synthesis(
 ) -> Synthesised:
     """Return a product of densities, reweighted on draws from it where pairs were measured.
 
-    Costs all that the account has left: one measurement, or two of 80 and 20 % where the noise is large.
+    Costs all that the account has left: one measurement, or two of 80 and 20 % where the noise is large; misfits are
+    counted beside it, or for 5 % of it.
 
     Parameters
     ----------
@@ -98,24 +102,23 @@ def product_synthesis(
     moments = plan(count.rows, fine, account.cost(Remaining()), account.adjacency)
     if moments is None:
         return _from_means(account, fine, coarse, count)
-    basis = moment_basis(fine, moments)
-    measured = account.measure(basis, spend=Remaining(), step="Chebyshev moments")
-    stddev = measured.stddev / count.rows
-    averages = measured.answers / count.rows
-    misfits = clear_shares(fine, basis.terms, averages, stddev)
+    basis, measured = _measure(account, fine, moments, spend=Remaining(), step="Chebyshev moments")
+    stddev = measured[0].stddev / count.rows
+    averages = np.concatenate([one.answers for one in measured]) / count.rows
+    misfits = clear_shares(fine, basis.terms, averages, measured[-1].stddev / count.rows)
     b, scale = averages_without_misfits(basis, averages, misfits)
-    on_cells = moment_basis(coarse, moments)  # the same terms in the same order
+    on_cells = _first_terms(moment_basis(coarse, moments), basis.k)
     noise = stddev * scale[[basis.terms.index((Cosine(j, 1),)) for j in range(len(fine))]]
     product = Product(shape=coarse.shape, margins=_margins(on_cells, b, noise, degree=moments.degree))
     kept = basis.k if basis.most is None else basis.most  # what counts misfits comes last
     note = f"moments of total degree up to {moments.degree} over up to {moments.order} columns: {kept}"
     if moments.order == 1 and solver == "auto":
-        return Synthesised(domain=coarse, distribution=product, measurements=(measured,), stddev=stddev, notes=(note,))
+        return Synthesised(domain=coarse, distribution=product, measurements=measured, stddev=stddev, notes=(note,))
     codes = product.sample(candidates or _enough(kept), rng)
     features, b, noise = on_cells.real_features(codes)[:, :kept], b[:kept], stddev * scale[:kept]
     chosen = "mw" if solver == "auto" else solver
     weighted, how = fit_support(coarse, codes, features, b, stddev=noise, solver=chosen)
-    return Synthesised(domain=coarse, distribution=weighted, measurements=(measured,), stddev=stddev, notes=(note, how))
+    return Synthesised(domain=coarse, distribution=weighted, measurements=measured, stddev=stddev, notes=(note, how))
 
 
 def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -> Moments | None:
@@ -127,8 +130,8 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
 
     def noise(moments: Moments) -> float:
         norms, k = _norms(len(domain), moments, extra=extra, swap=adjacency.rows_are_public)
-        drawn = calibrate(norms.times(adjacency.rows), loss, k=k + len(misfit_terms(domain, order=moments.order)))
-        return drawn.noise.stddev / (drawn.resolution * DENOMINATOR * rows)
+        together = k + len(misfit_terms(domain, order=moments.order))
+        return min(_stddev(norms, loss, adjacency, k=together), _stddev(norms, _most(loss), adjacency, k=k)) / rows
 
     for order in (2, 1) if len(domain) > 1 else (1,):
         for degree in reversed(DEGREES):
@@ -138,6 +141,47 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
                 return moments
     least = Moments(2, 1)
     return least if noise(least) <= TOO_NOISY else None
+
+
+def _measure(
+    account: Curator, domain: Domain, moments: Moments, *, spend: Spend, step: str
+) -> tuple[TensorBasis, tuple[Measurements, ...]]:
+    """Measure moments, and misfits beside them where that costs less than `MISFIT_SHARE` of the spend, else for that.
+
+    Costs ``spend``, for the curator's neighbours.
+
+    Returns
+    -------
+    All terms, and one or two measurements, whose answers in a row are those of the terms.
+    """
+    together, loss = moment_basis(domain, moments), account.cost(spend)
+    alone = replace(_first_terms(together, together.most or together.k), most=None)
+    norms = together.bounds.swap if account.adjacency.rows_are_public else together.bounds.one
+    free = _stddev(norms, loss, account.adjacency, k=together.k)
+    if together.k == alone.k or free <= _stddev(norms, _most(loss), account.adjacency, k=alone.k):
+        return together, (account.measure(together, spend=spend, step=step),)
+    single = misfit_terms(domain, order=1)  # they come first among the terms of misfits
+    first = account.measure(alone, spend=_most(loss), step=step)
+    second = account.measure(
+        TensorBasis(domain, single, denominator=DENOMINATOR),
+        spend=spend if isinstance(spend, Remaining) else loss.fraction(MISFIT_SHARE),
+        step="values that do not fit",
+    )
+    return _first_terms(together, alone.k + len(single)), (first, second)
+
+
+def _first_terms(basis: TensorBasis, k: int) -> TensorBasis:
+    return replace(basis, terms=basis.terms[:k])
+
+
+def _most(loss: PrivacyLoss) -> PrivacyLoss:
+    return loss.fraction(1 - MISFIT_SHARE)
+
+
+def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) -> float:
+    """Return the noise in a sum over rows, of one of k."""
+    drawn = calibrate(norms.times(adjacency.rows), loss, k=k)
+    return drawn.noise.stddev / (drawn.resolution * DENOMINATOR)
 
 
 def _norms(d: int, moments: Moments, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
@@ -256,20 +300,20 @@ def _densities(domain: Domain, moments: FloatArray, stddev: FloatArray, *, tilt:
 
 def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount) -> Synthesised:
     """Measure the means with 80 %, the average second moment with 20 %, and fit densities that share one multiplier."""
-    basis = moment_basis(fine, Moments(1, 1))
-    first = account.measure(basis, spend=account.cost(Remaining()).fraction(MEANS_SHARE), step="means")
+    share = account.cost(Remaining()).fraction(MEANS_SHARE)
+    basis, means_of = _measure(account, fine, Moments(1, 1), spend=share, step="means")
     second = account.measure(AverageMoment(fine), spend=Remaining(), step="average second moment")
-    averages, stddev = first.answers / count.rows, first.stddev / count.rows
-    misfits = clear_shares(fine, basis.terms, averages, stddev)
+    averages, stddev = np.concatenate([one.answers for one in means_of]) / count.rows, means_of[0].stddev / count.rows
+    misfits = clear_shares(fine, basis.terms, averages, means_of[-1].stddev / count.rows)
     b, scale = averages_without_misfits(basis, averages, misfits)
-    pointless = _pointless_shares(moment_basis(coarse, Moments(1, 1)), b)
+    pointless = _pointless_shares(_first_terms(moment_basis(coarse, Moments(1, 1)), basis.k), b)
     regular = np.array([[1 - sum(shares.values())] for shares in pointless])
     means, noise = b[: len(coarse), None] / regular, stddev * scale[: len(coarse), None] / regular
     tilted = _tilted(coarse, means, noise, regular[:, 0] * (1 - misfits), second, rows=count.rows)
     return Synthesised(
         domain=coarse,
         distribution=Product(shape=coarse.shape, margins=_with_pointless(coarse, tilted, pointless)),
-        measurements=(first, second),
+        measurements=(*means_of, second),
         stddev=stddev,
         notes=("means of single columns and one second moment, averaged over the columns: more would be too noisy",),
     )

@@ -40,7 +40,7 @@ def test_what_is_drafted_is_released_in_the_type_that_it_came_in(table, kind):
     assert columns[0]["type"] == kind
     assert columns[0]["nullable"] is True
     schema = sd.Schema.from_json(json.dumps({**document, "columns": columns}))
-    synthetic = sd.SyntheticRelease(schema=schema, epsilon=9.0, random_state=1).fit_transform(table)
+    synthetic = sd.SyntheticRelease(schema=schema, epsilon=5.0, random_state=1).fit_transform(table)
     assert FrameSource(synthetic).dtypes == FrameSource(table).dtypes
     drafted_again = draft_schema(FrameSource(synthetic))["columns"][0]
     assert drafted_again["type"] == kind
