@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from no_noise import without_noise
 
 from synthdp import ApproxDP, Boolean, Categorical, Curator, Integer, Ledger, Schema, SyntheticRelease
+from synthdp.cli import reading
 from synthdp.cli.main import main
 from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.discretize import domain_of
@@ -253,7 +254,7 @@ def test_the_command_line_refuses_such_a_table_in_one_line_for_nothing(door, fau
 def test_the_command_line_leaves_nothing_but_the_spend_when_reading_fails(door, fault, folder, monkeypatch):
     written = DOORS[door].write(folder)
     source = files.source_at(folder / COMMANDS[door])
-    monkeypatch.setattr(files, "source_at", lambda path: source)
+    monkeypatch.setattr(reading, "source_at", lambda path, csv: source)
     FAULTS[fault](DOORS[door], written[-1])
     assert_refused(command(folder, folder / COMMANDS[door]), folder)
     assert [spend.state for spend in Ledger(folder.parent / "l.sqlite").entries()] == ["reserved"]

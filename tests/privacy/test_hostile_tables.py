@@ -261,7 +261,19 @@ def test_what_reads_rows_without_noise_reads_hostile_ones_too(name: str) -> None
     hostile = container.holding(*container.held().values())
     schema = Schema({name: column for name, column in COLUMNS.items() if name != "identifier"})
     assert nonprivate_evaluate(hostile, hostile, schema).scores["one_way"] == 0
+
+
+@pytest.mark.parametrize("name", ["csv", "pyarrow string"])
+def test_texts_can_always_be_described(name: str) -> None:
+    hostile = CONTAINERS[name].holding(*CONTAINERS[name].held().values())
     assert draft_schema(source_of(hostile), without=["identifier"])["columns"]
+
+
+@pytest.mark.parametrize("name", ["pandas object", "pandas category", "polars Object"])
+def test_a_draft_of_objects_alone_is_refused_by_the_names_of_columns(name: str) -> None:
+    hostile = CONTAINERS[name].holding(*CONTAINERS[name].held().values())
+    with pytest.raises(DataError, match="no column can be described: 'integer': it holds lists, objects"):
+        draft_schema(source_of(hostile), without=["identifier"])
 
 
 def test_a_comparison_of_a_file_without_a_header_quotes_none_of_it(tmp_path: Path) -> None:
