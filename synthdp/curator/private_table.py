@@ -1,4 +1,4 @@
-"""What the curator guards: the rows of one table, in units, with the record of every time they were read.
+"""What the curator guards: the rows of one table, encoded as grid indices, and a count of the times they were read.
 
 Nothing outside `synthdp.curator` may hold a private table.  Its exact answers never leave without noise.
 """
@@ -292,7 +292,7 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
 def _units_of(
     source: Source, schema: Schema, unit: str | None, bound: Bounding | None
 ) -> Iterator[tuple[list[Units], AnyArray | None]]:
-    """Yield the units of each block's columns, in the schema's order, and what stands for whose each row is."""
+    """Yield the units of each block's columns, in the schema's order, and a digest of the owner of each row."""
     extra = () if unit is None else (unit,)
 
     def owners(raw: Mapping[str, RawColumn]) -> AnyArray | None:

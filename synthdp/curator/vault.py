@@ -99,5 +99,5 @@ class Vault:
 
 
 def _this_process() -> tuple[int, int]:
-    """Return what no other process has that copied this one's memory, even if it has the same number later."""
+    """Return what identifies this process: its number, and the forks before it, so that a fork with the same number differs."""
     return os.getpid(), _forks[0]

@@ -1,7 +1,7 @@
 """Junction trees: from cliques that share columns to a forest of larger cliques on which sums are exact.
 
-Combinatorics on column indices and table sizes, and how a table sits inside a larger one.  `graphical` puts
-probabilities on the nodes; a planner asks `TreePlanner` what a tree would cost.  Knows no probability.
+Combinatorics on column indices and table sizes, and how a table sits inside a larger one.  `markov_random_field`
+puts probabilities on the nodes; a planner asks `TreePlanner` what a tree would cost.  Knows no probability.
 """
 
 from __future__ import annotations

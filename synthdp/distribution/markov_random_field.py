@@ -172,7 +172,7 @@ class Graphical:
 def calibrate_tree(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]) -> CalibratedTree:
     """Pass messages to the roots and back.
 
-    Collecting works on logarithms with one shift a separator cell where a shift a node would underflow;
+    The upward pass adds logarithms, shifted by one number a node, or a separator cell where that would underflow;
     distributing multiplies conditionals by margins, so that nothing is divided by a small number (Lauritzen
     and Spiegelhalter 1988).
     """

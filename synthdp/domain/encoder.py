@@ -34,7 +34,7 @@ class Numbers:
     values
         (n,) float64 (NaN is missing) or int64.
     missing
-        (n,) where the value is missing, or ``None`` for nowhere else.
+        (n,) where the value is missing; ``None`` if only NaN stands for missing.
     """
 
     values: FloatArray | IntArray

@@ -1,6 +1,7 @@
-"""Rules between columns, compiled to units: which rows break them, and which combinations of cells can obey them.
+"""Rules between columns, compiled to grid indices: which rows break them, and which combinations of cells can obey them.
 
-`sampling.structural_zeros` makes structural zeros of the second, `sampling.constraint_repair` mends rows by the first.
+`sampling.structural_zeros` forbids combinations of cells in which no row can obey; `sampling.constraint_repair` draws rows
+that break a rule again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.domain.values import numbers_of_units, units_of_values
+from synthdp.errors import InternalError
 from synthdp.schema.columns import Column
 from synthdp.schema.constraints import CalendarDate, Combinations, Forbidden, Iff, Implies, LessEqual
 from synthdp.schema.schema import Schema
@@ -153,6 +155,8 @@ def rules_of(schema: Schema) -> tuple[Rule, ...]:
                 rules.append(_listed(schema, constraint))
             case CalendarDate():
                 rules += _calendar(schema, constraint)
+            case _:
+                raise InternalError(f"no rows are checked against rules of type {type(constraint).__name__}")
     orders = [rule for rule in rules if isinstance(rule, Order)]
     return (*rules, *_implied(orders))
 
@@ -208,7 +212,7 @@ def has_units(axis: Axis, units: BoolArray) -> BoolArray:
 def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return the least and largest number in each cell, and whether the cell holds units that no order binds.
 
-    A cell without numbers has a least one above every other cell's.
+    Where a cell holds no number, the least is larger than any number.
     """
     grid = axis.grid
     regular = axis.starts < grid.regular
@@ -254,7 +258,7 @@ def _regular_numbers(schema: Schema, name: str) -> IntArray:
 
 
 def _listed(schema: Schema, rule: Combinations) -> Listed:
-    """Return the kinds of each column's units, which are those in the same values of the rule, and their combinations."""
+    """Return the values of each column, those that are listed together as one, and which of them may stand together."""
     kinds, of_value = {}, []
     for name, given in zip(rule.columns, zip(*rule.combinations, strict=True), strict=True):
         number: dict[str, int] = {}

@@ -17,7 +17,7 @@ from synthdp.privacy.receipt import Item
 from synthdp.queries.norms import LARGEST_SUM, Norms
 
 LATTICE = 2**20
-"""Least Gaussian sigma in whole numbers where Gaussian DP is paid; the lattice then costs a relative 2e-12 of mu."""
+"""Smallest sigma, in whole numbers, under Gaussian DP: from here on rounding to integers costs at most 2e-12 of mu."""
 
 FINEST = 2**26
 """Most that a vector is multiplied by before Gaussian noise, so that sums up to 10^8 fit: noise of 1/64 is fine enough."""
@@ -110,7 +110,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     take Gaussian noise on the L2 norm, an (epsilon, delta) through Gaussian DP.  Where Laplace noise is insisted on, an
     (epsilon, delta) also pays for it by k-fold composition of the coordinates (Kairouz, Oh, Viswanath 2015).
 
-    The noise that is drawn by it costs at most ``loss``.
+    A draw with the result costs at most ``loss``.
 
     Parameters
     ----------

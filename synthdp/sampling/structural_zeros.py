@@ -15,7 +15,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.grid import bounds_of
 from synthdp.domain.rules import SHORTER_MONTHS, Listed, Order, rule_domain, rules_of
 from synthdp.domain.values import is_range, units_of_values
-from synthdp.errors import ParameterError, SchemaError
+from synthdp.errors import InternalError, ParameterError, SchemaError
 from synthdp.schema.constraints import (
     CalendarDate,
     Combinations,
@@ -23,13 +23,14 @@ from synthdp.schema.constraints import (
     Forbidden,
     Iff,
     Implies,
+    LessEqual,
     columns_of,
 )
 from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 MAX_CELLS = 1_000_000
-"""A rule over more combinations of bins is left to sampling, which draws rows that break it again."""
+"""A rule over more combinations of bins has no structural zeros: rows that break it are drawn again when sampling."""
 
 CHECKED_BINS = 8
 """Equal parts of each column that is compared with another, when the rules are checked for contradiction."""
@@ -160,8 +161,10 @@ def _named(constraint: Constraint, schema: Schema) -> list[tuple[str, list[objec
             return [(name, _flat(some)) for name, some in zip(columns, given, strict=True)]
         case CalendarDate(_, month, day):
             return [(month, _within(schema, month, (2, *SHORTER_MONTHS))), (day, _within(schema, day, (29, 30, 31)))]
-        case _:
+        case LessEqual():
             return []
+        case _:
+            raise InternalError(f"rules of type {type(constraint).__name__} name no values")
 
 
 def _flat(given: Sequence[object]) -> list[object]:

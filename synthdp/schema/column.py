@@ -1,7 +1,7 @@
 """What every column type answers about itself, and the list of the types that there are.
 
-The rest of the package asks a column these questions and never of which class it is, so that a new type is one class
-with `register` above it.
+The rest of the package asks a column these questions, so that a new type is one class with `register` above it.  Only
+what proposes types (drafts and discovery) names the classes.
 """
 
 from __future__ import annotations

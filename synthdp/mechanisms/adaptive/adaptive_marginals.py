@@ -2,7 +2,7 @@
 
 The program asks the curator for the number of rows, one-way marginals, second moments of the numbers, and then for one or
 two batches of tables: a noisy score of every candidate, the tables that are worth their noise, their noisy counts.  Each
-stage is a function from what is known to what is known then.  The rest is post-processing.
+stage takes what is known and returns it with what was learned.  The rest is post-processing.
 """
 
 from __future__ import annotations

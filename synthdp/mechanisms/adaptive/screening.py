@@ -112,7 +112,7 @@ def screen_against_model(
             cliques, shrunk(found.answers, found.stddev), expected, sampling, strict=True
         )
     ]
-    # Not among the answers of the release: readers take the distances that it holds as distances from independence.
+    # Not stored with the release: its readers take stored distances for distances from independence.
     return Screening(candidates, replace(known, left=left))
 
 

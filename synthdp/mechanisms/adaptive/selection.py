@@ -24,7 +24,7 @@ BATCHES = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 60, 80, 100)
 """Numbers of tables that are tried."""
 
 MAX_REJECTIONS = 40
-"""After so many candidates that do not fit the tree, no more are tried."""
+"""After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Fields of text, of whatever file, as the values of declared columns: coded by a dictionary, read as the schema says."""
+"""Text fields of a file as the values of declared columns: each different text is read once, as the schema says."""
 
 from __future__ import annotations
 
