@@ -99,5 +99,5 @@ class Vault:
 
 
 def _this_process() -> tuple[int, int]:
-    """Return what identifies this process: its number, and the forks before it, so that a fork with the same number differs."""
+    """Return what identifies this process: its number and the forks before it, since a fork may get a number again."""
     return os.getpid(), _forks[0]
