@@ -898,8 +898,8 @@ with self._lock:
     Mutation(
         "answers count misfits otherwise than the table",
         "–",
-        "answers.direct.Direct.leaves",
-        "counts * (1 + misfits / fitting)",
+        "SpreadLeaves.of",
+        "counts * (1 + ratio)",
         "counts",
         ("tests/contracts/test_misfits.py::test_table_answers_and_report_agree_about_levels",),
     ),
