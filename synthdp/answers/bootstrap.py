@@ -149,7 +149,7 @@ class Bootstrap:
             share = leaf_shares_of(self.direct.model.refinements[j], self.leaf_counts(j))
             ratio *= (share / np.maximum(share[:, :1], 1e-300))[found.leaves[:, j]]
         fitted = found.fitted * ratio
-        sums = [(weights.T @ values) / weights.sum(axis=0)[:, None] for weights in (fitted, found.rows)]
+        sums = [(w.T @ values) / np.maximum(w.sum(axis=0), 1e-300)[:, None] for w in (fitted, found.rows)]
         return zip(*sums, strict=True)
 
     def leaf_counts(self, column: int) -> FloatArray:

@@ -22,6 +22,7 @@ from synthdp.domain.values import numbers_of_units, units_of_values
 from synthdp.errors import InternalError
 from synthdp.schema.columns import Column
 from synthdp.schema.constraints import CalendarDate, Combinations, Forbidden, Iff, Implies, LessEqual
+from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 
@@ -155,6 +156,8 @@ def rules_of(schema: Schema) -> tuple[Rule, ...]:
                 rules.append(_listed(schema, constraint))
             case CalendarDate():
                 rules += _calendar(schema, constraint)
+            case Derived():
+                pass  # computed from the other columns, so that no row can break it
             case _:
                 raise InternalError(f"no rows are checked against rules of type {type(constraint).__name__}")
     orders = [rule for rule in rules if isinstance(rule, Order)]

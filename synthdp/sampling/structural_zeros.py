@@ -161,7 +161,7 @@ def _named(constraint: Constraint, schema: Schema) -> list[tuple[str, list[objec
             return [(name, _flat(some)) for name, some in zip(columns, given, strict=True)]
         case CalendarDate(_, month, day):
             return [(month, _within(schema, month, (2, *SHORTER_MONTHS))), (day, _within(schema, day, (29, 30, 31)))]
-        case LessEqual():
+        case LessEqual() | Derived():
             return []
         case _:
             raise InternalError(f"rules of type {type(constraint).__name__} name no values")
