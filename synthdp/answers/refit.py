@@ -90,6 +90,8 @@ def refitted(
     for _ in range(SWEEPS):
         for one in reversed(raked):
             weights *= _factors(one, one.sums @ weights).take(one.place, axis=0)
+        # A table whose noise leaves no rows in any cell takes every weight to 0, and nothing would bring them back.
+        np.maximum(weights, _TINY, out=weights)
         weights *= (totals / weights.sum(axis=0)).astype(np.float32)
     return np.asarray(weights, np.float64)
 

@@ -77,3 +77,18 @@ def test_its_noise_has_the_law_of_consistent_noisy_tables() -> None:
     sums = np.array([fitted[pairs == pair].sum(axis=0) for pair in range(12)])
     assert np.cov(sums) == pytest.approx(np.cov(np.transpose(wanted)), abs=0.9)
     assert fitted.sum(axis=0).std() == pytest.approx(5.0, rel=0.1)
+
+
+@pytest.mark.parametrize("stddev", [1e1, 1e2, 1e3, 1e5, 1e7])
+@pytest.mark.parametrize("seed", range(20))
+def test_under_noise_of_any_size_the_weights_of_one_row_are_rows(stddev: float, seed: int) -> None:
+    """Noise may leave no rows in any cell that has a point, and more in one than there are."""
+    rng = np.random.default_rng(seed)
+    tables = [
+        NoisyTable(clique=clique, counts=stddev * rng.standard_normal(table_size(SHAPE, clique)), stddev=stddev)
+        for clique in CLIQUES
+    ]
+    points = POINTS[rng.integers(len(POINTS), size=1 + seed % 3)]
+    rows = np.full((len(points), 200), 1 / len(points))
+    found = refitted(tables, SHAPE, points, rows, weight=1 / len(points), total_stddev=stddev, rng=generator(seed))
+    assert np.all(np.isfinite(found)) and np.all(found >= 0) and np.all(found.sum(axis=0) > 0.9)
