@@ -91,4 +91,6 @@ def test_under_noise_of_any_size_the_weights_of_one_row_are_rows(stddev: float, 
     points = POINTS[rng.integers(len(POINTS), size=1 + seed % 3)]
     rows = np.full((len(points), 200), 1 / len(points))
     found = refitted(tables, SHAPE, points, rows, weight=1 / len(points), total_stddev=stddev, rng=generator(seed))
-    assert np.all(np.isfinite(found)) and np.all(found >= 0) and np.all(found.sum(axis=0) > 0.9)
+    assert np.all(np.isfinite(found))
+    assert np.all(found >= 0)
+    assert np.all(found.sum(axis=0) > 0.9)
