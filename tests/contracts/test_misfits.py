@@ -19,6 +19,8 @@ from synthdp.errors import MisfitWarning
 from synthdp.report.content import column_views
 
 ROWS, MISSING = 4000, 0.3
+RAGGED = "l1 fit of cosines"
+"""Its few points cannot meet all counts and cosines of a column with misfits: neighbouring values trade some rows."""
 PROPORTIONS = {"a": 0.5, "b": 0.3, "c": 0.2}
 TOLERANCE = 0.02
 
@@ -66,7 +68,7 @@ MECHANISMS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "maximum entropy": (ALL, {"solver": "maxent"}),
     "l1 fit, lp": (ALL, {"solver": "lp"}),
     "l1 fit, mw": (ALL, {"solver": "mw"}),
-    "l1 fit of cosines": (ALL, {"mechanism": "l1_fit", "mechanism_options": {"basis": "trigonometric"}}),
+    RAGGED: (ALL, {"mechanism": "l1_fit", "mechanism_options": {"basis": "trigonometric"}}),
     "mwem": (LABELS, {"mechanism": "mwem"}),
     "mwem of one column": (LABELS, {"mechanism": "mwem", "workload": ["level", "flag"]}),
     "mwem, columns in another order": (LABELS, {"mechanism": "mwem", "workload": [("flag", "level")]}),
@@ -154,13 +156,13 @@ def test_table_answers_and_report_agree_about_levels(name: str) -> None:
 def test_table_and_answers_agree_about_numbers(name: str) -> None:
     release, table, _ = released(name)
     assert abs(release.answer(sd.mean("x"))["estimate"].item() - table["x"].mean()) < 1
-    shifts, gaps = [], []
+    median = release.answer(sd.quantile("x", 0.5))["estimate"].item()
+    assert abs(median - table["x"].median()) <= (5 if name == RAGGED else 3)
+    gaps = []
     for one, drawn, _ in (released(name), released(name, whole=True)):  # cosines alone miss some of it in any table
         above = one.answer(sd.count("x > 50"))["estimate"].item()
         gaps.append(above / len(drawn) - (drawn["x"] > 50).mean())
-        shifts.append(one.answer(sd.quantile("x", 0.5))["estimate"].item() - drawn["x"].median())
     assert abs(gaps[0] - gaps[1]) < 2 * TOLERANCE
-    assert abs(shifts[0] - shifts[1]) <= 6
 
 
 @everywhere
