@@ -183,6 +183,15 @@ NUMBERS: dict[str, Any] = {
     "float16": np.float16(np.inf),
     "np.complex": np.complex64(4711),
 }
+
+
+def of_no_unit(kind: type, value: Any) -> Any:
+    """A moment or length that NumPy warns of since 2.5, and that rows may still hold."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return kind(value)
+
+
 MOMENTS: dict[str, Any] = {
     "year 1": dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14))),
     "year 9999": dt.datetime(9999, 12, 31, 23, tzinfo=dt.timezone(dt.timedelta(hours=-14))),
@@ -194,7 +203,7 @@ MOMENTS: dict[str, Any] = {
     "far numpy year": np.datetime64(290_000, "Y"),
     "farther numpy year": np.datetime64(2**62, "Y"),
     "numpy attoseconds": np.datetime64(2**62, "as"),
-    "numpy NaT": np.datetime64("NaT"),
+    "numpy NaT": of_no_unit(np.datetime64, "NaT"),
     "DuckDB's infinity": "infinity",
     "DuckDB's far moment": "290000-01-01",
     "DuckDB's far past": "290000-01-01 (BC)",
@@ -206,7 +215,7 @@ MOMENTS: dict[str, Any] = {
     "DuckDB's far infinity": "-infinity",
     "DuckDB's length": "290000 years",
     "DuckDB's end of day": "24:00:00",
-    "numpy length of no unit": np.timedelta64(4711),
+    "numpy length of no unit": of_no_unit(np.timedelta64, 4711),
     "numpy length of years": np.timedelta64(4711, "Y"),
     "pandas' first": pd.Timestamp.min,
     "pandas' last": pd.Timestamp.max.tz_localize("UTC"),
@@ -561,15 +570,13 @@ def polars_containers() -> Iterator[Container]:
 # DuckDB
 
 
-CONNECTION = duckdb.connect()
-
-
 def _duckdb(kind: str, cells: list[Any]) -> Any:
-    name = f"t{next(COUNT)}"
-    CONNECTION.execute(f"CREATE TABLE {name} (x {kind})")
-    CONNECTION.execute(f"INSERT INTO {name} VALUES {', '.join('(?)' for _ in cells)}", cells)
+    """A relation of a connection of its own: one that outlives the tests would be called a leak of DuckDB's."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (x {kind})")
+    connection.execute(f"INSERT INTO t VALUES {', '.join('(?)' for _ in cells)}", cells)
     columns = ", ".join('x AS "' + column + '"' for column in COLUMNS)
-    return CONNECTION.sql(f"SELECT {columns} FROM {name}")
+    return connection.sql(f"SELECT {columns} FROM t")
 
 
 def _pushed_down(kind: str, cells: list[Any]) -> DuckDBSource:

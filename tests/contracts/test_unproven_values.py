@@ -67,7 +67,10 @@ def test_what_is_seldom_missing_comes_out_once_the_noise_is_small_enough() -> No
     """With less noise never fewer: a rare value that was declared does not vanish for good."""
     schema = sd.Schema({"x": sd.Integer(0, 9, nullable=True)})
     frame = pd.DataFrame({"x": np.where(np.arange(ROWS) % 100 == 0, np.nan, np.arange(ROWS) % 10.0)})
-    shares = [release(frame, schema=schema, epsilon=epsilon)["x"].isna().mean() for epsilon in (0.05, 5.0, 200.0)]
+    shares = [
+        np.median([release(frame, schema=schema, epsilon=epsilon)["x"].isna().mean() for _ in range(3)])
+        for epsilon in (0.05, 5.0, 200.0)
+    ]
     assert shares[0] <= shares[1] + 0.002
     assert shares[1] == pytest.approx(0.01, abs=0.005)
     assert shares[2] == pytest.approx(0.01, abs=0.001)

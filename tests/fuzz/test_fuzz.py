@@ -31,7 +31,10 @@ def test_mutated_inputs_are_taken_or_refused_in_one_sentence(target):
     assert done.taken + done.refused == 60
 
 
-@pytest.mark.parametrize(("target", "data"), [(t, data) for t, found in REGRESSIONS.items() for data in found])
+@pytest.mark.parametrize(
+    ("target", "data"),
+    [pytest.param(t, data, id=f"{t}-{i}") for t, found in REGRESSIONS.items() for i, data in enumerate(found)],
+)
 def test_inputs_that_once_broke_or_might_have(target, data, tmp_path):
     (tmp_path / "release").mkdir()
     refused = []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_cells import CONTAINERS, TICK, Broken, Colour, Container, Raw, Ticks, hostile, objects
+from hostile_cells import CONTAINERS, TICK, Broken, Colour, Container, Raw, Ticks, hostile, objects, of_no_unit
 from hypothesis import given, strategies as st
 from no_noise import without_noise
 
@@ -53,7 +53,8 @@ OBJECTS = [
     pd.Period("2020", "Y"), pd.Period("2020-01", "M"), pd.Period(ordinal=2**40, freq="D"), pd.Interval(0, 1),
     pd.Interval(0, 1, closed="left"), pd.Interval(0, math.nextafter(1, 2)), uuid.UUID(int=1), uuid.UUID(int=2),
     np.datetime64(2**62, "Y"), np.datetime64(2**62 + 1, "Y"), np.datetime64(1, "as"), np.datetime64(2, "as"),
-    np.timedelta64(1, "Y"), np.timedelta64(1, "M"), np.timedelta64(1), np.longdouble("0.1"), np.longdouble("1e4000"),
+    np.timedelta64(1, "Y"), np.timedelta64(1, "M"), of_no_unit(np.timedelta64, 1), np.longdouble("0.1"),
+    np.longdouble("1e4000"),
     np.array([1]), np.array([1.0]), np.array([[1]]), np.arange(2000), np.arange(2000)[::-1], np.array(["a", 1], object),
     np.void(b"a"), np.void(b"b"), 1j, 2j, Colour.CANARY, PurePosixPath("a"), PurePosixPath("b"), range(2), range(3), int,
 ]  # fmt: skip

@@ -70,7 +70,7 @@ def test_an_object_is_read_the_same_alone(values, column):
 
 
 EVERY_TYPE = {
-    "pandas": pd.DataFrame(
+    "pandas": lambda: pd.DataFrame(
         {
             "i": [1],
             "u": np.array([2**64 - 1], np.uint64),
@@ -91,7 +91,7 @@ EVERY_TYPE = {
             "ct": pd.Categorical(pd.to_datetime(["2020"])),
         }
     ),
-    "pyarrow": pa.table(
+    "pyarrow": lambda: pa.table(
         {
             "l": [[1]],
             "s": [{"a": 1}],
@@ -105,7 +105,7 @@ EVERY_TYPE = {
             "v": pa.array(["a"], pa.string_view()),
         }
     ),
-    "polars": pl.DataFrame(
+    "polars": lambda: pl.DataFrame(
         {
             "l": [[1]],
             "s": [{"a": 1}],
@@ -118,7 +118,7 @@ EVERY_TYPE = {
             "a": pl.Series([[1, 2]], dtype=pl.Array(pl.Int8, 2)),
         }
     ),
-    "duckdb": duckdb.sql(
+    "duckdb": lambda: duckdb.sql(
         "SELECT [1] l, {'a': 1} s, TIME '01:00' t, 'a'::BLOB b, uuid() u, INTERVAL 1 MONTH i, 1::HUGEINT h"
     ),
 }
@@ -127,7 +127,7 @@ EVERY_TYPE = {
 @pytest.mark.parametrize("column", EVERY_KIND, ids=repr)
 @pytest.mark.parametrize("library", EVERY_TYPE)
 def test_every_type_of_column_can_be_read_as_every_kind(library, column):
-    source = FrameSource(EVERY_TYPE[library])
+    source = FrameSource(EVERY_TYPE[library]())
     (block,) = source.blocks(dict.fromkeys(source.names, column), extra=source.names)
     for raw in block.values():
         assert len(raw.codes if isinstance(raw, Labels) else raw.values) == 1
@@ -136,7 +136,7 @@ def test_every_type_of_column_can_be_read_as_every_kind(library, column):
 
 @pytest.mark.parametrize("library", EVERY_TYPE)
 def test_a_column_of_any_type_has_a_kind(library):
-    source = FrameSource(EVERY_TYPE[library])
+    source = FrameSource(EVERY_TYPE[library]())
     assert list(infer_schema(source)) == list(source.names)
     assert list(infer_schema(source, without=source.names[0])) == list(source.names[1:])
 
