@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -162,11 +163,10 @@ def test_a_file_that_is_no_ledger_is_refused(door: Door, tmp_path: Path) -> None
 
 def test_a_locked_ledger_is_refused(tmp_path: Path) -> None:
     sd.Ledger(tmp_path / "l.sqlite").set_cap("default", sd.ApproxDP(5, 1e-6))
-    other = sqlite3.connect(tmp_path / "l.sqlite", isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(LedgerError, match=r"l\.sqlite' is locked by another process: try again"):
-        sd.SyntheticRelease(schema=SCHEMA, ledger=sd.Ledger(tmp_path / "l.sqlite", seconds=0.1)).fit(rows())
-    other.execute("ROLLBACK")
+    with closing(sqlite3.connect(tmp_path / "l.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(LedgerError, match=r"l\.sqlite' is locked by another process: try again"):
+            sd.SyntheticRelease(schema=SCHEMA, ledger=sd.Ledger(tmp_path / "l.sqlite", seconds=0.1)).fit(rows())
     assert sd.Ledger(tmp_path / "l.sqlite").entries() == []
 
 
