@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Units: TypeAlias = NDArray[np.unsignedinteger[Any]]
+GridIndices: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """(n,) codes of one column on its finest public grid."""
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
@@ -57,6 +57,6 @@ def frozen(array: A) -> A:
     return array
 
 
-def narrow(codes: NDArray[np.integer[Any]], size: int) -> Units:
+def narrow(codes: NDArray[np.integer[Any]], size: int) -> GridIndices:
     """Return ``codes`` in the smallest unsigned type that holds ``range(size)``."""
     return codes.astype(np.min_scalar_type(max(size - 1, 0)), copy=False)

@@ -289,8 +289,8 @@ def _score_of(name: str, neighbors: Neighbors, claimed: ApproxDP) -> Callable[[p
 def _sums(queries: LinearQueries, schema: Schema, table: pd.DataFrame) -> FloatArray:
     """Return the exact answers of a table, (k,)."""
     (block,) = FrameSource(table).blocks(schema)
-    units = {name: encode(column, block[name]) for name, column in schema.items()}
-    return np.asarray(queries.features(queries.domain.codes(units)).sum(axis=0) / queries.denominator, np.float64)
+    indices = {name: encode(column, block[name]) for name, column in schema.items()}
+    return np.asarray(queries.features(queries.domain.codes(indices)).sum(axis=0) / queries.denominator, np.float64)
 
 
 def _event(

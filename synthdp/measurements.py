@@ -72,7 +72,7 @@ class _Linf:
         return scale * math.sqrt((k + 1) * (k + 2) / 3)
 
     def quantile(self, miss: float, k: int) -> float:
-        """P(|z| > x) = Q(k + 1, x) - x Q(k, x) / k, Q the upper regularised gamma function, in units of the scale."""
+        """P(|z| > x) = Q(k + 1, x) - x Q(k, x) / k, Q the upper regularised gamma function, in multiples of the scale."""
         farthest = float(gammainccinv(k + 1, miss))
         width = brentq(lambda x: float(gammaincc(k + 1, x) - x * gammaincc(k, x) / k) - miss, 0.0, farthest)
         return float(width) / self.stddev(1.0, k)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for schemas, columns, values, raw columns, axes, domains, units and codes.
+"""Hypothesis strategies for schemas, columns, values, raw columns, axes, domains, grid points and codes.
 
 Everything is small, so that brute force over all cells of a tiny domain stays cheap.
 """
@@ -189,7 +189,7 @@ small_columns: st.SearchStrategy[Column] = st.one_of(
     st.builds(Ordinal, st.just(("low", "high")), nullable=st.booleans()),
     st.just(Integer(0, 3, special=(-1, 99))),
 )
-"""Columns with few units or cells."""
+"""Columns with few grid points or cells."""
 
 
 @st.composite
@@ -215,8 +215,8 @@ def codes(draw: Callable[..., Any], domain: Domain, *, most: int = 6) -> np.ndar
 
 
 @st.composite
-def units(draw: Callable[..., Any], column: Column, *, visible: bool = True) -> np.ndarray:
-    """Some units of a column, its ends, special values and missing value among them."""
+def indices(draw: Callable[..., Any], column: Column, *, visible: bool = True) -> np.ndarray:
+    """Some grid points of a column, its ends, special values and missing value among them."""
     grid = grid_of(column)
     size = grid.releasable if visible else grid.size
     ends = {0, grid.regular - 1, *range(grid.regular, size)}

@@ -135,7 +135,7 @@ def decoded(path: Path, schema: Schema, columns: Sequence[dict[str, Any]], *, se
 def _cell_values(domain: Domain, name: str, codes: np.ndarray, rng: Generator) -> RawColumn:
     axis = domain.axes[domain.index(name)[0]]
     cells = np.flatnonzero(axis.releasable)[codes.astype(np.int64)]
-    return decode(axis.column, axis.units_in(cells, rng))
+    return decode(axis.column, axis.indices_in(cells, rng))
 
 
 def _number_values(column: Column, values: np.ndarray) -> Numbers | Labels:

@@ -18,9 +18,9 @@ from synthdp.answers.bootstrap import Bootstrap, draw_leaves
 from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
 from synthdp.answers.division import MOST_CELLS, Division, divided
-from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, truth, units_where
+from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import Grouping, leaf_means, numbers_of
-from synthdp.answers.points import averages, points_in, unit_points, values_at, values_of
+from synthdp.answers.points import averages, points_in, points_of_grid, values_at, values_of
 from synthdp.answers.quantiles import quantile_intervals
 from synthdp.answers.questions import (
     Correlation,
@@ -299,7 +299,7 @@ class Asker:
         return divided(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
 
     def _summed(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Answer the sum of a function of one column's units over some."""
+        """Answer the sum of a function of one column over some grid points."""
         axis, some = self.model.refinements[column].fine, np.where(inside, values, 0.0)
         return self._one_way(column, leaf_means(axis, some)[None, :], leaf_means(axis, some**2)[None, :])
 
@@ -316,7 +316,7 @@ class Asker:
             columns.append(j)
         function = question.function
         if len(columns) == 1 and callable(function) and self.direct.leaves(columns[0]) is not None:
-            values = values_at(function, unit_points(self.model.schema[names[0]])[:, None])
+            values = values_at(function, points_of_grid(self.model.schema[names[0]])[:, None])
             return with_intervals({}, *self._average(columns[0], np.ones(len(values), np.bool_), values), [MEASURED])
 
         rng = generator(self.random_state)
@@ -336,7 +336,7 @@ class Asker:
         return with_intervals({}, estimate, _root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
     def _average(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Answer the mean of a function of one column's units over some: a ratio of sums, with its first-order error."""
+        """Answer the mean of a function of one column over some grid points: a ratio of sums, with its first-order error."""
         some = inside.astype(np.float64)
         axis = self.model.refinements[column].fine
         first, second = leaf_means(axis, some), leaf_means(axis, some * values)
@@ -350,7 +350,7 @@ class Asker:
         return np.array([estimate]), stddev
 
     def _one_way(self, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
-        """Answer sums over rows of functions of one column's units.
+        """Answer sums over rows of functions of one column's grid points.
 
         Within a leaf rows are taken as spread evenly; the variance that this leaves is part of the error.
 
@@ -359,7 +359,7 @@ class Asker:
         column
             With leaves.
         means, squares
-            (q, leaves) mean of each function, and of its square, over each leaf's units; dense or sparse.
+            (q, leaves) mean of each function, and of its square, over each leaf's grid points; dense or sparse.
         """
         leaves = self.direct.leaves(column)
         if leaves is None:
@@ -403,12 +403,12 @@ class Asker:
         return table
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
-        """Return a condition on one column's own units, or None if it needs others."""
+        """Return a condition on one column's own grid points, or None if it needs others."""
         if node is None:
             return np.ones(grid_of(self.model.schema[name]).releasable, np.bool_)
         if columns_of(node) != {name}:
             return None
-        masks: dict[Comparison, BoolArray] = {c: units_where(c, self.model.schema) for c in comparisons_of(node)}
+        masks: dict[Comparison, BoolArray] = {c: points_where(c, self.model.schema) for c in comparisons_of(node)}
         return truth(node, masks)
 
 
@@ -426,7 +426,7 @@ def _contract(where: FloatArray, groupings: Sequence[Grouping]) -> FloatArray:
 
 
 def _group_means(grouping: Grouping, values: FloatArray) -> FloatArray:
-    """Return the mean value of the units of each group."""
+    """Return the mean value of the grid points of each group."""
     inside = grouping.groups >= 0
     size = np.bincount(grouping.groups[inside], minlength=len(grouping.labels))
     total = np.bincount(grouping.groups[inside], weights=values[inside], minlength=len(grouping.labels))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from synthdp.answers.expressions import Both, Node, columns_of, comparisons_of, parse, truth, units_where
+from synthdp.answers.expressions import Both, Node, columns_of, comparisons_of, parse, points_where, truth
 from synthdp.domain.grid import grid_of
 from synthdp.domain.values import Allowed
 from synthdp.errors import ParameterError
@@ -14,7 +14,7 @@ from synthdp.schema.schema import Schema
 
 
 def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
-    """Return which units of each column some conditions allow, for ``sample(given=...)``.
+    """Return which grid points of each column some conditions allow, for ``sample(given=...)``.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
                 f"a condition on rows to draw joins columns by 'and' alone, but one part speaks of {' and '.join(names)}"
             )
         (name,) = names
-        found = {comparison: units_where(comparison, schema) for comparison in comparisons_of(part)}
-        units = np.zeros(grid_of(schema.outputs[name]).size, np.bool_)
+        found = {comparison: points_where(comparison, schema) for comparison in comparisons_of(part)}
+        mask = np.zeros(grid_of(schema.outputs[name]).size, np.bool_)
         visible = truth(part, found)
-        units[: len(visible)] = visible
-        allowed[name] = Allowed(units & allowed[name].units if name in allowed else units)
-    empty = [name for name, one in allowed.items() if not one.units.any()]
+        mask[: len(visible)] = visible
+        allowed[name] = Allowed(mask & allowed[name].mask if name in allowed else mask)
+    empty = [name for name, one in allowed.items() if not one.mask.any()]
     if empty:
         raise ParameterError(f"no value of column {empty[0]!r} meets the condition")
     return allowed

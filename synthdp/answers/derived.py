@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from synthdp.answers.expressions import Both, Comparison, Either, Literal, Node, Not, units_where
+from synthdp.answers.expressions import Both, Comparison, Either, Literal, Node, Not, points_where
 from synthdp.answers.grouping import Grouping, groups_of
 from synthdp.answers.questions import Bins, Correlation, Count, Mean, Quantile, Question, Share, Sum, Variance
 from synthdp.domain.derive import followed, leading_to
@@ -58,12 +58,12 @@ def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> Grouping
     ParameterError
         If it is an identifier, or computed by an expression, or does not exist.
     """
-    source, units = followed(model.schema, name)
+    source, indices = followed(model.schema, name)
     j, _ = modelled_column(model, source)
     column = model.schema.outputs[name]
     axis = model.domain.axes[j] if source == name else axis_of(name, column)
     groups, labels = groups_of(column, axis, bins)
-    return Grouping(column=j, groups=groups[units], labels=labels, refinement=model.refinements[j])
+    return Grouping(column=j, groups=groups[indices], labels=labels, refinement=model.refinements[j])
 
 
 def _modelled(node: Node, schema: Schema) -> Node:
@@ -76,14 +76,14 @@ def _modelled(node: Node, schema: Schema) -> Node:
             return Either(_modelled(left, schema), _modelled(right, schema))
         case Comparison(name, _, _, position) if name not in schema:
             source, _ = followed(schema, name)
-            values = _values_of_units(schema[source], leading_to(schema, name, units_where(node, schema)))
+            values = _values_at(schema[source], leading_to(schema, name, points_where(node, schema)))
             listed = Comparison(source, "in", tuple(value for value in values if value is not None), position)
             return Either(listed, Comparison(source, "is null", (), position)) if None in values else listed
     return node
 
 
-def _values_of_units(column: Column, chosen: np.ndarray) -> list[Literal]:
-    """Return the values of some units of a column of levels or whole numbers, ``None`` for a missing one."""
+def _values_at(column: Column, chosen: np.ndarray) -> list[Literal]:
+    """Return the values of some grid points of a column of levels or whole numbers, ``None`` for a missing one."""
     raw = decode(column, np.flatnonzero(chosen).astype(np.uint32))
     if isinstance(raw, Numbers):
         gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing

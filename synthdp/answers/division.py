@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.answers.derived import grouping_of
-from synthdp.answers.expressions import Comparison, Node, comparisons_of, truth, units_where
+from synthdp.answers.expressions import Comparison, Node, comparisons_of, points_where, truth
 from synthdp.answers.grouping import Grouping, numbered, numbers_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.grid import grid_of
@@ -104,7 +104,7 @@ def divided(
     for axis, j in enumerate(ordered):
         name, column = model.domain.names[j], model.schema[model.domain.names[j]]
         along = [-1 if i == axis else 1 for i in range(len(ordered))]
-        masks = {c: units_where(c, model.schema) for c in comparisons if c.column == name}
+        masks = {c: points_where(c, model.schema) for c in comparisons if c.column == name}
         key = np.zeros(grid_of(column).releasable, np.int64)
         if j == leaves_of:
             key = model.refinements[j].fine.cells_of(np.arange(len(key), dtype=np.uint32)).astype(np.int64)

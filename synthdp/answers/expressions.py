@@ -1,6 +1,6 @@
 """A small language for conditions on one row, such as ``age >= 40 and income == '>50K'``: parsed, never run as code.
 
-Text becomes a tree of comparisons of one column with values; a comparison becomes the set of the column's units for which
+Text becomes a tree of comparisons of one column with values; a comparison becomes the set of grid points for which
 it holds.  Reads no row.
 """
 
@@ -148,8 +148,8 @@ def truth(node: Node, found: Mapping[Comparison, BoolArray]) -> BoolArray:
             return np.asarray(truth(left, found) | truth(right, found))
 
 
-def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
-    """Return for which units of its column, among those a released row may have, a comparison holds; (releasable,).
+def points_where(comparison: Comparison, schema: Schema) -> BoolArray:
+    """Return for which releasable grid points of its column a comparison holds; (releasable,).
 
     A missing value holds in no comparison but ``is null``, so ``!=`` leaves it out.
 
@@ -167,7 +167,7 @@ def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
     grid = grid_of(column)
     if comparison.sign == "is null":
         return np.asarray(np.arange(grid.releasable) == (-1 if grid.null is None else grid.null))
-    values, missing = unit_values(column)
+    values, missing = grid_values(column)
     wanted = [_literal(comparison, column, value) for value in comparison.values]
     if comparison.sign == "in":
         return np.asarray(np.isin(values, wanted) & ~missing, np.bool_)
@@ -176,8 +176,8 @@ def units_where(comparison: Comparison, schema: Schema) -> BoolArray:
 
 
 @lru_cache(maxsize=64)
-def unit_values(column: Column) -> tuple[AnyArray, BoolArray]:
-    """Return the value of each unit that a released row may have, and whether it is missing; (releasable,) each.
+def grid_values(column: Column) -> tuple[AnyArray, BoolArray]:
+    """Return the value of each grid point that a released row may have, and whether it is missing; (releasable,) each.
 
     Values are numbers (microseconds for moments and lengths of time), or positions in the list of levels.
     """
@@ -191,7 +191,7 @@ def unit_values(column: Column) -> tuple[AnyArray, BoolArray]:
 
 
 def _literal(comparison: Comparison, column: Column, value: Literal) -> int | float:
-    """Return a value of the text in the terms of `unit_values`."""
+    """Return a value of the text in the terms of `grid_values`."""
     name, sign = comparison.column, comparison.sign
     if value is None:
         raise _wrong(comparison, f"a missing value is asked for by `{name} is null`")

@@ -1,4 +1,4 @@
-"""How one column of a question divides the units of that column into groups, and how the groups sit in a model's cells.
+"""How a column of a question divides its grid points into groups, and how the groups lie in a model's cells.
 
 Pure arithmetic on public axes; knows no noise.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from synthdp.answers.expressions import unit_values
+from synthdp.answers.expressions import grid_values
 from synthdp.answers.questions import Bins
 from synthdp.arrays import AnyArray, FloatArray, IntArray, Sparse, frozen
 from synthdp.domain.axis import Axis
@@ -24,32 +24,32 @@ MISSING = None
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grouping:
-    """A column's units in groups.
+    """A column's grid points in groups.
 
     Parameters
     ----------
     column
         Position of the column in the model.
     groups
-        (releasable,) group of each unit that a released row may have, from 0; -1 for none.
+        (releasable,) group of each grid point that a released row may have, from 0; -1 for none.
     labels
         What each group is called.
     refinement
         The model's cells of this column.
     values
-        (releasable,) a number of each unit, to be summed.
+        (releasable,) a number of each grid point, to be summed.
 
     Attributes
     ----------
     powers
         1, or 3 with values: each group then has three entries, for the powers 0, 1 and 2 of the values.
     leaf_share
-        (leaves, groups) part of each leaf's units in each group; sparse.
+        (leaves, groups) part of each leaf's grid points in each group; sparse.
     cell_share
         (cells, powers * groups) mean over each coarse cell's weight of each power within each group, by power; without
         values the part of it in each group.
     leaf_powers
-        (leaves, powers * groups) the same of each leaf's units; sparse.
+        (leaves, powers * groups) the same of each leaf's grid points; sparse.
     """
 
     column: int
@@ -73,26 +73,26 @@ class Grouping:
 
 
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
-    """Return the part of each leaf's units in each group, or their weights' part; a sparse (axis.size, count) array."""
+    """Return which part of each leaf's grid points, or of their weights, is in each group; sparse, (axis.size, count)."""
     cells = axis.cells_of(np.arange(len(groups), dtype=np.uint32)).astype(np.int64)
     inside = groups >= 0
     places = (cells[inside], groups[inside])
-    units = sparse.coo_array(
+    parts = sparse.coo_array(
         (np.ones(len(places[0])) if weights is None else weights[inside], places), shape=(axis.size, count)
     ).tocsr()
-    units.data /= np.repeat(axis.width, np.diff(units.indptr))
-    return units
+    parts.data /= np.repeat(axis.width, np.diff(parts.indptr))
+    return parts
 
 
 def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
-    """Return the mean of a function of units over each leaf, (axis.size,)."""
+    """Return the mean of a function of grid points over each leaf, (axis.size,)."""
     cells = axis.cells_of(np.arange(len(values), dtype=np.uint32)).astype(np.int64)
     sums = np.bincount(cells, weights=values, minlength=axis.size).astype(np.float64)
-    return np.asarray(_per_unit(axis, sums[:, None])[:, 0])
+    return np.asarray(_per_point(axis, sums[:, None])[:, 0])
 
 
 def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
-    """Return one group for every unit that a released row may have, and their labels; for columns with levels."""
+    """Return one group for every grid point that a released row may have, and their labels; for columns with levels."""
     releasable = grid_of(column).releasable
     levels = labels_of(column)
     return np.arange(releasable), tuple(levels[u] if u < len(levels) else MISSING for u in range(releasable))
@@ -109,17 +109,17 @@ def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
     grid = grid_of(column)
-    units = np.arange(grid.releasable)
+    indices = np.arange(grid.releasable)
     if isinstance(bins, int):
-        cells = np.minimum(units * bins // grid.regular, bins - 1)
+        cells = np.minimum(indices * bins // grid.regular, bins - 1)
     else:
-        values, _ = unit_values(column)
+        values, _ = grid_values(column)
         ends = np.array(bins)
         cells = np.searchsorted(ends, values, side="right") - 1
         cells = np.where(values == ends[-1], len(ends) - 2, cells)
         cells = np.where((cells < 0) | (cells > len(ends) - 2), -1, cells)
-    special = units >= grid.regular
-    return _numbered(column, np.where(special, len(units) + 1 + units, cells))
+    special = indices >= grid.regular
+    return _numbered(column, np.where(special, len(indices) + 1 + indices, cells))
 
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
@@ -130,8 +130,8 @@ def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, 
 
 
 def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
-    """Return each released unit's value as a float, 0 where missing, and 1 where there is one; (releasable,) each."""
-    values, missing = unit_values(column)
+    """Return each releasable grid point's value as a float, 0 if missing, and whether there is one; (releasable,) each."""
+    values, missing = grid_values(column)
     return np.where(missing, 0.0, values.astype(np.float64)), (~missing).astype(np.int64)
 
 
@@ -140,7 +140,7 @@ LONGEST = 2.0**62
 
 
 def show_number(column: Column, value: float) -> object:
-    """Return a number in the terms of `unit_values` as a user writes it; NaN, where no error is known, as no time."""
+    """Return a number in the terms of `grid_values` as a user writes it; NaN, where no error is known, as no time."""
     return column.estimate(value)
 
 
@@ -170,8 +170,8 @@ def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _range(column: Column, first: int, last: int) -> object:
-    """Return the name of the units from ``first`` to ``last``."""
-    values, missing = unit_values(column)
+    """Return the name of the grid points from ``first`` to ``last``."""
+    values, missing = grid_values(column)
     grid = grid_of(column)
     if missing[first]:
         return MISSING
@@ -189,7 +189,7 @@ def show_value(column: Column, value: AnyArray) -> object:
     return column.shown(value)
 
 
-def _per_unit(axis: Axis, sums: FloatArray) -> FloatArray:
+def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
     width = axis.width[:, None]
     return np.divide(sums, width, out=np.zeros(sums.shape), where=width > 0)
 

@@ -151,7 +151,7 @@ class _Column:
         steps = np.cumsum(mass)
         places = generator(j).permutation((np.arange(SAMPLE) + 0.5) / SAMPLE * steps[-1])
         sample = np.minimum(np.searchsorted(steps, places), len(mass) - 1)
-        first = _first_units(axis)
+        first = _first_indices(axis)
         order = np.argsort(first, kind="stable")
         regular = np.zeros(0, np.int64) if has_labels(axis.column) else order[first[order] < axis.grid.regular]
         inside = mass[regular]
@@ -227,7 +227,7 @@ def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
     return mean + (scores - mean) * (signal / (signal + stddev**2))
 
 
-def _first_units(axis: Axis) -> IntArray:
+def _first_indices(axis: Axis) -> IntArray:
     first = np.zeros(axis.size, np.int64)
     first[axis.cells[::-1]] = axis.starts[::-1]
     return first

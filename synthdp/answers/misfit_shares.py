@@ -1,4 +1,4 @@
-"""How many rows lie in one unit of a column, and which share of its values does not fit the schema: said by noisy answers.
+"""How many rows have one grid point of a column, and which share of its values does not fit the schema, by noisy answers.
 
 Post-processing: everything here was measured, and paid for, by the mechanism.
 """
@@ -35,7 +35,7 @@ class MisfitShare(NamedTuple):
     """Standard error of the share."""
 
 
-class UnitCount(NamedTuple):
+class PointCount(NamedTuple):
     """A noisy number of rows, which may be negative."""
 
     rows: float
@@ -51,7 +51,7 @@ def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -
     shares: dict[str, MisfitShare | None] = {}
     for name, column in model.schema.items():
         hidden = grid_of(column).hidden
-        found = UnitCount(0.0, 0.0) if hidden is None else unit_count(measurements, name, hidden)
+        found = PointCount(0.0, 0.0) if hidden is None else point_count(measurements, name, hidden)
         if found is None:
             shares[name] = None
             continue
@@ -66,20 +66,20 @@ def misfit_columns(shares: Mapping[str, MisfitShare | None]) -> dict[str, Misfit
     return {name: one for name, one in known.items() if one.share > beyond_noise(one.stddev, len(known))}
 
 
-def unit_count(measurements: Sequence[Measurements], name: str, unit: int) -> UnitCount | None:
-    """Return how many rows have one unit of a column, by all answers that count it alone, or ``None`` if none does."""
-    found = [count for measured in measurements for count in _counts(measured, name, unit)]
+def point_count(measurements: Sequence[Measurements], name: str, index: int) -> PointCount | None:
+    """Return how many rows have one grid point of a column, by all answers that count it alone; ``None`` if none does."""
+    found = [count for measured in measurements for count in _counts(measured, name, index)]
     if not found:
         return None
     precision = sum(count.stddev**-2 for count in found)
-    return UnitCount(sum(count.rows * count.stddev**-2 for count in found) / precision, precision**-0.5)
+    return PointCount(sum(count.rows * count.stddev**-2 for count in found) / precision, precision**-0.5)
 
 
-def unproven_units(model: SyntheticModel, measurements: Sequence[Measurements]) -> list[tuple[str, int]]:
-    """Return the columns and units whose rows are no more than noise explains, among those that may well be empty.
+def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements]) -> list[tuple[str, int]]:
+    """Return the grid points, with their columns, that may well be empty and whose noisy counts noise alone explains.
 
     They are the missing value of a column that may have some, and the label for others where it was discovered, not
-    declared.  A column that a rule names is left alone, as is a unit that no answer counts.
+    declared.  A column that a rule names is left alone, as is a grid point that no answer counts.
     """
     named = {name for rule in model.schema.constraints for name in columns_of(rule)}
     asked = []
@@ -88,33 +88,33 @@ def unproven_units(model: SyntheticModel, measurements: Sequence[Measurements]) 
         if name not in named and not column.names_rows:
             asked += [(name, grid.null)] if grid.null is not None else []
             asked += [(name, grid.other)] if column.source == DISCOVERED and grid.other < grid.regular else []
-    counts = {(name, unit): unit_count(measurements, name, unit) for name, unit in asked}
+    counts = {(name, index): point_count(measurements, name, index) for name, index in asked}
     known = {place: count for place, count in counts.items() if count is not None}
     return [place for place, count in known.items() if count.rows <= beyond_noise(count.stddev, len(known))]
 
 
-def _counts(measured: Measurements, name: str, unit: int) -> Iterator[UnitCount]:
+def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCount]:
     queries = measured.queries
     if not isinstance(queries, (Marginals, TensorBasis, TensorWithMisfits)) or name not in queries.domain.names:
         return
     (column,) = queries.domain.index(name)
-    cell = queries.domain.axes[column].cell_of_alone(unit)
+    cell = queries.domain.axes[column].cell_of_alone(index)
     if cell is None:
         return
     stddev = max(measured.stddev, 1e-9)
     if isinstance(queries, TensorWithMisfits):
         if queries.cells.get(column) == cell:
-            yield UnitCount(float(measured.answers[queries.tensor.k + list(queries.cells).index(column)]), stddev)
+            yield PointCount(float(measured.answers[queries.tensor.k + list(queries.cells).index(column)]), stddev)
         return
     if isinstance(queries, TensorBasis):
         term = (Indicator(column, cell),)
         if term in queries.terms:
-            yield UnitCount(float(measured.answers[queries.terms.index(term)]), stddev)
+            yield PointCount(float(measured.answers[queries.terms.index(term)]), stddev)
         return
     for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
         if column in clique:
             inside = _inside(counts, clique, queries.domain, column, cell)
-            yield UnitCount(float(inside.sum()), stddev * math.sqrt(inside.size))
+            yield PointCount(float(inside.sum()), stddev * math.sqrt(inside.size))
 
 
 def _inside(counts: FloatArray, clique: tuple[int, ...], domain: Domain, column: int, cell: int) -> FloatArray:

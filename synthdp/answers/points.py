@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.answers.expressions import unit_values
+from synthdp.answers.expressions import grid_values
 from synthdp.arrays import AnyArray, FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import bounds_of
@@ -18,13 +18,13 @@ from synthdp.schema.column import Column
 
 def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
     """Draw the point of [-1, 1] of a column for rows in leaves."""
-    points: FloatArray = unit_points(axis.column)[axis.units_in(leaves, rng)]
+    points: FloatArray = points_of_grid(axis.column)[axis.indices_in(leaves, rng)]
     return points
 
 
-def unit_points(column: Column) -> FloatArray:
-    """Return the point of each released unit: the declared bounds are -1 and 1, a missing value is 0."""
-    values, missing = unit_values(column)
+def points_of_grid(column: Column) -> FloatArray:
+    """Return where each releasable grid point lies: the declared bounds at -1 and 1, a missing value at 0."""
+    values, missing = grid_values(column)
     lower, upper = bounds_of(column)
     return np.where(missing, 0.0, (2 * values.astype(np.float64) - lower - upper) / (upper - lower))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from synthdp.answers.answers import NORMAL
-from synthdp.answers.expressions import unit_values
+from synthdp.answers.expressions import grid_values
 from synthdp.answers.grouping import leaf_means
 from synthdp.answers.leaves import LeafCounts
 from synthdp.arrays import BoolArray, FloatArray, IntArray
@@ -29,9 +29,9 @@ def quantile_intervals(leaves: LeafCounts, axis: Axis, shares: FloatArray, insid
     shares
         (q,) which quantiles.
     inside
-        (releasable,) the units over which they are taken.
+        (releasable,) the grid points over which they are taken.
     """
-    values, _ = unit_values(axis.column)
+    values, _ = grid_values(axis.column)
     share = leaf_means(axis, inside.astype(np.float64))
     by_value = np.flatnonzero(inside)
     by_value = by_value[np.argsort(values[by_value], kind="stable")]
@@ -53,8 +53,8 @@ def quantile_intervals(leaves: LeafCounts, axis: Axis, shares: FloatArray, insid
         reached = np.clip(np.searchsorted(cumulative, share), 1, len(cumulative) - 1)
         before, after = cumulative[reached - 1], cumulative[reached]
         part = np.clip((share - before) / np.maximum(after - before, 1e-12), 0.0, 1.0)
-        unit = place[reached - 1] + part * (place[reached] - place[reached - 1])
-        return np.asarray(values[order][np.minimum(unit.astype(np.int64), len(order) - 1)], np.float64)
+        index = place[reached - 1] + part * (place[reached] - place[reached - 1])
+        return np.asarray(values[order][np.minimum(index.astype(np.int64), len(order) - 1)], np.float64)
 
     return invert(shares), invert(shares - half), invert(shares + half)
 

@@ -36,7 +36,7 @@ class _Raked:
 
     place: IntArray
     sums: Sparse
-    target: AnyArray  # in units of the ridge
+    target: AnyArray  # in multiples of the ridge
     potential: AnyArray
     ridge: float
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, IntArray, Units
+from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers
 from synthdp.tables.columns.plain import plain, written
 
 
-def kept_rows(blocks: Sequence[tuple[dict[str, Units], RawColumn]], *, rows: int) -> dict[str, Units]:
+def kept_rows(blocks: Sequence[tuple[dict[str, GridIndices], RawColumn]], *, rows: int) -> dict[str, GridIndices]:
     """Return all blocks as one, with at most ``rows`` rows of each unit; a row without a unit is one of its own.
 
     Among a unit's rows those with the smallest public hash of (unit, row, how often the same row came before) are kept:
@@ -24,7 +24,7 @@ def kept_rows(blocks: Sequence[tuple[dict[str, Units], RawColumn]], *, rows: int
     Parameters
     ----------
     blocks
-        Units by column, (n,) each, and the unit of every row; one block or more.
+        Grid indices by column, (n,) each, and the unit of every row; one block or more.
     rows
         Most rows to keep, >= 1.
     """
@@ -70,12 +70,12 @@ class Bounding:
         table = np.frombuffer(b"".join([*texts, bytes(16)]), np.uint64).reshape(-1, 2)
         return table[owner]
 
-    def keep(self, blocks: Sequence[tuple[dict[str, Units], AnyArray]]) -> dict[str, Units]:
-        """Return blocks of units with their rows' digests as one, with at most ``rows`` rows of each digest.
+    def keep(self, blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]]) -> dict[str, GridIndices]:
+        """Return blocks of grid indices with their rows' digests as one, with at most ``rows`` rows of each digest.
 
         All rows of a digest must be there.
         """
-        return kept_rows([(units, labels_of_digests(digest)) for units, digest in blocks], rows=self.rows)
+        return kept_rows([(indices, labels_of_digests(digest)) for indices, digest in blocks], rows=self.rows)
 
 
 def labels_of_digests(digest: AnyArray) -> Labels:

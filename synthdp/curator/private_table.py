@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, Totals, Units
+from synthdp.arrays import AnyArray, Codes, GridIndices, Totals
 from synthdp.curator.contribution import Bounding, first_rows, rows_of
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.domain import Domain
@@ -57,7 +57,7 @@ class PrivateTable:
     schema: Schema
     adjacency: Adjacency
     reads: int = 0
-    _units: Store | None = None
+    _indices: Store | None = None
     _codes: list[tuple[Domain, Store]] = field(default_factory=list)
     _keys: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
 
@@ -69,9 +69,9 @@ class PrivateTable:
         self.source, self._keys = None, {}
 
     def _forget(self) -> None:
-        for store in [*([] if self._units is None else [self._units]), *(codes for _, codes in self._codes)]:
+        for store in [*([] if self._indices is None else [self._indices]), *(codes for _, codes in self._codes)]:
             store.close()
-        self._units, self._codes = None, []
+        self._indices, self._codes = None, []
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
         """Yield raw values of columns that are not declared yet.
@@ -167,17 +167,17 @@ class PrivateTable:
         return (codes for (codes,) in store.blocks())
 
     def _encoded(self) -> Store:
-        """Return all rows in units, one block of the source after the other, encoded once."""
-        if self._units is None:
+        """Return all rows as grid indices, one block of the source after the other, encoded once."""
+        if self._indices is None:
             source, unit, bound = self.open(), self.adjacency.unit, self._bound
             buckets = [] if bound is None else [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
             store = Store()
             try:
-                for units, digests in _units_of(source, self.schema, unit, bound):
+                for indices, digests in _encoded_blocks(source, self.schema, unit, bound):
                     if digests is None:
-                        store.add(units)
+                        store.add(indices)
                     else:
-                        _distribute(units, digests, buckets)
+                        _distribute(indices, digests, buckets)
                 if bound is not None:
                     for kept in in_order(partial(_kept, bound, self.schema.names), buckets):
                         store.add(kept)
@@ -185,8 +185,8 @@ class PrivateTable:
                 for left in (store, *buckets):
                     left.close()
                 raise
-            self._units = store
-        return self._units
+            self._indices = store
+        return self._indices
 
     def open(self) -> Source:
         """Return the source of rows, unless the table was closed."""
@@ -289,10 +289,10 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
         raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")
 
 
-def _units_of(
+def _encoded_blocks(
     source: Source, schema: Schema, unit: str | None, bound: Bounding | None
-) -> Iterator[tuple[list[Units], AnyArray | None]]:
-    """Yield the units of each block's columns, in the schema's order, and a digest of the owner of each row."""
+) -> Iterator[tuple[list[GridIndices], AnyArray | None]]:
+    """Yield the grid indices of each block's columns, in the schema's order, and a digest of the owner of each row."""
     extra = () if unit is None else (unit,)
 
     def owners(raw: Mapping[str, RawColumn]) -> AnyArray | None:
@@ -300,9 +300,9 @@ def _units_of(
 
     if isinstance(source, FrameSource):  # one block: column after column, so that few columns' values are held at once
         columns = ((kind, block[name]) for name, kind in schema.items() for block in source.blocks({name: kind}))
-        units = list(in_order(lambda pair: encode(*pair), columns))
+        indices = list(in_order(lambda pair: encode(*pair), columns))
         for block in source.blocks({}, extra=extra):
-            yield units, owners(block)
+            yield indices, owners(block)
         return
     yield from in_order(
         lambda raw: ([encode(column, raw[name]) for name, column in schema.items()], owners(raw)),
@@ -310,7 +310,7 @@ def _units_of(
     )
 
 
-def _kept(bound: Bounding, names: Sequence[str], bucket: Store) -> list[Units]:
+def _kept(bound: Bounding, names: Sequence[str], bucket: Store) -> list[GridIndices]:
     """Return the rows of some units, without those that are too many, and free the place they took."""
     blocks = [(dict(zip(names, some, strict=True)), digest) for *some, digest in bucket.blocks()]
     kept = bound.keep(blocks)
@@ -337,12 +337,12 @@ def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
     return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
-def _distribute(units: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[Store]) -> None:
+def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[Store]) -> None:
     """Put every row where all rows of its unit go; those of no unit are spread evenly."""
     place = np.where(digests.any(axis=1), digests[:, 0], np.arange(len(digests), dtype=np.uint64))
     bucket = (place % np.uint64(len(buckets))).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")
     ends = np.cumsum(np.bincount(bucket, minlength=len(buckets)))[:-1]
-    parts = [np.split(column[order], ends) for column in units]
+    parts = [np.split(column[order], ends) for column in indices]
     for i, (store, mine) in enumerate(zip(buckets, np.split(digests[order], ends), strict=True)):
         store.add([*(part[i] for part in parts), mine])

@@ -1,4 +1,4 @@
-"""One axis of a domain: a public partition of a column's units into cells."""
+"""One axis of a domain: a public partition of a column's grid points into cells."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units, frozen, narrow
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray, frozen, narrow
 from synthdp.domain.grid import Grid, grid_of
 from synthdp.errors import InternalError
 from synthdp.randomness import Generator
@@ -15,21 +15,21 @@ from synthdp.schema.columns import Column
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """A partition of one column's units into cells, as runs of neighbouring units.
+    """A partition of one column's grid points into cells, as runs of neighbouring grid points.
 
     Parameters
     ----------
     name, column
         The column and its declaration.
     starts
-        (r,) first unit of each run, increasing from 0.
+        (r,) first grid point of each run, increasing from 0.
     cells
         (r,) cell of each run; every cell from 0 to the largest occurs.
 
     Attributes
     ----------
     grid
-        The column's units.
+        The column's grid points.
     size
         Number of cells.
     """
@@ -55,17 +55,17 @@ class Axis:
     def __repr__(self) -> str:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
 
-    def cells_of(self, units: Units) -> Units:
-        """Return the cell of every unit, (n,) in the narrowest unsigned type."""
-        if len(units) < self.grid.size // 8:
-            return narrow(self.cells, self.size)[np.searchsorted(self.starts, units, side="right") - 1]
-        return np.repeat(narrow(self.cells, self.size), self._lengths(self.grid.size)).take(units)
+    def cells_of(self, indices: GridIndices) -> GridIndices:
+        """Return the cell of every grid point, (n,) in the narrowest unsigned type."""
+        if len(indices) < self.grid.size // 8:
+            return narrow(self.cells, self.size)[np.searchsorted(self.starts, indices, side="right") - 1]
+        return np.repeat(narrow(self.cells, self.size), self._lengths(self.grid.size)).take(indices)
 
-    def cell_of_alone(self, unit: int) -> int | None:
-        """Return the cell that holds one unit and no other, if there is one."""
-        cell = int(self.cells[np.searchsorted(self.starts, unit, side="right") - 1])
+    def cell_of_alone(self, index: int) -> int | None:
+        """Return the cell that holds one grid point and no other, if there is one."""
+        cell = int(self.cells[np.searchsorted(self.starts, index, side="right") - 1])
         run = np.flatnonzero(self.cells == cell)
-        alone = len(run) == 1 and self.starts[run[0]] == unit and self._lengths(self.grid.size)[run[0]] == 1
+        alone = len(run) == 1 and self.starts[run[0]] == index and self._lengths(self.grid.size)[run[0]] == 1
         return cell if alone else None
 
     @property
@@ -75,16 +75,16 @@ class Axis:
 
     @property
     def width(self) -> IntArray:
-        """(size,) number of units of each cell that a released row may have."""
+        """(size,) number of grid points of each cell that a released row may have."""
         return np.bincount(self.cells, weights=self._lengths(self.grid.releasable), minlength=self.size).astype(
             np.int64
         )
 
     @property
     def points(self) -> FloatArray:
-        """(size,) middle of each cell's regular units in [-1, 1]; NaN where there is none or the axis has no order.
+        """(size,) middle of each cell's regular grid points in [-1, 1]; NaN where there is none, or no order.
 
-        The middle of units a <= u < b among R regular ones is (a + b) / R - 1.
+        The middle of grid points a <= u < b among R regular ones is (a + b) / R - 1.
         """
         grid = self.grid
         if not grid.ordered:
@@ -96,8 +96,8 @@ class Axis:
         total = np.bincount(self.cells, weights=length * middle, minlength=self.size)
         return np.asarray(np.divide(total, mass, out=np.full(self.size, np.nan), where=mass > 0), np.float64)
 
-    def units_in(self, cells: AnyArray, rng: Generator) -> Units:
-        """Draw a unit for every cell, uniformly among those that a released row may have; (n,).
+    def indices_in(self, cells: AnyArray, rng: Generator) -> GridIndices:
+        """Draw a grid point for every cell, uniformly among those that a released row may have; (n,).
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The values of derived columns, and which units of modelled ones lead to some of them."""
+"""The values of derived columns, and which grid points of modelled ones lead to some of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, Units
+from synthdp.arrays import AnyArray, BoolArray, GridIndices
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, encode
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.errors import ParameterError
@@ -38,10 +38,10 @@ def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawCo
     return Numbers(found, missing if missing.any() else None)
 
 
-def followed(schema: Schema, name: str) -> tuple[str, Units]:
-    """Return the modelled column that a column is looked up by, and the unit of the latter for each unit of the former.
+def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
+    """Return the modelled column by which a column is looked up, and which grid point of the latter each of its own has.
 
-    A modelled column is looked up by itself.  The units are those that a released row may have, (releasable,) each.
+    A modelled column is looked up by itself.  Only releasable grid points are meant; (releasable,).
 
     Raises
     ------
@@ -59,19 +59,19 @@ def followed(schema: Schema, name: str) -> tuple[str, Units]:
             "computed from"
         )
     column, of = schema.outputs[name], str(rule.of)
-    source, units = followed(schema, of)
-    return source, encode(column, _looked_up(rule, column, decode(schema.outputs[of], units)))
+    source, indices = followed(schema, of)
+    return source, encode(column, _looked_up(rule, column, decode(schema.outputs[of], indices)))
 
 
 def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
-    """Return which units of a modelled column lead to some units of a column that is looked up by it; see `followed`.
+    """Return which grid points of a modelled column lead to some of a column that is looked up by it; see `followed`.
 
     Parameters
     ----------
     schema, name
         The column.
     wanted
-        (releasable,) its units, among those that a released row may have; the result is shaped alike.
+        (releasable,) its grid points, among those that a released row may have; the result is shaped alike.
     """
     return np.asarray(wanted[followed(schema, name)[1]])
 

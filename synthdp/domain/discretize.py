@@ -20,7 +20,7 @@ def domain_of(schema: Schema, *, bins: int = 32) -> Domain:
     schema
         With all bounds and levels declared.
     bins
-        Most cells of the regular units of an ordered column; their widths differ by at most one unit.
+        Most cells of the regular grid points of an ordered column; their widths differ by at most one grid point.
     """
     return Domain(tuple(axis_of(name, column, bins=bins) for name, column in schema.items()))
 
@@ -38,6 +38,6 @@ def axis_of(name: str, column: Column, *, bins: int = 32) -> Axis:
 
 
 def finest_axis(name: str, column: Column) -> Axis:
-    """Return the axis that has a cell for every unit."""
-    units = np.arange(grid_of(column).size)
-    return Axis(name, column, units, units)
+    """Return the axis that has a cell for every grid point."""
+    indices = np.arange(grid_of(column).size)
+    return Axis(name, column, indices, indices)

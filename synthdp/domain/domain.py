@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import Codes, FloatArray, IntArray, Units
+from synthdp.arrays import Codes, FloatArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.errors import ParameterError
-from synthdp.randomness import Generator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,17 +66,13 @@ class Domain:
         """Return the domain of some columns."""
         return Domain(tuple(self.axes[i] for i in self.index(*names)))
 
-    def codes(self, units: Mapping[str, Units]) -> Codes:
-        """Return the cell codes of rows given by their units, (n, d) in Fortran order."""
-        rows = len(units[self.names[0]])
+    def codes(self, indices: Mapping[str, GridIndices]) -> Codes:
+        """Return the cell codes of rows given by their grid points, (n, d) in Fortran order."""
+        rows = len(indices[self.names[0]])
         codes = np.empty((rows, len(self)), np.min_scalar_type(max(self.shape) - 1), order="F")
         for j, axis in enumerate(self.axes):
-            codes[:, j] = axis.cells_of(units[axis.name])
+            codes[:, j] = axis.cells_of(indices[axis.name])
         return codes
-
-    def units(self, codes: Codes, rng: Generator) -> dict[str, Units]:
-        """Draw a unit within the cell of every row and column."""
-        return {axis.name: axis.units_in(codes[:, j], rng) for j, axis in enumerate(self.axes)}
 
     def ravel(self, codes: Codes, columns: Sequence[int]) -> IntArray:
         """Return each row's flat cell, in C order, in the table of some columns; (n,)."""

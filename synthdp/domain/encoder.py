@@ -1,7 +1,8 @@
-"""Values of one column <-> units of its grid.
+"""Values of one column <-> grid points of its grid.
 
 Encoding is total: it never raises on a value and drops no row.  Numbers beyond the bounds are clipped, unforeseen
-values go to "other", missing ones to the null unit.  Decoding gives the roundest value of a unit, or one drawn from it.
+values go to "other", missing ones to the null grid point.  Decoding gives the roundest value of a grid point, or one
+drawn from it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units, narrow
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray, narrow
 from synthdp.domain.fresh_keys import keys_of_pattern
 from synthdp.domain.grid import Grid, edges_of, grid_of
 from synthdp.randomness import Generator
@@ -60,36 +61,36 @@ class Labels:
 RawColumn: TypeAlias = Numbers | Labels
 
 
-def encode(column: Column, raw: RawColumn) -> Units:
-    """Return the unit of every value, (n,) in the narrowest unsigned type."""
+def encode(column: Column, raw: RawColumn) -> GridIndices:
+    """Return the grid point of every value, (n,) in the narrowest unsigned type."""
     grid = grid_of(column)
     match column.support():
         case Fresh():
             return np.zeros(len(raw.codes if isinstance(raw, Labels) else raw.values), np.uint8)
         case Levels(levels):
-            units = _encode_labels(levels, grid, raw if isinstance(raw, Labels) else labels_of_numbers(raw))
+            indices = _encode_labels(levels, grid, raw if isinstance(raw, Labels) else labels_of_numbers(raw))
         case (Interval() | Steps()) as support:
             if isinstance(raw, Labels):
                 raw = whole_numbers_of_labels(raw) if column.whole else numbers_of_labels(raw)
-            units = _encode_numbers(support, grid, raw)
-    return narrow(units, grid.size)
+            indices = _encode_numbers(support, grid, raw)
+    return narrow(indices, grid.size)
 
 
-def decode(column: Column, units: Units, *, rng: Generator | None = None) -> RawColumn:
-    """Return the value of every unit; the inverse of `encode` on the units that may be released.
+def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None) -> RawColumn:
+    """Return the value of every grid point; the inverse of `encode` on the grid points that may be released.
 
     Parameters
     ----------
     column
         The column.
-    units
-        (n,) the units.
+    indices
+        (n,) the grid points.
     rng
-        Draws a value for every unit, uniformly among all evenly spaced values that it holds; without one it is the
+        Draws a value for every grid point, uniformly among the evenly spaced values that it holds; ``None`` gives the
         roundest of them.
     """
     grid = grid_of(column)
-    codes = units.astype(np.int64)
+    codes = indices.astype(np.int64)
     regular = np.minimum(codes, grid.regular - 1)
     match column.support():
         case Fresh() as labels:
@@ -131,23 +132,23 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
     match support:
         case Interval(lower, upper):
             x = np.clip(np.where(missing, lower, values).astype(np.float64), lower, upper)
-            units = _cell_of(support, x, grid.regular)
+            indices = _cell_of(support, x, grid.regular)
         case Steps(first, last):
             if values.dtype.kind == "f" and not support.rounds_down and support.denominator is None:
                 values = np.rint(values)
             steps = _steps_of(support, np.where(missing, support.value(first), values))
-            units = _whole(steps, first, last) // grid.width
+            indices = _whole(steps, first, last) // grid.width
     for i, special in enumerate(grid.special):
-        units = np.where(values == special, grid.regular + i, units)
-    return np.where(missing, grid.other if grid.null is None else grid.null, units)
+        indices = np.where(values == special, grid.regular + i, indices)
+    return np.where(missing, grid.other if grid.null is None else grid.null, indices)
 
 
 def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
     lower, upper = interval.lower, interval.upper
-    units = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
-    units -= (x < edges_of(interval, units)) & (units > 0)  # rounding above may miss by one
-    units += (x >= edges_of(interval, units + 1)) & (units < regular - 1)
-    return units
+    indices = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
+    indices -= (x < edges_of(interval, indices)) & (indices > 0)  # rounding above may miss by one
+    indices += (x >= edges_of(interval, indices + 1)) & (indices < regular - 1)
+    return indices
 
 
 def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
@@ -218,9 +219,9 @@ def _whole_number(level: object) -> int | None:
     return round(max(-LARGEST_WHOLE, min(level, LARGEST_WHOLE)))
 
 
-def _decimal_values(interval: Interval, grid: Grid, units: IntArray) -> FloatArray:
-    """Value of each regular unit: the bounds themselves at the ends, else the shortest decimal, none that is special."""
-    different, place = _different(units, grid.regular)
+def _decimal_values(interval: Interval, grid: Grid, indices: IntArray) -> FloatArray:
+    """Return the value at each regular grid point: the bounds at the ends, else the shortest decimal; none is special."""
+    different, place = _different(indices, grid.regular)
     low, high = edges_of(interval, different), edges_of(interval, different + 1)
     values = shortest_decimals(low, high)
     values[different == 0] = interval.lower
@@ -231,14 +232,14 @@ def _decimal_values(interval: Interval, grid: Grid, units: IntArray) -> FloatArr
     return np.asarray(values[place])
 
 
-def _different(units: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return the different units in order, and the place of every unit among them."""
-    if len(units) < size // 8:
-        different, place = np.unique(units, return_inverse=True)
+def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Return the different grid points in order, and the place of every grid point among them."""
+    if len(indices) < size // 8:
+        different, place = np.unique(indices, return_inverse=True)
         return different, place
     present = np.zeros(size, np.bool_)
-    present[units] = True
-    return np.flatnonzero(present), (np.cumsum(present) - 1)[units]
+    present[indices] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[indices]
 
 
 def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
@@ -262,21 +263,21 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
     return values
 
 
-def _spread(steps: Steps, grid: Grid, units: IntArray, rng: Generator) -> IntArray:
-    """Draw a step of each regular unit, uniformly, none that is special."""
+def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntArray:
+    """Draw a step of each regular grid point, uniformly, none that is special."""
     if grid.width == 1:
-        return steps.first + units
-    low = steps.first + units * grid.width
+        return steps.first + indices
+    low = steps.first + indices * grid.width
     drawn = rng.integers(low, np.minimum(low + grid.width, steps.last + 1))
     special = np.isin(steps.value(drawn), grid.special)
-    drawn[special] = _roundest(steps, grid, units[special])
+    drawn[special] = _roundest(steps, grid, indices[special])
     return drawn
 
 
-def _roundest(steps: Steps, grid: Grid, units: IntArray) -> IntArray:
-    """Return a step of each regular unit: the bounds themselves at the ends, else the roundest, none that is special."""
+def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
+    """Return a step of each regular grid point: the bounds at the ends, else the roundest; none is special."""
     lower, upper = steps.first, steps.last
-    low = lower + units * grid.width
+    low = lower + indices * grid.width
     if grid.width == 1:
         return low
     high = np.minimum(low + grid.width, upper + 1)
@@ -286,7 +287,7 @@ def _roundest(steps: Steps, grid: Grid, units: IntArray) -> IntArray:
         fits = open_ & (rounded < high)
         values[fits] = rounded[fits]
         open_ &= ~fits
-    values[units == 0] = lower
+    values[indices == 0] = lower
     values[high == upper + 1] = upper
     for k in range(len(grid.special)):
         values = np.where(np.isin(steps.value(values), grid.special), np.minimum(low + k, high - 1), values)

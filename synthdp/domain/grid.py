@@ -1,8 +1,8 @@
-"""The finest public grid of one column: a finite number of units that depends on the declaration alone.
+"""The finest public grid of one column: a finite number of grid points that depends on the declaration alone.
 
-Units are numbered: the regular ones first (values in order, or levels as declared), then one per special value, then
-the missing value if the column is nullable, then "other" for whatever the schema does not foresee.  "Other" is counted
-but never released, unless the column declares a label for it.
+Grid points are numbered, and their number is the grid index: the regular ones first (values in order, or levels as
+declared), then one per special value, then the missing value if the column is nullable, then "other" for whatever the
+schema does not foresee.  "Other" is counted but never released, unless the column declares a label for it.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ import numpy as np
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
-MAX_UNITS = 32**4
-"""Most regular units of a column: four levels of 32 parts."""
+MAX_POINTS = 32**4
+"""Most regular grid points of a column: four levels of 32 parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """The units of one column.
+    """The grid points of one column.
 
     Parameters
     ----------
     regular
-        Number of regular units, numbered from 0.
+        Number of regular grid points, numbered from 0.
     width
-        Whole steps per unit for whole-numbered columns, else 1.
+        Whole steps per grid point for whole-numbered columns, else 1.
     ordered
-        Whether neighbouring regular units are alike.
+        Whether neighbouring regular grid points are alike.
     special
-        Numbers with a unit of their own, numbered from ``regular``.
+        Numbers with a grid point of their own, numbered from ``regular``.
     null
-        Unit of the missing value, if the column is nullable.
+        Grid point of the missing value, if the column is nullable.
     other
-        Unit of values that the schema does not foresee.
+        Grid point of values that the schema does not foresee.
     size
-        Number of units in all.
+        Number of grid points in all.
     """
 
     regular: int
@@ -51,12 +51,12 @@ class Grid:
 
     @property
     def hidden(self) -> int | None:
-        """The unit that is never released: "other", always the last one, unless it has a declared label."""
+        """The grid point that is never released: "other", always the last one, unless it has a declared label."""
         return self.other if self.other == self.size - 1 and self.other >= self.regular else None
 
     @property
     def releasable(self) -> int:
-        """Number of units that a released row may have; they come first."""
+        """Number of grid points that a released row may have; they come first."""
         return self.size if self.hidden is None else self.size - 1
 
 
@@ -74,9 +74,9 @@ def grid_of(column: Column) -> Grid:
         case Interval() as interval:
             return _layout(_parts(interval), special=interval.special, nullable=column.nullable)
         case Steps(first, last) as steps:
-            width = -(-(last - first + 1) // MAX_UNITS)
-            units = -(-(last - first + 1) // width)
-            return _layout(units, width=width, special=steps.special, nullable=column.nullable)
+            width = -(-(last - first + 1) // MAX_POINTS)
+            indices = -(-(last - first + 1) // width)
+            return _layout(indices, width=width, special=steps.special, nullable=column.nullable)
         case Levels(levels, None):
             return _layout(len(levels), ordered=column.ordered, nullable=column.nullable)
         case Levels(levels, other):
@@ -92,7 +92,7 @@ def grid_of(column: Column) -> Grid:
 
 
 def labels_of(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a column that has some, in unit order; the label for "other" comes last."""
+    """Return the levels of a column that has some, in grid point order; the label for "other" comes last."""
     support = column.support()
     if not isinstance(support, Levels):
         raise SchemaError(f"a column of type {type(column).__name__} has no levels")
@@ -100,12 +100,12 @@ def labels_of(column: Column) -> tuple[Level, ...]:
 
 
 def has_labels(column: Column) -> bool:
-    """Say whether the column's units are levels rather than intervals of numbers."""
+    """Say whether the column's grid points are levels rather than intervals of numbers."""
     return column.labelled
 
 
 def has_order(column: Column) -> bool:
-    """Say whether the column's regular units have an order, as numbers, moments and ordered levels do."""
+    """Say whether the column's regular grid points have an order, as numbers, moments and ordered levels do."""
     return column.ordered
 
 
@@ -120,9 +120,9 @@ def bounds_of(column: Column) -> tuple[float, float]:
             raise SchemaError(f"a column of type {type(column).__name__} has no bounds")
 
 
-def edges_of(interval: Interval, units: np.ndarray) -> np.ndarray:
-    """Lower ends of regular units of an interval: unit u holds edge(u) <= x < edge(u + 1)."""
-    return interval.lower + (interval.upper - interval.lower) * (units / _parts(interval))
+def edges_of(interval: Interval, indices: np.ndarray) -> np.ndarray:
+    """Lower ends of regular grid points of an interval: grid point u holds edge(u) <= x < edge(u + 1)."""
+    return interval.lower + (interval.upper - interval.lower) * (indices / _parts(interval))
 
 
 def _layout(
@@ -142,4 +142,4 @@ def _layout(
 
 def _parts(interval: Interval) -> int:
     spacing = math.ulp(max(abs(interval.lower), abs(interval.upper)))
-    return int(max(1, min(MAX_UNITS, (interval.upper - interval.lower) / (4 * spacing))))
+    return int(max(1, min(MAX_POINTS, (interval.upper - interval.lower) / (4 * spacing))))

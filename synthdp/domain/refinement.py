@@ -36,7 +36,7 @@ class Refinement:
         if len(weights) != self.fine.size or len(coarse) != self.fine.size:
             raise InternalError("a refinement needs a weight and a coarse cell for every fine cell")
         width = np.where(self.fine.releasable, self.fine.width, 0)
-        empty = np.bincount(coarse, weights=weights) <= 0  # nothing known inside: spread evenly over units
+        empty = np.bincount(coarse, weights=weights) <= 0  # nothing known inside: spread evenly over grid points
         object.__setattr__(self, "weights", frozen(np.where(empty[coarse], width, weights).astype(np.float64)))
         object.__setattr__(self, "coarse_cell", frozen(coarse))
 
@@ -55,8 +55,8 @@ class Refinement:
         Parameters
         ----------
         allowed
-            (fine.size,) part of each fine cell's units that may be drawn.  Where only cells of weight 0 are left of a
-            coarse cell, they are taken by their number of units.
+            (fine.size,) part of each fine cell's grid points that may be drawn.  Where only cells of weight 0 are left of
+            a coarse cell, they are taken by their number of grid points.
         """
         weights = self.weights
         if allowed is not None:

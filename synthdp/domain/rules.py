@@ -14,11 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, IntArray, Units
+from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.domain.values import numbers_of_units, units_of_values
+from synthdp.domain.values import mask_of_values, numbers_at
 from synthdp.errors import InternalError
 from synthdp.schema.columns import Column
 from synthdp.schema.constraints import CalendarDate, Combinations, Forbidden, Iff, Implies, LessEqual
@@ -47,10 +47,10 @@ class Order:
         """The columns it is about."""
         return self.left, self.right
 
-    def broken(self, units: Mapping[str, Units]) -> BoolArray:
+    def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
         """Return which rows break the rule, (n,)."""
-        low, bound_low = numbers_of_units(self.columns[0], units[self.left])
-        high, bound_high = numbers_of_units(self.columns[1], units[self.right])
+        low, bound_low = numbers_at(self.columns[0], indices[self.left])
+        high, bound_high = numbers_at(self.columns[1], indices[self.right])
         return np.asarray((low > high) & bound_low & bound_high)
 
     def possible(self, axes: Sequence[Axis]) -> BoolArray:
@@ -62,43 +62,43 @@ class Order:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Excluded:
-    """No row has all of these units together.
+    """No row has all of these grid points together.
 
     Parameters
     ----------
-    units
-        For each column which units are meant, (grid.size,).
+    masks
+        For each column which grid points are meant, (grid.size,).
     """
 
-    units: Mapping[str, BoolArray]
+    masks: Mapping[str, BoolArray]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns it is about."""
-        return tuple(self.units)
+        return tuple(self.masks)
 
-    def broken(self, units: Mapping[str, Units]) -> BoolArray:
+    def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
         """Return which rows break the rule, (n,)."""
-        every = [meant[units[name]] for name, meant in self.units.items()]
+        every = [meant[indices[name]] for name, meant in self.masks.items()]
         return np.asarray(np.logical_and.reduce(every))
 
     def possible(self, axes: Sequence[Axis]) -> BoolArray:
         """Return which cells of the axes, taken together, hold a row that obeys; shaped by the axes."""
         possible = np.zeros([axis.size for axis in axes], np.bool_)
-        for i, (axis, meant) in enumerate(zip(axes, self.units.values(), strict=True)):
-            outside = has_units(axis, ~meant)
+        for i, (axis, meant) in enumerate(zip(axes, self.masks.values(), strict=True)):
+            outside = holds_any(axis, ~meant)
             possible |= outside.reshape([-1 if i == j else 1 for j in range(len(axes))])
         return possible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """Some columns have one of the listed combinations of kinds of units, and no other.
+    """Some columns have one of the listed combinations of kinds of grid points, and no other.
 
     Parameters
     ----------
     kinds
-        For each column the kind of each unit, (grid.size,); -1 for units in no combination.
+        For each column the kind of each grid point, (grid.size,); -1 for grid points in no combination.
     combinations
         (m, k) kinds of the k columns.
     """
@@ -111,14 +111,14 @@ class Listed:
         """The columns it is about."""
         return tuple(self.kinds)
 
-    def broken(self, units: Mapping[str, Units]) -> BoolArray:
+    def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
         """Return which rows break the rule, (n,)."""
-        rows = len(units[self.names[0]])
+        rows = len(indices[self.names[0]])
         found, listed = np.zeros(rows, np.int64), np.zeros(len(self.combinations), np.int64)
         for j, (name, kinds) in enumerate(self.kinds.items()):  # the number of the first columns' combination, or -1
             step = int(kinds.max()) + 2
             begun, listed = np.unique(listed * step + self.combinations[:, j], return_inverse=True)
-            wanted = np.where(found < 0, -1, found * step + np.where(kinds < 0, step - 1, kinds)[units[name]])
+            wanted = np.where(found < 0, -1, found * step + np.where(kinds < 0, step - 1, kinds)[indices[name]])
             place = np.minimum(np.searchsorted(begun, wanted), len(begun) - 1)
             found = np.where(begun[place] == wanted, place, -1)
         return np.asarray(found < 0)
@@ -167,15 +167,15 @@ def rules_of(schema: Schema) -> tuple[Rule, ...]:
 def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
     """Return axes of the columns of a schema, on whose cells it can be seen whether some row obeys all rules.
 
-    No cell lies partly within the units that a rule excludes.  Columns that are compared are cut at the same numbers: at
-    ``bins`` equal parts of each, and wherever one of them is cut.
+    A rule excludes all grid points of a cell or none.  Columns that are compared are cut at the same numbers: at ``bins``
+    equal parts of each, and wherever one of them is cut.
     """
     names = list(schema)
     marks: dict[str, list[AnyArray]] = {}
     for name in names:
         grid = grid_of(schema[name])
         marks[name] = [np.arange(grid.size) < grid.regular, np.arange(grid.size) < grid.releasable]
-        marks[name] += [rule.units[name] for rule in rules if isinstance(rule, Excluded) and name in rule.units]
+        marks[name] += [rule.masks[name] for rule in rules if isinstance(rule, Excluded) and name in rule.masks]
         marks[name] += [rule.kinds[name] for rule in rules if isinstance(rule, Listed) and name in rule.kinds]
     compared = {name for rule in rules if isinstance(rule, Order) for name in rule.names}
     for kind in {type(schema[name]) for name in compared}:
@@ -183,7 +183,7 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
         cuts = np.unique(np.concatenate([_cuts(schema[name], marks[name], bins) for name in alike]))
         for name in alike:
             grid = grid_of(schema[name])
-            numbers, _ = numbers_of_units(schema[name], np.arange(grid.regular))
+            numbers, _ = numbers_at(schema[name], np.arange(grid.regular))
             bin_ = np.full(grid.size, -1)
             bin_[: grid.regular] = np.searchsorted(cuts, numbers, side="right")
             marks[name].append(bin_)
@@ -196,24 +196,24 @@ def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
     stacked = np.column_stack(marks)[:regular]
     changes = np.flatnonzero((stacked[1:] != stacked[:-1]).any(axis=1)) + 1
     parts = np.arange(1, bins) * regular // bins
-    return numbers_of_units(column, np.unique(np.concatenate([changes, parts])))[0]
+    return numbers_at(column, np.unique(np.concatenate([changes, parts])))[0]
 
 
 def _marked_axis(name: str, column: Column, marks: AnyArray) -> Axis:
-    """Return the axis whose cells are the units with the same marks."""
+    """Return the axis whose cells are the grid points with the same marks."""
     starts = np.append(0, np.flatnonzero((marks[1:] != marks[:-1]).any(axis=1)) + 1)
     cells = np.unique(marks[starts], axis=0, return_inverse=True)[1]
     return Axis(name, column, starts, cells.ravel())
 
 
-def has_units(axis: Axis, units: BoolArray) -> BoolArray:
-    """Return which cells hold a unit among some that a released row may have, (axis.size,)."""
-    cells = axis.cells_of(np.flatnonzero(units[: axis.grid.releasable]).astype(np.uint32))
+def holds_any(axis: Axis, mask: BoolArray) -> BoolArray:
+    """Return which cells hold a grid point among some that a released row may have, (axis.size,)."""
+    cells = axis.cells_of(np.flatnonzero(mask[: axis.grid.releasable]).astype(np.uint32))
     return np.bincount(cells, minlength=axis.size) > 0
 
 
 def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
-    """Return the least and largest number in each cell, and whether the cell holds units that no order binds.
+    """Return the least and largest number in each cell, and whether the cell holds grid points that no order binds.
 
     Where a cell holds no number, the least is larger than any number.
     """
@@ -221,15 +221,15 @@ def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     regular = axis.starts < grid.regular
     first = axis.starts[regular]
     last = np.minimum(np.append(axis.starts[1:], grid.size)[regular], grid.regular) - 1
-    least, _ = numbers_of_units(axis.column, first)
-    most, _ = numbers_of_units(axis.column, last)
+    least, _ = numbers_at(axis.column, first)
+    most, _ = numbers_at(axis.column, last)
     limits = np.iinfo(np.int64) if least.dtype.kind == "i" else np.finfo(np.float64)
     low, high = np.full(axis.size, limits.max, least.dtype), np.full(axis.size, limits.min, most.dtype)
     np.minimum.at(low, axis.cells[regular], least)
     np.maximum.at(high, axis.cells[regular], most)
     free = np.zeros(grid.size, np.bool_)
     free[grid.regular :] = True
-    return low, high, has_units(axis, free)
+    return low, high, holds_any(axis, free)
 
 
 def _implication(schema: Schema, when: Mapping[str, object], then: Mapping[str, object]) -> list[Rule]:
@@ -249,14 +249,14 @@ def _calendar(schema: Schema, date: CalendarDate) -> list[Rule]:
         years = _regular_numbers(schema, date.year)
         leap = (years % 4 == 0) & ((years % 100 != 0) | (years % 400 == 0))
         excluded.append({date.month: february, date.day: days == 29, date.year: ~leap & (years > 0)})
-    return [Excluded(units) for units in excluded if all(meant.any() for meant in units.values())]
+    return [Excluded(masks) for masks in excluded if all(meant.any() for meant in masks.values())]
 
 
 def _regular_numbers(schema: Schema, name: str) -> IntArray:
-    """Return the number of each unit of a column of whole numbers above 0, and -1 for units that are no such number."""
+    """Return the number at each grid point of a column of whole numbers above 0, and -1 where there is none."""
     grid = grid_of(schema[name])
     numbers = np.full(grid.size, -1)
-    numbers[: grid.regular] = numbers_of_units(schema[name], np.arange(grid.regular))[0]
+    numbers[: grid.regular] = numbers_at(schema[name], np.arange(grid.regular))[0]
     return numbers
 
 
@@ -276,7 +276,7 @@ def _listed(schema: Schema, rule: Combinations) -> Listed:
 
 
 def _kinds(meant: Sequence[BoolArray]) -> IntArray:
-    """Return a number for each unit, equal for units that are in the same of some sets; -1 for those in none."""
+    """Return numbers of grid points, the same for those in the same sets; -1 for those in none."""
     within = np.zeros(len(meant[0]), np.int64)
     kind = np.full(len(within), -1)
     for number, mask in enumerate(meant):
@@ -290,9 +290,9 @@ def _kinds(meant: Sequence[BoolArray]) -> IntArray:
 
 
 def _cells_of_kinds(axis: Axis, kinds: IntArray) -> dict[int, list[int]]:
-    """Return for each kind the cells that hold units of it that a released row may have."""
-    units = np.flatnonzero(kinds[: axis.grid.releasable] >= 0)
-    pairs = np.unique(np.column_stack([kinds[units], axis.cells_of(units.astype(np.uint32))]), axis=0)
+    """Return for each kind the cells that hold grid points of it that a released row may have."""
+    indices = np.flatnonzero(kinds[: axis.grid.releasable] >= 0)
+    pairs = np.unique(np.column_stack([kinds[indices], axis.cells_of(indices.astype(np.uint32))]), axis=0)
     found: dict[int, list[int]] = {int(kind): [] for kind in np.unique(kinds)}
     for kind, cell in pairs.tolist():
         found[kind].append(cell)
@@ -300,7 +300,7 @@ def _cells_of_kinds(axis: Axis, kinds: IntArray) -> dict[int, list[int]]:
 
 
 def _meant(schema: Schema, name: str, given: object) -> BoolArray:
-    return units_of_values(schema[name], given, name=name)
+    return mask_of_values(schema[name], given, name=name)
 
 
 def _implied(orders: list[Order]) -> list[Order]:

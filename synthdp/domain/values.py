@@ -1,4 +1,4 @@
-"""Values that a person names, in a rule, a condition or a question, as units of a column; and units as exact numbers."""
+"""Values that a person names in a rule, a condition or a question, as grid points; and grid points as exact numbers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from synthdp.schema.column import Column, Steps
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allowed:
-    """Units of a column that a condition allows, found already; stands wherever values of the column may be named.
+    """Grid points of a column that a condition allows, found already; stands wherever values of the column may be named.
 
     Parameters
     ----------
-    units
-        (size,) whether each unit is allowed.
+    mask
+        (size,) whether each grid point is allowed.
     """
 
-    units: BoolArray
+    mask: BoolArray
 
 
-def units_of_values(column: Column, values: object, *, name: str = "") -> BoolArray:
-    """Return which units a condition allows, (size,).
+def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArray:
+    """Return which grid points a condition allows, (size,).
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def units_of_values(column: Column, values: object, *, name: str = "") -> BoolAr
         The column.
     values
         One value or a list of values, where ``None`` is the missing value; for an ordered column also ``(lower,
-        upper)``, both inclusive, with ``None`` for no end on that side.  A range narrower than the column's units stands
-        for the unit that holds it.
+        upper)``, both inclusive, with ``None`` for no end on that side.  A range within one grid point
+        stands for that grid point.
     name
         What errors call the column.
 
@@ -50,7 +50,7 @@ def units_of_values(column: Column, values: object, *, name: str = "") -> BoolAr
     if column.names_rows:
         raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
     if isinstance(values, Allowed):
-        return values.units
+        return values.mask
     grid = grid_of(column)
     allowed = np.zeros(grid.size, np.bool_)
     for value in _listed(column, grid, values):
@@ -58,7 +58,7 @@ def units_of_values(column: Column, values: object, *, name: str = "") -> BoolAr
             first, last = _range(column, grid, value, name)
             allowed[first : last + 1] = True
         else:
-            allowed[_unit_of(column, grid, value, name)] = True
+            allowed[_index_of(column, grid, value, name)] = True
     if not allowed.any():
         raise ParameterError(f"column {name!r} was given no value at all")
     return allowed
@@ -69,11 +69,11 @@ def is_range(column: Column, value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and grid_of(column).ordered
 
 
-def numbers_of_units(column: Column, units: AnyArray) -> tuple[AnyArray, BoolArray]:
-    """Return the exact number behind each unit and whether it is a regular one; others compare with nothing, (n,) each."""
-    raw = decode(column, units.astype(np.uint32, copy=False))
+def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
+    """Return the exact number at each grid point, and whether it is regular: others compare with nothing; (n,) each."""
+    raw = decode(column, indices.astype(np.uint32, copy=False))
     numbers = raw.values if isinstance(raw, Numbers) else raw.codes
-    return numbers, np.asarray(units < grid_of(column).regular)
+    return numbers, np.asarray(indices < grid_of(column).regular)
 
 
 def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:
@@ -84,8 +84,8 @@ def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:
     return [values]
 
 
-def _unit_of(column: Column, grid: Grid, value: object, name: str) -> int:
-    """Return the unit of one value, or raise."""
+def _index_of(column: Column, grid: Grid, value: object, name: str) -> int:
+    """Return the grid point of one value, or raise."""
     found = None
     if value is None or (isinstance(value, float) and np.isnan(value)):
         found = grid.null
@@ -109,11 +109,11 @@ def _position(column: Column, value: object) -> int | None:
 
 
 def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tuple[int, int]:
-    """Return the first and the last unit whose value lies between two ends."""
+    """Return the first and the last grid point whose value lies between two ends."""
     low, high = ends
     if column.labelled:
-        first = 0 if low is None else _unit_of(column, grid, low, name)
-        last = grid.regular - 1 if high is None else _unit_of(column, grid, high, name)
+        first = 0 if low is None else _index_of(column, grid, low, name)
+        last = grid.regular - 1 if high is None else _index_of(column, grid, high, name)
         if first > last:
             raise ParameterError(f"the lower end of a range ({low!r}) must not be above the upper ({high!r})")
         return first, last
@@ -123,17 +123,17 @@ def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tupl
         raise ParameterError(f"the lower end of a range ({low!r}) must not be above the upper ({high!r})")
     if upper[0] < _lowest(column) or lower[0] > _highest(column):
         raise ParameterError(f"column {name!r} has no value between {low!r} and {high!r}")
-    first, last = (_regular_unit(column, grid, end) for end in (lower, upper))
-    values, _ = numbers_of_units(column, np.array([first, last]))
+    first, last = (_regular_index(column, grid, end) for end in (lower, upper))
+    values, _ = numbers_at(column, np.array([first, last]))
     inner = first + int(values[0] < lower[0]), last - int(values[1] > upper[0])
     return inner if inner[0] <= inner[1] else (first, first)
 
 
-def _regular_unit(column: Column, grid: Grid, number: AnyArray) -> int:
-    """Return the regular unit that holds a number, clipped to the bounds, even where the number is a special value."""
+def _regular_index(column: Column, grid: Grid, number: AnyArray) -> int:
+    """Return the regular grid point of a number, clipped to the bounds, also where the number is a special value."""
     clipped = np.clip(number, _lowest(column), _highest(column))
-    unit = int(encode(column, Numbers(clipped))[0])
-    return unit if unit < grid.regular else int(encode(_without_special(column), Numbers(clipped))[0])
+    index = int(encode(column, Numbers(clipped))[0])
+    return index if index < grid.regular else int(encode(_without_special(column), Numbers(clipped))[0])
 
 
 def _without_special(column: Column) -> Column:
@@ -163,6 +163,6 @@ def _number(column: Column, value: Any, name: str) -> FloatArray | IntArray:
     raise refusal
 
 
-def unit_of_label(column: Column, label: object) -> int:
-    """Return the unit of a label, that of "other" for one that the column does not list."""
+def index_of_label(column: Column, label: object) -> int:
+    """Return the grid point of a label, that of "other" for one that the column does not list."""
     return int(encode(column, Labels([label], np.zeros(1, np.int64)))[0])

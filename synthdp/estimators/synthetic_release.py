@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.answers.misfit_shares import unproven_units
+from synthdp.answers.misfit_shares import unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
@@ -32,7 +32,7 @@ from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.report import report_page
-from synthdp.sampling.restriction import without_units
+from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import Schema, schema_given
@@ -256,7 +256,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         misfits = release.misfits
         unknown = discovery_notes(without_range=no_range, without_levels=no_levels)
         receipt = release.receipt.noted(*ignored, *unknown, *misfit_notes(misfits), *notes)
-        model = without_units(release.model, unproven_units(release.model, release.measurements))
+        model = without_points(release.model, unproven_points(release.model, release.measurements))
         model = replace(model, format=format.suited(model.schema))
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
         self.schema_ = model.schema

@@ -135,8 +135,8 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         source = FrameSource(table)
         _check_present(source, self.schema_)
         raw = next(iter(source.blocks(self.schema_)))
-        units = {name: encode(column, raw[name]) for name, column in self.schema_.items()}
-        return self.domain_.codes(units).astype(np.int64, order="C")
+        indices = {name: encode(column, raw[name]) for name, column in self.schema_.items()}
+        return self.domain_.codes(indices).astype(np.int64, order="C")
 
     def inverse_transform(self, X: Any) -> Any:
         """Return a table with a value drawn within each cell."""
@@ -152,10 +152,10 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             column = self.schema_[axis.name]
             hidden = ~axis.releasable[codes[:, j]]
             cells = np.where(hidden, 0, codes[:, j])
-            units = axis.units_in(cells, rng)
+            indices = axis.indices_in(cells, rng)
             grid = grid_of(column)
             missing = grid.other if grid.null is None else grid.null
-            table[axis.name] = decode(column, np.where(hidden, missing, units).astype(np.uint32))
+            table[axis.name] = decode(column, np.where(hidden, missing, indices).astype(np.uint32))
         return self.format_.build(self.schema_, table)
 
     def __sklearn_tags__(self) -> Tags:

@@ -194,11 +194,11 @@ def best_shares(parts: tuple[LinearQueries, ...], adjacency: Adjacency, *, law: 
     """
     k = np.array([part.k for part in parts], np.float64)
     norms = [adjacency.sensitivity(part) for part in parts]
-    units = np.array([part.denominator for part in parts], np.float64)
+    denominators = np.array([part.denominator for part in parts], np.float64)
     if law is NoiseLaw.LAPLACE:
-        weights = np.cbrt(k * (np.array([norm.l1 for norm in norms]) / units) ** 2)
+        weights = np.cbrt(k * (np.array([norm.l1 for norm in norms]) / denominators) ** 2)
     else:
-        weights = np.sqrt(k) * np.array([norm.l2 for norm in norms]) / units
+        weights = np.sqrt(k) * np.array([norm.l2 for norm in norms]) / denominators
     return np.asarray(weights / weights.sum(), np.float64)
 
 

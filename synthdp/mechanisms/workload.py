@@ -132,7 +132,7 @@ def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQuerie
 
 
 def _with_misfits(axis: Axis) -> Axis:
-    """Return the axis whose unit of misfits, if there is one, has a cell of its own, the last one."""
+    """Return the axis whose grid point of misfits, if there is one, has a cell of its own, the last one."""
     hidden = axis.grid.hidden
     if hidden is None:
         return axis

@@ -40,7 +40,7 @@ _SHAPES: tuple[tuple[str, int, int], ...] = (
 _CALENDAR = tuple(
     int(np.datetime64(day, "us").astype(np.int64)) for day in ("0001-01-01", "9999-12-31T23:59:59.999999")
 )
-_UNITS = (
+_CALENDAR_STEPS = (
     ("Y", 365 * 86_400),
     ("M", 30 * 86_400),
     ("D", 86_400),
@@ -116,14 +116,14 @@ def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
     """
     low, high = (min(max(value, _CALENDAR[0]), _CALENDAR[1]) for value in (low, high))
     room = max(float(SLACK) * (high - low), step)
-    unit: Any = next(unit for unit, seconds in _UNITS if seconds * 1e6 <= room)
+    resolution: Any = next(step for step, seconds in _CALENDAR_STEPS if seconds * 1e6 <= room)
     ends: list[Any] = [np.datetime64(value, "us") for value in (low, high)]
-    first = ends[0].astype(f"datetime64[{unit}]")
-    last: Any = ends[1].astype(f"datetime64[{unit}]")
+    first = ends[0].astype(f"datetime64[{resolution}]")
+    last: Any = ends[1].astype(f"datetime64[{resolution}]")
     if last.astype("datetime64[us]") < ends[1] or last == first:
-        last += np.timedelta64(1, unit)
-    if int((last - np.timedelta64(1, unit)).astype("datetime64[us]").astype(np.int64)) > _CALENDAR[1] - step:
-        first = min(first, last - np.timedelta64(2, unit))  # the calendar ends within the last unit
+        last += np.timedelta64(1, resolution)
+    if int((last - np.timedelta64(1, resolution)).astype("datetime64[us]").astype(np.int64)) > _CALENDAR[1] - step:
+        first = min(first, last - np.timedelta64(2, resolution))  # the calendar ends within the last step
     return _text(first), _text(last)
 
 

@@ -52,7 +52,7 @@ def decimal_settings(numbers: dict[str, Any], decimals: int) -> dict[str, Any]:
 def clock_settings(micros: Collection[int]) -> dict[str, Any]:
     """Return the bounds and the resolution of times of day, in microseconds since midnight: whole hours around them."""
     ticks = np.array(list(micros), np.int64)
-    resolution = next(unit for unit, each in RESOLUTIONS.items() if unit != "D" and not (ticks % each).any())
+    resolution = next(name for name, each in RESOLUTIONS.items() if name != "D" and not (ticks % each).any())
     first, last = int(ticks.min() // RESOLUTIONS["h"]), int(ticks.max() // RESOLUTIONS["h"])
     upper = dt.time(last, 59, 59, 999_999) if resolution != "h" or first == last else dt.time(last)
     return {"type": "time", "lower": f"{first:02}:00:00", "upper": upper.isoformat(), "resolution": resolution}

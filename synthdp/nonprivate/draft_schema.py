@@ -281,6 +281,6 @@ def _stands_apart(code: int, seen: Seen) -> bool:
 
 def _moments(seen: Seen) -> Entry:
     micros = np.array(list(seen.counts), np.int64)
-    resolution, each = next((unit, each) for unit, each in RESOLUTIONS.items() if not (micros % each).any())
+    resolution, each = next((name, each) for name, each in RESOLUTIONS.items() if not (micros % each).any())
     lower, upper = moment_bounds(int(micros.min()), int(micros.max()), step=each)
     return {"type": "datetime", "lower": lower, "upper": upper, "resolution": resolution, "comment": OF_BOUNDS}

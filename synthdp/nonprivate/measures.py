@@ -155,7 +155,7 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
 
 def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
     """Return distances between rows.  They are no evidence about privacy, in either direction."""
-    a, b = (_unit_rows(table, schema) for table in (real, synthetic))
+    a, b = (_scaled_rows(table, schema) for table in (real, synthetic))
     rng = generator(0)
     some_a, some_b = (rng.permutation(len(t))[:NEIGHBOURS] for t in (a, b))
     keys = {row.tobytes() for row in a}
@@ -255,7 +255,7 @@ def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
     return np.column_stack([x / x.std() for x in kept]) if kept else np.zeros((len(table), 0))
 
 
-def _unit_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
+def _scaled_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
     """Return rows whose coordinates differ by at most 1: numbers over their range, levels by number."""
     columns = []
     for name, column in schema.items():

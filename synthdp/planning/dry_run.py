@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Codes, Units
+from synthdp.arrays import Codes, GridIndices
 from synthdp.checks import check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import contingency, table_size
@@ -49,7 +49,7 @@ USEFUL = 0.97
 """Pairs were learned if their tables' error is below this part of that of independent columns."""
 
 ASSUMED_LEVELS, ASSUMED_RANGE = 30, 86_400 * 1_000
-"""Levels, and the width of the range in units or seconds, of a column whose own are to be discovered."""
+"""Levels, and the width of the range in whole numbers or seconds, of a column whose own are to be discovered."""
 
 MOST_NAMES = 10
 """Columns that one line of assumptions names."""
@@ -117,10 +117,10 @@ def plan(
     open_columns, assumed = schema.undeclared, _assumptions(schema)
     schema = schema.assuming({name: _assumed(column) for name, column in schema.items()})
     losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
-    units = simulated_table(schema, min(rows, MOST_ROWS), generator(random_state))
+    indices = simulated_table(schema, min(rows, MOST_ROWS), generator(random_state))
     plans = [
         _run(
-            schema, units, rows=rows, loss=loss, left=1 - domain_budget if open_columns else 1.0, neighbors=neighbors,
+            schema, indices, rows=rows, loss=loss, left=1 - domain_budget if open_columns else 1.0, neighbors=neighbors,
             mechanism=mechanism or Automatic(), max_rows_per_unit=max_rows_per_unit, random_state=random_state,
             assumed=assumed,
         )
@@ -131,7 +131,7 @@ def plan(
 
 def _run(
     schema: Schema,
-    units: dict[str, Units],
+    indices: dict[str, GridIndices],
     *,
     rows: int,
     loss: PrivacyLoss,
@@ -143,8 +143,8 @@ def _run(
     assumed: tuple[str, ...],
 ) -> Plan:
     """Run the mechanism on a simulated table, and compare what comes out with what went in."""
-    simulated = len(next(iter(units.values())))
-    table = TableFormat.default(schema).build(schema, {name: decode(c, units[name]) for name, c in schema.items()})
+    simulated = len(next(iter(indices.values())))
+    table = TableFormat.default(schema).build(schema, {name: decode(c, indices[name]) for name, c in schema.items()})
     unit = UNIT if max_rows_per_unit > 1 else None
     if unit is not None:
         table[unit] = np.arange(simulated) // max_rows_per_unit
@@ -157,11 +157,11 @@ def _run(
     ) as curator:
         release: Release[Any] = mechanism.release(curator.open_account(), random_state=random_state)
     clock.enter("drawing rows")
-    drawn = release.model.sample_units(simulated, generator(random_state))
+    drawn = release.model.sample_indices(simulated, generator(random_state))
     stages = clock.stages()
     stages["reading"] += SECONDS_A_VALUE * (rows - simulated) * len(schema)
     return _compared(
-        domain_of(release.model.schema), units, drawn, assumed=assumed,
+        domain_of(release.model.schema), indices, drawn, assumed=assumed,
         rows=rows, columns=len(schema), neighbors=neighbors,
         epsilon=getattr(loss, "epsilon", math.nan), delta=getattr(loss, "delta", 0.0),
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
@@ -169,9 +169,9 @@ def _run(
     )  # fmt: skip
 
 
-def _compared(domain: Domain, units: dict[str, Units], drawn: dict[str, Units], **known: Any) -> Plan:
+def _compared(domain: Domain, indices: dict[str, GridIndices], drawn: dict[str, GridIndices], **known: Any) -> Plan:
     """Complete a plan by the errors of drawn rows."""
-    real, synthetic = domain.codes(units), domain.codes(drawn)
+    real, synthetic = domain.codes(indices), domain.codes(drawn)
     rng = generator(0)
     shuffled = np.column_stack([rng.permutation(synthetic[:, j]) for j in range(len(domain))])
     orders = range(1, min(3, len(domain)) + 1)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from scipy.special import betaincinv, ndtr
 
-from synthdp.arrays import FloatArray, Units
+from synthdp.arrays import FloatArray, GridIndices
 from synthdp.domain.grid import grid_of
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Column
@@ -39,10 +39,10 @@ MISSING = 0.06
 """Share of missing values in columns that may have some."""
 
 
-def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, Units]:
-    """Return simulated rows, (rows,) units for each column; a function of the schema and the seed alone."""
+def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, GridIndices]:
+    """Return simulated rows, (rows,) grid points for each column; a function of the schema and the seed alone."""
     factors = rng.standard_normal((rows, FACTORS))
-    units: dict[str, Units] = {}
+    indices: dict[str, GridIndices] = {}
     numbers = 0
     for j, (name, column) in enumerate(schema.items()):
         loading = LOADINGS[j % len(LOADINGS)]
@@ -50,11 +50,11 @@ def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, Unit
         latent = loading * factors[:, (j // 2) % FACTORS] + math.sqrt(1 - loading**2) * own
         numbers += grid_of(column).ordered
         mass = AT_LOWEST if grid_of(column).ordered and numbers % 3 == 0 else 0.0
-        units[name] = _column(column, ndtr(latent), mass, rng)
-    return units
+        indices[name] = _column(column, ndtr(latent), mass, rng)
+    return indices
 
 
-def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) -> Units:
+def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) -> GridIndices:
     grid = grid_of(column)
     if grid.ordered:
         above = np.maximum(uniform - mass, 0.0) / (1 - mass)

@@ -176,7 +176,7 @@ class NoiseEvent:
         How many such vectors are released.
     coordinates
         Length of the vector; matters for a Gaussian only.
-    unit_shifts
+    shifts_of_one
         Whether one row changes every coordinate by at most 1 (counts).
     """
 
@@ -185,7 +185,7 @@ class NoiseEvent:
     sensitivity: int
     count: int = 1
     coordinates: int = 1
-    unit_shifts: bool = False
+    shifts_of_one: bool = False
 
     def __post_init__(self) -> None:
         check_one_of("kind", self.kind, ("laplace", "gaussian"))
@@ -198,7 +198,7 @@ class NoiseEvent:
     @property
     def tabulated(self) -> bool:
         """Whether the exact discrete law is composed, rather than the normal law plus its distance."""
-        single = self.sensitivity == 1 or self.unit_shifts
+        single = self.sensitivity == 1 or self.shifts_of_one
         return self.kind == "laplace" or (single and self.scale <= LARGEST_PLD_SIGMA)
 
 
@@ -242,7 +242,7 @@ def pld_gaussian_scale(
     sensitivity: int = 1,
     count: int = 1,
     coordinates: int = 1,
-    unit_shifts: bool = False,
+    shifts_of_one: bool = False,
 ) -> float:
     """Return the least σ, to 1e-5 and rounded up, at which ``count`` Gaussian vectors cost at most (ε, δ).
 
@@ -252,7 +252,7 @@ def pld_gaussian_scale(
         The promise; δ ≥ 1e-10.
     sensitivity
         *Square* of the L2 sensitivity of one vector, in lattice steps.
-    count, coordinates, unit_shifts
+    count, coordinates, shifts_of_one
         As in `NoiseEvent`.
     """
     check_number("epsilon", epsilon, above=0)
@@ -264,7 +264,7 @@ def pld_gaussian_scale(
             sensitivity=sensitivity,
             count=count,
             coordinates=coordinates,
-            unit_shifts=unit_shifts,
+            shifts_of_one=shifts_of_one,
         )
         return pld_epsilon([event], delta) <= epsilon
 

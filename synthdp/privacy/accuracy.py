@@ -1,6 +1,6 @@
 """How far k noisy answers may be off: α such that all errors stay within it with probability 1 − β.
 
-Pure functions of numbers, in the units of the query.  Each law has its paper's bound and the exact quantile of the
+Pure functions of numbers, on the scale of the query.  Each law has its paper's bound and the exact quantile of the
 continuous law, from which the integer law differs by less than one lattice step.
 """
 

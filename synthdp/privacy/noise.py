@@ -62,7 +62,7 @@ def discrete_laplace(values: IntArray, *, scale: float) -> IntArray:
     values
         (k,) int64.  Magnitudes above 2⁵³ are clipped; a static bound on the sums keeps them below.
     scale
-        0 < scale ≤ 2⁵³, in units of ``values``.
+        0 < scale ≤ 2⁵³, in multiples of ``values``.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
     values
         (k,) int64.  Magnitudes above 2⁵³ are clipped; a static bound on the sums keeps them below.
     scale
-        σ of the law, 0 < scale ≤ 2⁵³, in units of ``values``.
+        σ of the law, 0 < scale ≤ 2⁵³, in multiples of ``values``.
 
     Raises
     ------
@@ -228,7 +228,7 @@ def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
     values
         (k,) int64.  Magnitudes above 2⁵³ are clipped; a static bound on the sums keeps them below.
     scale
-        2⁻¹⁰ ≤ scale ≤ 2⁵³, in units of ``values``.
+        2⁻¹⁰ ≤ scale ≤ 2⁵³, in multiples of ``values``.
 
     Notes
     -----

@@ -35,11 +35,11 @@ class ClippedProducts(LinearFamily):
     domain
         Of d >= 2 axes.
     scores
-        For each axis the (size,) whole-number scores of its cells, in units of ``resolution``.
+        For each axis the (size,) whole-number scores of its cells, in multiples of ``resolution``.
     resolution
         The whole number that stands for a score of 1.
     norm
-        Largest norm of a row's products, in units of ``resolution`` squared.
+        Largest norm of a row's products, in multiples of ``resolution`` squared.
 
     Raises
     ------

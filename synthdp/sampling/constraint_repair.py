@@ -1,7 +1,7 @@
 """Rows that break a rule are drawn anew within their cells, so that every released row obeys every rule.
 
-Between `distribution`, whose structural zeros leave out the cells where no row can obey, and `sampling`.  Knows units
-and rules, no private row.
+Between `distribution`, whose structural zeros leave out the cells where no row can obey, and `sampling`.  Knows grid
+points and rules, no private row.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, Codes, IntArray, Units
+from synthdp.arrays import AnyArray, BoolArray, Codes, GridIndices, IntArray
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.domain.rules import Excluded, Listed, Order, Rule, has_units
-from synthdp.domain.values import numbers_of_units
+from synthdp.domain.rules import Excluded, Listed, Order, Rule, holds_any
+from synthdp.domain.values import numbers_at
 from synthdp.randomness import Generator
 
-Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], Units]
-"""Draws units of a column for some rows, within their coarse cells, perhaps only among some units."""
+Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], GridIndices]
+"""Draws grid points of a column for some rows, within their coarse cells, perhaps only among some grid points."""
 
 PLAIN_REDRAWS = 4
 """How often rows are drawn anew just as they were drawn; each time the law is the exact one given their cells."""
 
 NARROW_REDRAWS = 8
-"""How often they are drawn anew after that, among units that the other columns' cells leave possible.
+"""How often they are drawn anew after that, among grid points that the other columns' cells leave possible.
 
 For orders that leaves the law as it is and wastes fewer draws."""
 
 REMEMBERED = 100
-"""Combinations of cells whose possible units are kept for the next draw."""
+"""Combinations of cells whose possible grid points are kept for the next draw."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,12 +46,12 @@ class Repair:
         What rows must obey.
     codes
         (n, d) coarse cells of the rows.
-    units
-        Their units, changed in place.
+    indices
+        Their grid points, changed in place.
     allowed
-        For some columns the units that a condition allows.
+        For some columns the grid points that a condition allows.
     redraw
-        Draws units anew.
+        Draws grid points anew.
     rng
         For choices that the rules leave open.
     """
@@ -59,7 +59,7 @@ class Repair:
     domain: Domain
     rules: Sequence[Rule]
     codes: Codes
-    units: dict[str, Units]
+    indices: dict[str, GridIndices]
     allowed: Mapping[str, BoolArray]
     redraw: Redraw
     rng: Generator
@@ -70,10 +70,10 @@ class Repair:
         rows = np.arange(len(self.codes)) if rows is None else rows
         rules = self.rules if rules is None else rules
         names = {name for rule in rules for name in rule.names}
-        units = {name: self.units[name][rows] for name in names}
+        indices = {name: self.indices[name][rows] for name in names}
         wrong = np.zeros(len(rows), np.bool_)
         for rule in rules:
-            wrong |= rule.broken(units)
+            wrong |= rule.broken(indices)
         return rows[wrong]
 
     def mend(self) -> IntArray:
@@ -100,20 +100,20 @@ class Repair:
 
     def _draw(self, names: Sequence[str], rows: IntArray) -> None:
         for name in names:
-            self.units[name][rows] = self.redraw(name, rows, self.allowed.get(name))
+            self.indices[name][rows] = self.redraw(name, rows, self.allowed.get(name))
 
     def _escape(self, rule: Excluded, rows: IntArray) -> None:
-        """Draw one column of each row, chosen at random, away from what a rule excludes, if its cell has other units."""
-        outside = {name: ~meant & self.allowed.get(name, True) for name, meant in rule.units.items()}
+        """Draw a random column of each row outside what a rule excludes, if its cell has other grid points."""
+        outside = {name: ~meant & self.allowed.get(name, True) for name, meant in rule.masks.items()}
         for name in self.rng.permutation(rule.names).tolist():
             j = self.domain.index(name)[0]
-            mine = rows[has_units(self.domain.axes[j], outside[name])[self.codes[rows, j]]]
+            mine = rows[holds_any(self.domain.axes[j], outside[name])[self.codes[rows, j]]]
             mine = mine[self.rng.random(len(mine)) < 1 / len(rule.names)]
             if len(mine):
-                self.units[name][mine] = self.redraw(name, mine, outside[name])
+                self.indices[name][mine] = self.redraw(name, mine, outside[name])
 
     def _draw_narrowly(self, orders: Sequence[Order], rows: IntArray) -> None:
-        """Draw rows of the same cells together, each column among the units that orders leave it."""
+        """Draw rows of the same cells together, each column among the grid points that orders leave it."""
         if not len(rows):
             return
         names = sorted({name for order in orders for name in order.names})
@@ -125,10 +125,10 @@ class Repair:
             masks = self._possible(names, orders, cells)
             for name in names:
                 if masks[name].any():
-                    self.units[name][same] = self.redraw(name, same, masks[name])
+                    self.indices[name][same] = self.redraw(name, same, masks[name])
 
     def _possible(self, names: Sequence[str], orders: Sequence[Order], cells: AnyArray) -> dict[str, BoolArray]:
-        """Return for each column the units of its cell that orders leave, once the others are within theirs."""
+        """Return for each column the grid points of its cell that orders leave, once the others are within theirs."""
         key = tuple(int(cell) for cell in (*self.domain.index(*names), *cells))
         if key in self._known:
             return self._known[key]
@@ -154,29 +154,29 @@ class Repair:
                 self._raise(name, ladder, rows, None)
             for _ in range(2 * len(ladders) + 2):
                 for order in orders:
-                    left, bound = numbers_of_units(order.columns[0], self.units[order.left][rows])
-                    right, free = numbers_of_units(order.columns[1], self.units[order.right][rows])
+                    left, bound = numbers_at(order.columns[0], self.indices[order.left][rows])
+                    right, free = numbers_at(order.columns[1], self.indices[order.right][rows])
                     low = bound & free & (left > right)
                     self._raise(order.right, ladders[order.right], rows[low], left[low])
             rows = self.broken(rows, orders)
 
     def _ladder(self, name: str) -> tuple[IntArray, AnyArray, IntArray]:
-        """Return a column's regular units that may be drawn, their numbers and cells, by cell and number."""
+        """Return a column's regular grid points that may be drawn, their numbers and cells, by cell and number."""
         axis = self.domain.axes[self.domain.index(name)[0]]
         regular = np.arange(grid_of(axis.column).regular)
         if name in self.allowed:
             regular = regular[self.allowed[name][regular]]
         cells = axis.cells_of(regular.astype(np.uint32)).astype(np.int64)
         order = np.argsort(cells, kind="stable")
-        return regular[order], numbers_of_units(axis.column, regular[order])[0], cells[order]
+        return regular[order], numbers_at(axis.column, regular[order])[0], cells[order]
 
     def _raise(
         self, name: str, ladder: tuple[IntArray, AnyArray, IntArray], rows: IntArray, least: AnyArray | None
     ) -> None:
-        """Set rows whose value is regular to the smallest unit of their cell whose number is at least ``least``."""
+        """Set rows with a regular value to the first grid point of their cell whose number is at least ``least``."""
         if not len(rows):
             return
-        units, numbers, cells = ladder
+        indices, numbers, cells = ladder
         j = self.domain.index(name)[0]
         for cell in np.unique(self.codes[rows, j]):
             here = self.codes[rows, j] == cell
@@ -184,20 +184,20 @@ class Repair:
             at = np.zeros(int(here.sum()), np.int64)
             if least is not None:
                 at = np.searchsorted(numbers[first:stop], least[here])
-            fits = (at < stop - first) & (self.units[name][rows[here]] < self.domain.axes[j].grid.regular)
-            self.units[name][rows[here][fits]] = units[first + at[fits]].astype(self.units[name].dtype)
+            fits = (at < stop - first) & (self.indices[name][rows[here]] < self.domain.axes[j].grid.regular)
+            self.indices[name][rows[here][fits]] = indices[first + at[fits]].astype(self.indices[name].dtype)
 
 
 def _narrow(order: Order, masks: dict[str, BoolArray]) -> None:
     """Take away, in place, the numbers of either side that no number of the other can stand beside."""
     regular = [grid_of(column).regular for column in order.columns]
-    units = [np.flatnonzero(masks[name][:size]) for name, size in zip(order.names, regular, strict=True)]
+    indices = [np.flatnonzero(masks[name][:size]) for name, size in zip(order.names, regular, strict=True)]
     free = [bool(masks[name][size:].any()) for name, size in zip(order.names, regular, strict=True)]
-    low, high = (numbers_of_units(column, some)[0] for column, some in zip(order.columns, units, strict=True))
+    low, high = (numbers_at(column, some)[0] for column, some in zip(order.columns, indices, strict=True))
     if len(low) and len(high):
         least, most = low.min(), high.max()
-        masks[order.left][units[0][low > most]] = free[1]
-        masks[order.right][units[1][high < least]] = free[0]
+        masks[order.left][indices[0][low > most]] = free[1]
+        masks[order.right][indices[1][high < least]] = free[0]
 
 
 def connected(rules: Sequence[Rule]) -> list[tuple[tuple[str, ...], list[Rule]]]:

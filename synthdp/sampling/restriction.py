@@ -1,4 +1,4 @@
-"""A model without some units of its columns: their probability goes to the others, column by column."""
+"""A model without some grid points of its columns: their probability goes to the others, column by column."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from synthdp.errors import ParameterError
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 
-def without_units(model: SyntheticModel, units: Iterable[tuple[str, int]]) -> SyntheticModel:
-    """Return the model in which some units have probability 0, as far as others of their columns have some.
+def without_points(model: SyntheticModel, points: Iterable[tuple[str, int]]) -> SyntheticModel:
+    """Return the model in which some grid points have probability 0, as far as others of their columns have some.
 
     Parameters
     ----------
     model
         The model.
-    units
-        Columns, each with a unit that has a cell of its own, such as the missing value.
+    points
+        Columns, each with a grid point that has a cell of its own, such as the missing value.
     """
     chosen: dict[str, list[int]] = {}
-    for name, unit in units:
-        chosen.setdefault(name, []).append(unit)
+    for name, index in points:
+        chosen.setdefault(name, []).append(index)
     for name, some in chosen.items():
         model = _without(model, name, some)
     return model
 
 
-def _without(model: SyntheticModel, name: str, units: Sequence[int]) -> SyntheticModel:
-    """Leave out units of one column: from cells that they share with others by weight, and cells of theirs as a whole."""
+def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> SyntheticModel:
+    """Leave out grid points of one column: a cell of their own as a whole, and their share of the weight of other cells."""
     (j,) = model.domain.index(name)
     refinement = model.refinements[j]
     left_out = np.zeros(refinement.fine.size, np.bool_)
-    left_out[[cell for unit in units if (cell := refinement.fine.cell_of_alone(unit)) is not None]] = True
+    left_out[[cell for index in indices if (cell := refinement.fine.cell_of_alone(index)) is not None]] = True
     beside = refinement.fine.releasable & ~left_out
     shared = np.bincount(refinement.coarse_cell, weights=beside) > 0
     empty = np.bincount(refinement.coarse_cell, weights=left_out) > 0

@@ -14,7 +14,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import bounds_of
 from synthdp.domain.rules import SHORTER_MONTHS, Listed, Order, rule_domain, rules_of
-from synthdp.domain.values import is_range, units_of_values
+from synthdp.domain.values import is_range, mask_of_values
 from synthdp.errors import InternalError, ParameterError, SchemaError
 from synthdp.schema.constraints import (
     CalendarDate,
@@ -101,7 +101,7 @@ def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
             j = schema.names.index(name)
             single = [value for value in values if not is_range(schema[name], value)]
             if single:
-                pinned[j] |= _bins(axes[j], units_of_values(schema[name], single, name=name))
+                pinned[j] |= _bins(axes[j], mask_of_values(schema[name], single, name=name))
     for rule in rules_of(schema):
         if isinstance(
             rule, Order

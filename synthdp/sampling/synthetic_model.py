@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, Units, narrow
+from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray, narrow
 from synthdp.checks import check_one_of, whole
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
@@ -23,7 +23,7 @@ from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import rules_of
-from synthdp.domain.values import units_of_values
+from synthdp.domain.values import mask_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import balanced_sample
@@ -128,8 +128,8 @@ class SyntheticModel:
         check_one_of("method", method, ("systematic", "multinomial"))
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         check_enough_keys(self.schema, wanted)
-        units = self.sample_units(wanted, rng, given=given, independent=method == "multinomial")
-        return (format or self.format).build(self.schema, _Values(self.schema, units, rng, kept=given or ()))
+        indices = self.sample_indices(wanted, rng, given=given, independent=method == "multinomial")
+        return (format or self.format).build(self.schema, _Values(self.schema, indices, rng, kept=given or ()))
 
     def sample_to(
         self,
@@ -197,32 +197,32 @@ class SyntheticModel:
         self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
     ) -> Iterator[Any]:
         for done in range(0, rows, size):
-            units = self.sample_units(min(size, rows - done), rng, given=given)
-            yield form.build(self.schema, _Values(self.schema, units, rng, kept=given or (), first=first + done))
+            indices = self.sample_indices(min(size, rows - done), rng, given=given)
+            yield form.build(self.schema, _Values(self.schema, indices, rng, kept=given or (), first=first + done))
 
-    def sample_units(
+    def sample_indices(
         self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None, independent: bool = False
-    ) -> dict[str, Units]:
-        """Draw rows as units of each modelled column."""
+    ) -> dict[str, GridIndices]:
+        """Draw rows as grid points of each modelled column."""
         rows = whole("rows", rows, least=1)
         allowed = self._conditions(given or {})
-        units, wrong = self._draw(rows, rng, allowed, independent)
+        indices, wrong = self._draw(rows, rng, allowed, independent)
         for number in range(REPLACEMENTS):
             if not len(wrong):
-                return units
+                return indices
             if number == HOPELESS and len(wrong) == rows:
                 break
             fresh, broken = self._draw(max(2 * len(wrong), FEWEST_REPLACED), rng, allowed, independent)
             good = np.setdiff1d(np.arange(len(fresh[self.domain.names[0]])), broken)[: len(wrong)]
-            _copy(fresh, good, units, wrong[: len(good)])
+            _copy(fresh, good, indices, wrong[: len(good)])
             wrong = wrong[len(good) :]
         good = np.setdiff1d(np.arange(rows), wrong)
         if not len(good):
-            return units | self._obeying(rows, rng, given or {})
-        _copy(units, rng.choice(good, len(wrong)), units, wrong)
-        return units
+            return indices | self._obeying(rows, rng, given or {})
+        _copy(indices, rng.choice(good, len(wrong)), indices, wrong)
+        return indices
 
-    def _obeying(self, rows: int, rng: Generator, given: Mapping[str, Any]) -> dict[str, Units]:
+    def _obeying(self, rows: int, rng: Generator, given: Mapping[str, Any]) -> dict[str, GridIndices]:
         """Draw the columns that rules name from what the rules allow, knowing nothing else.
 
         For a model all of whose mass lies where no row obeys the rules, as noise or rows that break them may have it.
@@ -231,21 +231,21 @@ class SyntheticModel:
         columns = self.schema.part(domain.names)
         trivial = tuple(Refinement.trivial(axis) for axis in domain.axes)
         spare = replace(self, schema=columns, domain=domain, distribution=distribution, refinements=trivial)
-        allowed = {name: units for name, units in self._conditions(given).items() if name in columns}
+        allowed = {name: mask for name, mask in self._conditions(given).items() if name in columns}
         for _ in range(REPLACEMENTS):
             with contextlib.suppress(ParameterError):
-                units, wrong = spare._draw(max(2 * rows, FEWEST_REPLACED), rng, allowed, independent=True)  # noqa: SLF001
-                good = np.setdiff1d(np.arange(len(units[domain.names[0]])), wrong)
+                drawn, wrong = spare._draw(max(2 * rows, FEWEST_REPLACED), rng, allowed, independent=True)  # noqa: SLF001
+                good = np.setdiff1d(np.arange(len(drawn[domain.names[0]])), wrong)
                 if len(good):
                     chosen = rng.choice(good, rows)
-                    return {name: column[chosen] for name, column in units.items()}
+                    return {name: column[chosen] for name, column in drawn.items()}
         raise ParameterError(
             "no row was found that obeys all rules of the schema" + (" and has the given values" if given else "")
         )
 
     def _draw(
         self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray], independent: bool
-    ) -> tuple[dict[str, Units], IntArray]:
+    ) -> tuple[dict[str, GridIndices], IntArray]:
         """Draw rows and mend them within their cells; also which ones still break a rule."""
         evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
         try:
@@ -258,29 +258,29 @@ class SyntheticModel:
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
         seeds = rng.integers(2**63, size=len(self.domain))
 
-        def units_of(j: int) -> Units:
+        def indices_of(j: int) -> GridIndices:
             mask, own = allowed.get(self.domain.names[j]), generator(int(seeds[j]))
             return self._refine(j, codes[:, j], own, mask, independent=independent)
 
         with ThreadPoolExecutor(WORKERS) as pool:
-            units = dict(zip(self.domain.names, pool.map(units_of, range(len(self.domain))), strict=True))
+            indices = dict(zip(self.domain.names, pool.map(indices_of, range(len(self.domain))), strict=True))
         rules = rules_of(self.schema)
         if not rules:
-            return units, np.zeros(0, np.int64)
+            return indices, np.zeros(0, np.int64)
 
-        def redraw(name: str, some: IntArray, mask: BoolArray | None) -> Units:
+        def redraw(name: str, some: IntArray, mask: BoolArray | None) -> GridIndices:
             j = self.domain.index(name)[0]
             return self._refine(j, codes[some, j], rng, mask)
 
-        return units, Repair(self.domain, rules, codes, units, allowed, redraw, rng).mend()
+        return indices, Repair(self.domain, rules, codes, indices, allowed, redraw, rng).mend()
 
     def _conditions(self, given: Mapping[str, Any]) -> dict[str, BoolArray]:
-        """Return which units of modelled columns given values allow; what is looked up is translated."""
+        """Return which grid points of modelled columns given values allow; what is looked up is translated."""
         allowed: dict[str, BoolArray] = {}
         for name, value in given.items():
             source, _ = followed(self.schema, name)
             column = self.schema.outputs[name]
-            wanted = units_of_values(column, value, name=name)
+            wanted = mask_of_values(column, value, name=name)
             if source != name:
                 led = leading_to(self.schema, name, wanted[: grid_of(column).releasable])
                 wanted = np.append(led, np.zeros(grid_of(self.schema[source]).size - len(led), np.bool_))
@@ -290,7 +290,7 @@ class SyntheticModel:
         return allowed
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
-        """Share of each fine cell's units that are allowed."""
+        """Share of each fine cell's grid points that are allowed."""
         fine = self.refinements[j].fine
         cells = fine.cells_of(np.flatnonzero(allowed[: fine.grid.releasable]).astype(np.uint32))
         count = np.bincount(cells, minlength=fine.size)
@@ -306,14 +306,14 @@ class SyntheticModel:
 
     def _refine(
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None, *, independent: bool = False
-    ) -> Units:
-        """Draw units of column ``j`` for rows in these coarse cells."""
+    ) -> GridIndices:
+        """Draw grid points of column ``j`` for rows in these coarse cells."""
         refinement = self.refinements[j]
         table = refinement.table(None if allowed is None else self._fine_share(j, allowed))
         fine = draw_within_groups(table, cells, rng, independent=independent)
         if allowed is None:
-            return refinement.fine.units_in(fine, rng)
-        return _units_among(allowed, refinement, fine, rng)
+            return refinement.fine.indices_in(fine, rng)
+        return _indices_among(allowed, refinement, fine, rng)
 
 
 class _Values(Mapping[str, RawColumn]):
@@ -321,11 +321,11 @@ class _Values(Mapping[str, RawColumn]):
 
     Parameters
     ----------
-    schema, units
-        The columns and the drawn units.
+    schema, indices
+        The columns and the drawn grid points.
     rng
-        Draws a value within each unit that holds several, but in columns that a rule or a condition names: those
-        are kept by the units' roundest values.
+        Draws a value within each grid point that holds several, but in columns that a rule or a condition names: those
+        are kept by the grid points' roundest values.
     kept
         Columns that a condition names.
     first
@@ -333,19 +333,25 @@ class _Values(Mapping[str, RawColumn]):
     """
 
     def __init__(
-        self, schema: Schema, units: dict[str, Units], rng: Generator, *, kept: Iterable[str] = (), first: int = 0
+        self,
+        schema: Schema,
+        indices: dict[str, GridIndices],
+        rng: Generator,
+        *,
+        kept: Iterable[str] = (),
+        first: int = 0,
     ) -> None:
-        self._schema, self._units, self._first = schema, units, first
+        self._schema, self._indices, self._first = schema, indices, first
         named = {*kept, *(name for rule in rules_between(schema) for name in columns_of(rule))}
         wide = [name for name, column in schema.items() if grid_of(column).width > 1 and name not in named]
         self._seeds = dict(zip(wide, rng.integers(2**63, size=len(wide)).tolist(), strict=True))
 
     def __getitem__(self, name: str) -> RawColumn:
-        column, units = self._schema[name], self._units.pop(name)
+        column, indices = self._schema[name], self._indices.pop(name)
         support = column.support()
         if isinstance(support, Fresh):
-            return fresh_labels(support, len(units), first=self._first)
-        return decode(column, units, rng=generator(self._seeds[name]) if name in self._seeds else None)
+            return fresh_labels(support, len(indices), first=self._first)
+        return decode(column, indices, rng=generator(self._seeds[name]) if name in self._seeds else None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._schema)
@@ -354,8 +360,8 @@ class _Values(Mapping[str, RawColumn]):
         return len(self._schema)
 
 
-def _units_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> Units:
-    """Draw a unit for every fine cell, uniformly among the allowed ones that a released row may have."""
+def _indices_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> GridIndices:
+    """Draw a grid point for every fine cell, uniformly among the allowed ones that a released row may have."""
     good = np.flatnonzero(allowed[: refinement.fine.grid.releasable])
     cell = refinement.fine.cells_of(good.astype(np.uint32))
     good = good[np.argsort(cell, kind="stable")]
@@ -364,6 +370,6 @@ def _units_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: G
     return narrow(good[place], refinement.fine.grid.size)
 
 
-def _copy(source: Mapping[str, Units], rows: IntArray, target: dict[str, Units], at: IntArray) -> None:
+def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:
     for name, column in target.items():
         column[at] = source[name][rows]

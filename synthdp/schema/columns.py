@@ -1,6 +1,6 @@
 """What a column may hold: the public knowledge about one column, as frozen data.
 
-A column is only declared here; `synthdp.domain.grid` says which finite set of units its values become.  Bounds or
+A column is only declared here; `synthdp.domain.grid` says which finite set of grid points its values become.  Bounds or
 levels left out (``None``) are unknown: they must be discovered under part of the privacy budget before a grid exists.
 """
 

@@ -70,7 +70,7 @@ class Datetime(Known):
 
     @property
     def steps(self) -> tuple[int, int]:
-        """First and last step since 1970-01-01 UTC, in units of the resolution."""
+        """First and last step since 1970-01-01 UTC, in multiples of the resolution."""
         step = RESOLUTIONS[self.resolution]
         lower, upper = (int(moment_of(b).astype(np.int64)) for b in (self.lower, self.upper) if b is not None)
         return lower // step, upper // step
@@ -213,7 +213,7 @@ class Time(Known):
 
     @property
     def steps(self) -> tuple[int, int]:
-        """First and last step since midnight, in units of the resolution."""
+        """First and last step since midnight, in multiples of the resolution."""
         step = RESOLUTIONS[self.resolution]
         return self.number_of(self.lower) // step, self.number_of(self.upper) // step
 
@@ -323,7 +323,7 @@ class Duration(Known):
 
     @property
     def steps(self) -> tuple[int, int]:
-        """First and last step, in units of the resolution."""
+        """First and last step, in multiples of the resolution."""
         if not isinstance(self.lower, int) or not isinstance(self.upper, int):
             raise SchemaError("a Duration without bounds has no steps")
         return self.lower, self.upper

@@ -235,5 +235,5 @@ def why_not(library: str, column: Column, dtype: str) -> str | None:
 def _sample(column: Column) -> RawColumn:
     """Return a few values that a released column may have, from its declaration alone."""
     grid = grid_of(column)
-    units = [0, grid.regular - 1, *range(grid.regular, grid.regular + len(grid.special))]
-    return decode(column, np.array(units, np.uint64))
+    indices = [0, grid.regular - 1, *range(grid.regular, grid.regular + len(grid.special))]
+    return decode(column, np.array(indices, np.uint64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from synthdp.arrays import AnyArray, Totals, Units
+from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.domain.encoder import RawColumn
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Column
@@ -71,8 +71,8 @@ class Bound(Protocol):
         """Return what stands for the unit of each row, (n, 2) uint64; zeros where it is missing."""
         ...
 
-    def keep(self, blocks: Sequence[tuple[dict[str, Units], AnyArray]], /) -> dict[str, Units]:
-        """Return blocks of units with their rows' digests as one, without the rows that are too many.
+    def keep(self, blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]], /) -> dict[str, GridIndices]:
+        """Return blocks of grid indices with their rows' digests as one, without the rows that are too many.
 
         All rows of a digest must be there.
         """
@@ -97,7 +97,7 @@ class SummingSource(Source, Protocol):
         statistic
             What to sum.
         schema
-            How values become units.
+            How values become grid indices.
         unit, bound
             The column whose values are the units of privacy, and what keeps some rows of each.
         """

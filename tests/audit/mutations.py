@@ -859,7 +859,7 @@ with self._lock:
         "encoder._spread",
         "rng.integers(low, np.minimum(low + grid.width, steps.last + 1))",
         "rng.integers(low, low + 1)",
-        ("tests/unit/domain/test_digits.py::test_values_inside_a_unit_are_spread_over_all_that_can_occur",),
+        ("tests/unit/domain/test_digits.py::test_values_inside_a_grid_point_are_spread_over_all_that_can_occur",),
     ),
     Mutation(
         "what one object is counts twice",
@@ -907,7 +907,7 @@ with self._lock:
         "a missing value that noise explains is released",
         "–",
         "SyntheticRelease._fit",
-        "without_units(release.model, unproven_units(release.model, release.measurements))",
+        "without_points(release.model, unproven_points(release.model, release.measurements))",
         "release.model",
         ("tests/contracts/test_unproven_values.py::test_a_complete_table_comes_out_complete_and_of_its_own_types",),
     ),

@@ -110,10 +110,10 @@ def pandas_cases():
         pd.Series(pd.Categorical(["a", 1], pd.Index(["a", 1], dtype=object))),
         Categorical(["a", 1]),
     )
-    for unit in ("s", "ms", "us", "ns"):
-        yield f"datetime {unit}", pd.Series(STAMPS).astype(f"datetime64[{unit}]"), MOMENTS
-        yield f"datetime {unit} zone", pd.Series(STAMPS).astype(f"datetime64[{unit}]").dt.tz_localize(PARIS), MOMENTS
-        yield f"timedelta {unit}", pd.Series(LENGTHS).astype(f"timedelta64[{unit}]"), Duration(0, 86_400, nullable=True)
+    for step in ("s", "ms", "us", "ns"):
+        yield f"datetime {step}", pd.Series(STAMPS).astype(f"datetime64[{step}]"), MOMENTS
+        yield f"datetime {step} zone", pd.Series(STAMPS).astype(f"datetime64[{step}]").dt.tz_localize(PARIS), MOMENTS
+        yield f"timedelta {step}", pd.Series(LENGTHS).astype(f"timedelta64[{step}]"), Duration(0, 86_400, nullable=True)
     yield (
         "datetime ns of all times",
         pd.Series(STAMPS).astype("datetime64[ns]"),
@@ -183,10 +183,10 @@ def arrow_arrays():
     for zone in ZONES:
         yield f"zone {zone}", pa.array(STAMPS, pa.timestamp("ms", zone)), MOMENTS
     yield "date64", pa.array(DAYS, pa.date64()), MOMENTS
-    for unit in ("s", "ms", "us", "ns"):
-        yield f"timestamp {unit}", pa.array(STAMPS, pa.timestamp(unit)), MOMENTS
-        yield f"timestamp {unit} zone", pa.array(STAMPS, pa.timestamp(unit, PARIS)), MOMENTS
-        yield f"duration {unit}", pa.array(LENGTHS, pa.duration(unit)), Duration(0, 86_400, nullable=True)
+    for step in ("s", "ms", "us", "ns"):
+        yield f"timestamp {step}", pa.array(STAMPS, pa.timestamp(step)), MOMENTS
+        yield f"timestamp {step} zone", pa.array(STAMPS, pa.timestamp(step, PARIS)), MOMENTS
+        yield f"duration {step}", pa.array(LENGTHS, pa.duration(step)), Duration(0, 86_400, nullable=True)
 
 
 def dictionaries():
@@ -220,10 +220,10 @@ def polars_series():
     for zone in ZONES[:4]:
         moments = pl.Series(STAMPS, dtype=pl.Datetime("us")).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         yield f"zone {zone}", moments, MOMENTS
-    for unit in ("ms", "us", "ns"):
-        yield f"Datetime {unit}", pl.Series(STAMPS, dtype=pl.Datetime(unit)), MOMENTS
-        yield f"Datetime {unit} zone", pl.Series(STAMPS, dtype=pl.Datetime(unit)).dt.replace_time_zone(PARIS), MOMENTS
-        yield f"Duration {unit}", pl.Series(LENGTHS, dtype=pl.Duration(unit)), Duration(0, 86_400, nullable=True)
+    for step in ("ms", "us", "ns"):
+        yield f"Datetime {step}", pl.Series(STAMPS, dtype=pl.Datetime(step)), MOMENTS
+        yield f"Datetime {step} zone", pl.Series(STAMPS, dtype=pl.Datetime(step)).dt.replace_time_zone(PARIS), MOMENTS
+        yield f"Duration {step}", pl.Series(LENGTHS, dtype=pl.Duration(step)), Duration(0, 86_400, nullable=True)
 
 
 def duckdb_columns():
@@ -268,12 +268,12 @@ def cases():
 CASES = list(cases())
 
 
-def released(case, units):
-    """The table that units make, in the saved and reloaded format of the case's."""
+def released(case, indices):
+    """The table that grid points make, in the saved and reloaded format of the case's."""
     schema = Schema({NAME: case.column})
     form = TableFormat.of(FrameSource(case.table), schema)
     form = TableFormat.from_document(json.loads(json.dumps(form.to_document())))
-    return form.build(schema, {NAME: decode(case.column, units)})
+    return form.build(schema, {NAME: decode(case.column, indices)})
 
 
 def read(table, column):
@@ -294,8 +294,8 @@ def types(table):
             return dict(zip(table.columns, map(str, table.types), strict=True))
 
 
-def every_unit(column):
-    """The ends of the column, its special values and its missing value, and some units between."""
+def every_grid_point(column):
+    """The ends of the column, its special values and its missing value, and some grid points between."""
     grid = grid_of(column)
     between = np.linspace(0, grid.regular - 1, 5).astype(np.int64)
     return np.concatenate([between, np.arange(grid.regular, grid.releasable)])
@@ -310,23 +310,23 @@ def bounds(column):
 
 @pytest.mark.parametrize("case", CASES)
 def test_class_types_and_categories_are_the_same_before_and_after(case):
-    filled, empty = released(case, every_unit(case.column)), released(case, np.zeros(0, np.int64))
+    filled, empty = released(case, every_grid_point(case.column)), released(case, np.zeros(0, np.int64))
     assert type(filled) is type(case.table)
     assert types(filled) == types(empty) == types(case.table)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_values_lie_within_the_schema_stay_missing_and_come_back_as_themselves(case):
-    grid, units = grid_of(case.column), every_unit(case.column)
-    table = released(case, units)
+    grid, indices = grid_of(case.column), every_grid_point(case.column)
+    table = released(case, indices)
     raw = read(table, case.column)
     assert (encode(case.column, raw) < grid.releasable).all()
     numbers = np.ma.masked_invalid(np.ma.array(getattr(raw, "values", [0]), mask=getattr(raw, "missing", None)))
     lower, upper = bounds(case.column)
     assert ((lower <= numbers) & (numbers <= upper)).all()
     missing = encode(Categorical(["?"], nullable=True), read(table, Identifier())) == 1
-    assert missing.tolist() == (units == grid.null).tolist()
-    real = encode(case.column, read(case.table, case.column))  # each of these units is one value
+    assert missing.tolist() == (indices == grid.null).tolist()
+    real = encode(case.column, read(case.table, case.column))  # each of these grid points is one value
     visible = real[real < grid.releasable]
     assert encode(case.column, read(released(case, visible), case.column)).tolist() == visible.tolist()
 
@@ -350,8 +350,8 @@ def test_a_column_that_nobody_declared_comes_out_of_the_type_that_it_went_in(cas
     column = replace(inferred.example(), nullable=True)
     schema = Schema({NAME: column})
     form = TableFormat.of(source, schema)
-    units = every_unit(column)[: grid_of(column).regular]
-    built = form.build(schema, {NAME: decode(column, units[units < grid_of(column).regular])})
+    indices = every_grid_point(column)[: grid_of(column).regular]
+    built = form.build(schema, {NAME: decode(column, indices[indices < grid_of(column).regular])})
     assert form.suited(schema) == form
     assert FrameSource(built).dtypes == source.dtypes
 

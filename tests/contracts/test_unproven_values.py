@@ -18,7 +18,7 @@ from synthdp.distribution.product import Product
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DiscoveryWarning, MisfitWarning
-from synthdp.sampling.restriction import without_units
+from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
@@ -111,7 +111,7 @@ def test_a_unit_left_out_of_a_model_leaves_the_others_in_proportion(kind: str) -
         schema=SCHEMA, domain=DOMAIN, distribution=DISTRIBUTIONS[kind], total=1000.0, format=TableFormat.default(SCHEMA),
         refinements=tuple(Refinement.trivial(axis) for axis in DOMAIN.axes),
     )  # fmt: skip
-    without = without_units(model, [("x", 3)])
+    without = without_points(model, [("x", 3)])
     np.testing.assert_allclose(without.distribution.marginal((0,))[:3], np.array([1, 2, 3]) / 6, atol=1e-9)
     np.testing.assert_allclose(without.distribution.marginal((1,))[:2], [0.3, 0.7], atol=1e-9)
     assert without.sample(500, random_state=0)["x"].notna().all()
@@ -125,7 +125,7 @@ def test_a_unit_that_shares_its_cell_is_left_out_of_it() -> None:
         schema=schema, domain=type(DOMAIN)((refinement.coarse(),)), total=1000.0, format=TableFormat.default(schema),
         distribution=Product(shape=(2,), margins=(np.array([0.5, 0.5]),)), refinements=(refinement,),
     )  # fmt: skip
-    drawn = without_units(model, [("x", 3)]).sample(1000, random_state=0)["x"]
+    drawn = without_points(model, [("x", 3)]).sample(1000, random_state=0)["x"]
     assert drawn.notna().all()
     assert (drawn == "c").mean() == pytest.approx(0.5, abs=0.01)
 

@@ -16,7 +16,7 @@ from synthdp.arrays import Answers, FloatArray, Weights
 from synthdp.fit.explicit.problem import FeatureMatrix
 
 FEASIBILITY = 1e-9
-"""How far a row may be violated, in units of the largest feature; HiGHS is asked for the same."""
+"""How far a row may be violated, in multiples of the largest feature; HiGHS is asked for the same."""
 
 
 class DualPoint(NamedTuple):

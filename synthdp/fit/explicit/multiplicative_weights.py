@@ -19,7 +19,7 @@ from synthdp.fit.explicit.problem import FitProblem, ProblemSize
 from synthdp.fit.explicit.solver import Cost, FitResult, FitStatus
 
 _SHARPEST = 1e-4
-"""Least smoothing, in units of max |A|: below it steps become shorter than they are worth."""
+"""Least smoothing, in multiples of max |A|: below it steps become shorter than they are worth."""
 
 _RELAX = 1.1
 """How much the curvature may fall between steps."""
@@ -44,7 +44,7 @@ class MultiplicativeWeights:
     Parameters
     ----------
     smoothing
-        δ in units of the noise; at least 1e-4 · max |A|.
+        δ in multiples of the noise; at least 1e-4 · max |A|.
     noise_multiple
         Stop once the objective is at most this multiple of `FitProblem.noise_level`; 0 to minimise to the end.  A
         quarter is the default because a fit shares k errors among few degrees of freedom: in 24 simulated releases
@@ -74,7 +74,7 @@ class MultiplicativeWeights:
         check_number("seconds", self.seconds, above=0, infinite=True)
 
     def width(self, problem: FitProblem) -> float:
-        """Return δ, the half-width of the quadratic part, in units of r · (A w − b)."""
+        """Return δ, the half-width of the quadratic part, in multiples of r · (A w − b)."""
         noise = float((problem.row_weights * problem.stddev).max())
         return max(self.smoothing * noise, _SHARPEST * problem.magnitude)
 

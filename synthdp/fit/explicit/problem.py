@@ -152,7 +152,7 @@ class FitProblem:
 
     @property
     def magnitude(self) -> float:
-        """Return max |A|, the unit of the features; 1 where A is all zero."""
+        """Return max |A|, the scale of the features; 1 where A is all zero."""
         entries = self.A if isinstance(self.A, np.ndarray) else self.A.data
         largest = float(np.abs(entries).max(initial=0.0))
         return largest if largest > 0 else 1.0

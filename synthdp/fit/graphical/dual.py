@@ -71,7 +71,7 @@ class Dual:
         return value, gradients
 
     def residual(self, gradients: Sequence[FloatArray]) -> float:
-        """Return the largest ‖gradient‖₁ of a table, in units of the total."""
+        """Return the largest ‖gradient‖₁ of a table, in multiples of the total."""
         return max((float(np.abs(g).sum()) for g in gradients), default=0.0) / self.total
 
 

@@ -78,7 +78,7 @@ class MaxEntropy:
     Parameters
     ----------
     ridge_one_way, ridge
-        v in units of ``stddev``, for one-way and for other tables; > 0.
+        v in multiples of ``stddev``, for one-way and for other tables; > 0.
     max_sweeps
         Most sweeps of iterative proportional fitting over each tree, >= 1.
     tolerance

@@ -34,7 +34,7 @@ def best_coefficients(K: FloatArray, f: FloatArray, *, noise: FloatArray | None 
     f
         (m,) the function to approximate.
     noise
-        (p,) price of a unit of each coefficient; default: free.
+        (p,) price of each coefficient's absolute value; default: free.
 
     Raises
     ------

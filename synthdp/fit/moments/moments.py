@@ -41,7 +41,7 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
     A
         (p, m) the moments' functions.
     lower, upper
-        (p,) their ranges, in the units of u.
+        (p,) their ranges, on the scale of u.
     """
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     scale = float(np.abs(middle).max()) or 1.0

@@ -81,7 +81,7 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
 
 
 def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
-    """Return the score of each group of a column: its standardised mean value, in units of 1 / RESOLUTION.
+    """Return the score of each group of a column: its standardised mean value, in multiples of 1 / RESOLUTION.
 
     Groups without a value, such as the missing one, get 0, which is the mean.
 

@@ -7,11 +7,11 @@ import numpy as np
 from synthdp.arrays import FloatArray
 
 RIDGES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Ridges that are tried, in units of the table's noise."""
+"""Ridges that are tried, in multiples of the table's noise."""
 
 
 def best_ridge(counts: FloatArray, expected: FloatArray, stddev: float) -> float:
-    """Return the ridge of a table, in units of its noise, with the least estimated risk.
+    """Return the ridge of a table, in multiples of its noise, with the least estimated risk.
 
     A ridge of v lets the fit move a cell of expected count m by m / (m + v) of the way from m to the noisy count.  The
     squared error of such a linear rule has the unbiased estimate sum (1 - s)^2 (y - m)^2 + 2 s sigma^2 (Stein 1981);

@@ -37,7 +37,7 @@ MAX_PARITIES = 5_000_000
 FINEST_SCALE = 2**12
 """Scale of the level with the largest weight: weights are exact to 1 in 4096 of it."""
 
-_UNIT = 2**20
+_ONE = 2**20
 _LEAST_USE = 0.05
 """A level that the planned query hardly needs still takes this share of what the dearest level takes, for those that do.
 
@@ -198,7 +198,7 @@ class _Planner:
         return np.asarray(np.maximum(costs, _LEAST_USE**2 * (costs * sizes).max() / sizes), np.float64)
 
     def _prices(self) -> tuple[float, ...]:
-        """Return two stddevs of an answer per unit of each coefficient, when noise is shared in the best way.
+        """Return two stddevs of an answer for a coefficient of 1, when noise is shared in the best way.
 
         With L2 sensitivity 1 the least stddev is sum_i |b_i| sqrt(C(k, i) C(d, i)) under add-or-remove, and about
         sqrt(2) times that under replace-one: linear in |b|.  K-norm noise is the same on every parity.
@@ -211,8 +211,8 @@ class _Planner:
             noise = calibrate(Norms(change * sum(sizes), change**2 * sum(sizes), change), self.loss, k=sum(sizes))
             prices = noise.noise.stddev * np.sqrt(within)
         else:
-            noise = calibrate(Norms(_UNIT, _UNIT**2, _UNIT), self.loss, k=sum(sizes))
-            one = noise.noise.stddev / noise.resolution / _UNIT
+            noise = calibrate(Norms(_ONE, _ONE**2, _ONE), self.loss, k=sum(sizes))
+            one = noise.noise.stddev / noise.resolution / _ONE
             prices = one * math.sqrt(2 if swap else 1) * np.sqrt(within * all_sizes)
         prices[0] = 0.0
         return tuple(float(price) for price in 2 * self.adjacency.rows * prices / self.rows)

@@ -40,8 +40,8 @@ from synthdp.schema.schema import Schema
 NODES = 201
 """Cells of a column's density, at equal angles."""
 
-FEW_UNITS = 512
-"""A column with no more units has a cell for each."""
+FEW_POINTS = 512
+"""A column with no more grid points has a cell for each."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Largest total degrees to choose from."""
@@ -224,10 +224,10 @@ def _indicators(domain: Domain) -> list[Indicator]:
 
 
 def _axis(name: str, column: Column) -> Axis:
-    """Return the axis of a column's density: one cell per unit if they are few, else cells at equal angles."""
+    """Return the axis of a column's density: one cell per grid point if they are few, else cells at equal angles."""
     grid = grid_of(column)
-    if grid.regular <= FEW_UNITS:
-        return axis_of(name, column, bins=FEW_UNITS)
+    if grid.regular <= FEW_POINTS:
+        return axis_of(name, column, bins=FEW_POINTS)
     edges = (1 - np.cos(np.arange(NODES) * np.pi / NODES)) / 2
     inside = np.floor(edges * grid.regular).astype(np.int64)
     starts = np.unique(np.concatenate([inside, np.arange(grid.regular, grid.size)]))

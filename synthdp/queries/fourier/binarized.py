@@ -236,10 +236,10 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
         raise ParameterError(f"thresholds of column {name!r} must be at least one number")
     lower, upper = bounds_of(column)
     inside = (cuts > lower) & (cuts <= upper)
-    units = encode(column, Numbers(cuts)).astype(np.int64)
-    if not inside.all() or (units >= grid.regular).any() or len({0, *units.tolist()}) <= len(cuts):
-        raise ParameterError(f"thresholds of column {name!r} must lie in different units inside its bounds")
-    starts = np.concatenate([[0], units, np.arange(grid.regular, grid.size)])
+    indices = encode(column, Numbers(cuts)).astype(np.int64)
+    if not inside.all() or (indices >= grid.regular).any() or len({0, *indices.tolist()}) <= len(cuts):
+        raise ParameterError(f"thresholds of column {name!r} must lie in different grid points inside its bounds")
+    starts = np.concatenate([[0], indices, np.arange(grid.regular, grid.size)])
     axis = Axis(name, column, starts, np.arange(len(starts)))
     special = np.array(grid.special, np.float64)
     named: _Named = []

@@ -35,7 +35,7 @@ _NOT_NULL = " not null"
 _DEFAULTS = {"real": "double", "whole": "int64", "flag": "bool", "day": "date32[day]", "moment": "timestamp[us]",
              "length": "duration[us]", "text": "string", "mixed": "string", "clock": "time64[us]"}  # fmt: skip
 _BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
-_TIMESTAMP = re.compile(r"timestamp\[(?P<unit>s|ms|us|ns), tz=(?P<zone>[^\]]+)\]")
+_TIMESTAMP = re.compile(r"timestamp\[(?P<resolution>s|ms|us|ns), tz=(?P<zone>[^\]]+)\]")
 _DECIMAL = re.compile(r"decimal(?P<bits>32|64|128|256)\((?P<precision>\d+), (?P<scale>-?\d+)\)")
 _DICTIONARY = re.compile(r"dictionary<values=(?P<values>.+), indices=(?P<indices>u?int\d+), ordered=(?P<ordered>[01])>")
 
@@ -68,7 +68,7 @@ def type_named(name: str) -> Any:
     """
     name = name.removesuffix(_NOT_NULL)
     if found := _TIMESTAMP.fullmatch(name):
-        return pa.timestamp(found["unit"], found["zone"])
+        return pa.timestamp(found["resolution"], found["zone"])
     if found := _DECIMAL.fullmatch(name):
         make = getattr(pa, f"decimal{found['bits']}")
         return make(int(found["precision"]), int(found["scale"]))
@@ -236,10 +236,10 @@ def _ticks(series: Any, column: Column) -> RawColumn:
     if column.measured and column.quantity != wanted:
         return all_missing(len(series))
     missing = some(series.is_null().to_numpy())
-    unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+    resolution = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
     width = pa.int32() if pa.types.is_date32(kind) or pa.types.is_time32(kind) else pa.int64()
     ticks = pc.fill_null(series.cast(width), 0).to_numpy().astype(np.int64)
-    return times(ticks, unit, missing, column, lengths=wanted == "length")
+    return times(ticks, resolution, missing, column, lengths=wanted == "length")
 
 
 def _levels(levels: list[Any], kind: Any) -> Any:
@@ -303,8 +303,8 @@ def _times(column: Column, raw: Numbers, kind: Any) -> Any:
     held = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if held != column.quantity or kind == pa.month_day_nano_interval():
         raise FormatError("the type does not hold what the schema declares")
-    unit = "D" if pa.types.is_date(kind) else kind.unit
-    ticks, missing = casting.ticks(column, raw, unit), casting.nulls(raw)
+    resolution = "D" if pa.types.is_date(kind) else kind.unit
+    ticks, missing = casting.ticks(column, raw, resolution), casting.nulls(raw)
     if pa.types.is_date64(kind):
         ticks *= 86_400_000
     return pa.array(ticks.astype(np.int32) if kind.bit_width == 32 else ticks, mask=missing).cast(kind)

@@ -139,10 +139,10 @@ def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int)
     return [None if gone else exact[value] for value, gone in zip(raw.values.tolist(), missing, strict=True)]
 
 
-def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
+def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
     """Return moments or durations as whole ticks of ``"D"``, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; 0 where missing.
 
-    Rounded without leaving the bounds, and clipped to what the unit, and for moments Python's calendar, can hold.
+    Rounded without leaving the bounds, and clipped to what the resolution, and for moments Python's calendar, can hold.
 
     Raises
     ------
@@ -152,15 +152,15 @@ def ticks(column: Column, raw: Numbers, unit: str) -> IntArray:
     if not column.temporal:
         raise FormatError("the type holds moments, and the schema declares none")
     first, last = (FIRST_MOMENT, LAST_MOMENT) if column.quantity == "moment" else (-(2**62), 2**62)
-    if unit == "ns":
+    if resolution == "ns":
         first, last = max(first, -LARGEST_NANO), min(last, LARGEST_NANO)
-    step = MICROSECONDS.get(unit, 1)
+    step = MICROSECONDS.get(resolution, 1)
     lower, upper = bounds_of(column)
     micros = np.where(nulls(raw), 0, raw.values).astype(np.int64)
     down = micros - micros % step
     down = np.where((down < lower) & (down + step <= upper), down + step, down)
     micros = np.clip(np.where(nulls(raw), 0, down), first, last)
-    return micros * 1000 if unit == "ns" else micros // step
+    return micros * 1000 if resolution == "ns" else micros // step
 
 
 def kind(column: Column) -> str:

@@ -140,8 +140,8 @@ def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
     if isinstance(series.dtype, pd.DatetimeTZDtype):
         series = series.dt.tz_convert(None)
     values = series.to_numpy()
-    unit, gone = np.datetime_data(values.dtype)[0], some(np.isnat(values))
-    return times(values.view(np.int64), unit, gone, column, lengths=kind == "m")
+    resolution, gone = np.datetime_data(values.dtype)[0], some(np.isnat(values))
+    return times(values.view(np.int64), resolution, gone, column, lengths=kind == "m")
 
 
 def _periods(series: pd.Series[Any], column: Column) -> RawColumn:
@@ -245,12 +245,12 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
 
 
 def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
-    """Return moments or durations as numpy's own, in the unit of the type of that name."""
+    """Return moments or durations as numpy's own, in the resolution of the type of that name."""
     dtype = np.dtype(name)
-    unit = np.datetime_data(dtype)[0]
-    if unit == "generic" or (dtype.kind == "M") != (column.quantity == "moment"):
+    resolution = np.datetime_data(dtype)[0]
+    if resolution == "generic" or (dtype.kind == "M") != (column.quantity == "moment"):
         raise FormatError("the type does not hold what the schema declares")
-    values = casting.ticks(column, raw, unit)
+    values = casting.ticks(column, raw, resolution)
     times = values.view(dtype)
     times[casting.nulls(raw)] = np.array("NaT", dtype)
     return times

@@ -18,7 +18,7 @@ from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.columns.plain import Opaque, micros_of
 
 MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS["ms"], "us": 1}
-"""Microseconds of each unit of time that columns come in, coarser than ``ns``."""
+"""Microseconds of each resolution of time that columns come in, coarser than ``ns``."""
 
 LARGEST_MICROS = 2**62
 """Times beyond are clipped, to the day of the year 146 000 or so."""
@@ -28,7 +28,7 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 _ATTOSECONDS = {"W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
                 "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
 _CALENDAR = {"Y": 100_000, "M": 1_200_000}
-"""Units of time of no fixed length, and how many of them are held apart."""
+"""Resolutions of no fixed length, and how many of them are held apart."""
 
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", "1.0"})
 _FALSE = frozenset({"false", "f", "no", "n", "off", "0", "0.0"})
@@ -62,8 +62,10 @@ def all_missing(rows: int) -> Numbers:
     return Numbers(np.zeros(rows, np.int64), np.ones(rows, np.bool_))
 
 
-def times(ticks: IntArray, unit: str, missing: BoolArray | None, column: Column, *, lengths: bool = False) -> RawColumn:
-    """Return moments, or lengths of time, in ticks of a unit: as microseconds, rounded down.
+def times(
+    ticks: IntArray, resolution: str, missing: BoolArray | None, column: Column, *, lengths: bool = False
+) -> RawColumn:
+    """Return moments, or lengths of time, in ticks of a resolution: as microseconds, rounded down.
 
     An Identifier keeps them as they are, as labels: what names a person may be neither rounded nor clipped.
     """
@@ -71,11 +73,11 @@ def times(ticks: IntArray, unit: str, missing: BoolArray | None, column: Column,
         ticks = np.where(missing, 0, ticks)
     if column.names_rows:
         different, codes = np.unique(ticks, return_inverse=True)
-        levels = list(different.view(f"{'timedelta64' if lengths else 'datetime64'}[{unit}]"))
+        levels = list(different.view(f"{'timedelta64' if lengths else 'datetime64'}[{resolution}]"))
         return Labels(levels, codes if missing is None else np.where(missing, -1, codes))
-    if unit == "ns":
+    if resolution == "ns":
         return Numbers(ticks // 1000, missing)
-    each = MICROSECONDS[unit]
+    each = MICROSECONDS[resolution]
     return Numbers(np.clip(ticks, -LARGEST_MICROS // each, LARGEST_MICROS // each) * each, missing)
 
 
@@ -192,18 +194,18 @@ def _length(value: Any) -> int | None:
 
 
 def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
-    """Return the microseconds of numpy's own moment or length, clipped; ``None`` for a length in years or of no unit."""
-    unit, count = np.datetime_data(value.dtype)
+    """Return the microseconds of numpy's own moment or length, clipped; ``None`` for a length without fixed microseconds."""
+    resolution, count = np.datetime_data(value.dtype)
     ticks = int(value.astype(np.int64)) * count
-    if unit in _CALENDAR:
+    if resolution in _CALENDAR:
         if isinstance(value, np.timedelta64):
             return None
-        years = _CALENDAR[unit]
-        near = np.array([max(-years, min(ticks, years))], f"datetime64[{unit}]")
+        years = _CALENDAR[resolution]
+        near = np.array([max(-years, min(ticks, years))], f"datetime64[{resolution}]")
         return int(near.astype("datetime64[D]").astype(np.int64)[0]) * RESOLUTIONS["D"]
-    if unit not in _ATTOSECONDS:
+    if resolution not in _ATTOSECONDS:
         return None
-    return max(-LARGEST_MICROS, min(ticks * _ATTOSECONDS[unit] // _ATTOSECONDS["us"], LARGEST_MICROS))
+    return max(-LARGEST_MICROS, min(ticks * _ATTOSECONDS[resolution] // _ATTOSECONDS["us"], LARGEST_MICROS))
 
 
 def _length_of_text(text: str) -> int | None:

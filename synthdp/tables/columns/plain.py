@@ -23,7 +23,7 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are compared in UTC w
 _MICROSECOND = dt.timedelta(microseconds=1)
 _SAFE = (bytes, Fraction, dt.date, dt.timedelta, pd.Timedelta, pd.Period)
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-"""Nanoseconds of each unit of time that moments come in."""
+"""Nanoseconds of each resolution that moments come in."""
 
 _QUANTITIES: dict[type, str] = {
     dt.date: "date", dt.datetime: "moment", pd.Timestamp: "moment", dt.timedelta: "length", pd.Timedelta: "length",
@@ -158,8 +158,8 @@ def quantity_of(level: object) -> str:
 
 def _of_numpy(value: Any) -> object:
     if isinstance(value, (np.datetime64, np.timedelta64)):
-        has_unit = np.datetime_data(value.dtype)[0] != "generic"
-        return None if np.isnat(value) else value if has_unit else Opaque(written(value))
+        has_resolution = np.datetime_data(value.dtype)[0] != "generic"
+        return None if np.isnat(value) else value if has_resolution else Opaque(written(value))
     if isinstance(value, np.longdouble):
         with np.errstate(over="ignore"):
             return value if value == value and float(value) != value else plain(float(value))

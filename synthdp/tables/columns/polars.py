@@ -67,10 +67,10 @@ def type_named(name: str, levels: list[Any]) -> Any:
     found = _PARAMETERS.fullmatch(name)
     settings = dict(re.findall(r"(\w+)='?([^',]+)'?", found["inside"])) if found else {}
     match found["name"] if found else None, settings:
-        case "Datetime", {"time_unit": unit, "time_zone": zone}:
-            return pl.Datetime(unit, None if zone == "None" else zone)
-        case "Duration", {"time_unit": unit}:
-            return pl.Duration(unit)
+        case "Datetime", {"time_unit": resolution, "time_zone": zone}:
+            return pl.Datetime(resolution, None if zone == "None" else zone)
+        case "Duration", {"time_unit": resolution}:
+            return pl.Duration(resolution)
         case "Decimal", {"precision": precision, "scale": scale}:
             return pl.Decimal(int(precision), int(scale))
     raise FormatError("there is no such type, or it is a nested one")
@@ -159,9 +159,9 @@ def _ticks(series: pl.Series, column: Column) -> RawColumn:
     wanted = _HELD[series.dtype.base_type()]
     if column.measured and column.quantity != wanted:
         return all_missing(len(series))
-    unit = "ns" if wanted == "clock" else getattr(series.dtype, "time_unit", "D")
+    resolution = "ns" if wanted == "clock" else getattr(series.dtype, "time_unit", "D")
     ticks = series.to_physical().fill_null(0).to_numpy().astype(np.int64)
-    return times(ticks, unit, _missing(series), column, lengths=wanted == "length")
+    return times(ticks, resolution, _missing(series), column, lengths=wanted == "length")
 
 
 def _levels(levels: list[Any], kind: Any) -> pl.Series:
@@ -211,12 +211,12 @@ def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
     held = _HELD.get(kind.base_type())
     if held is None or held != column.quantity:
         raise FormatError("the type does not hold what the schema declares")
-    unit: Any = "ns" if held == "clock" else getattr(kind, "time_unit", "D")
-    ticks = pl.Series(casting.ticks(column, raw, unit))
-    if unit == "D":
+    resolution: Any = "ns" if held == "clock" else getattr(kind, "time_unit", "D")
+    ticks = pl.Series(casting.ticks(column, raw, resolution))
+    if resolution == "D":
         return ticks.cast(pl.Int32).cast(kind)
     if held == "clock":
         return ticks.cast(pl.Time)
-    plain = ticks.cast(pl.Duration(unit) if held == "length" else pl.Datetime(unit))
+    plain = ticks.cast(pl.Duration(resolution) if held == "length" else pl.Datetime(resolution))
     zone = getattr(kind, "time_zone", None)
     return plain if zone is None else plain.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)

@@ -111,7 +111,7 @@ class DuckDBSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
-        """Count marginals by GROUPING SETS; None for other statistics, with a unit, or for types without exact SQL."""
+        """Count marginals by GROUPING SETS; None for other statistics and types, or with a privacy unit."""
         marginals = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
         if not (self._push_down and isinstance(marginals, Marginals)) or unit is not None or bound is not None:
             return None
@@ -186,7 +186,7 @@ def _moment_of_date(value: str) -> str:
 def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:
     grid = axis.grid
     null, other = _cell_of(axis, grid.other if grid.null is None else grid.null), _cell_of(axis, grid.other)
-    whens = " ".join(f"WHEN {literal} THEN {_cell_of(axis, unit)}" for unit, literal in enumerate(literals.values()))
+    whens = " ".join(f"WHEN {literal} THEN {_cell_of(axis, index)}" for index, literal in enumerate(literals.values()))
     return f"CASE WHEN {value} IS NULL THEN {null} ELSE CASE {value} {whens} ELSE {other} END END"
 
 
@@ -223,15 +223,15 @@ def _search(value: str, ends: Sequence[str], cells: Sequence[str]) -> str:
     return f"CASE WHEN {value} < {ends[middle]} THEN {low} ELSE {high} END"
 
 
-def _first_values(column: Column, units: AnyArray, *, real: bool) -> list[Any]:
-    """Return the least value that is coded as each of some regular units or a later one: by halving what may be it."""
+def _first_values(column: Column, indices: AnyArray, *, real: bool) -> list[Any]:
+    """Return the least value that is coded as each of some regular grid points or a later one, by bisection."""
     plain = replace(column, special=()) if grid_of(column).special else column
-    low = np.full(len(units), _key(-math.inf) if real else _FIRST_WHOLE, object)
-    high = np.full(len(units), _key(math.inf) if real else _LAST_WHOLE, object)
-    while len(units) and (low < high).any():
+    low = np.full(len(indices), _key(-math.inf) if real else _FIRST_WHOLE, object)
+    high = np.full(len(indices), _key(math.inf) if real else _LAST_WHOLE, object)
+    while len(indices) and (low < high).any():
         middle = (low + high) // 2
         values = np.array([_real(int(m)) for m in middle]) if real else middle.astype(np.int64)
-        reached = encode(plain, Numbers(values)) >= units
+        reached = encode(plain, Numbers(values)) >= indices
         high, low = np.where(reached, middle, high), np.where(reached, low, middle + 1)
     return [_real(int(key)) if real else int(key) for key in low]
 
@@ -246,8 +246,8 @@ def _real(key: int) -> float:
     return float(np.int64(abs(key)).view(np.float64)) * (1.0 if key >= 0 else -1.0)
 
 
-def _cell_of(axis: Axis, unit: int) -> int:
-    return int(axis.cells[np.searchsorted(axis.starts, unit, side="right") - 1])
+def _cell_of(axis: Axis, index: int) -> int:
+    return int(axis.cells[np.searchsorted(axis.starts, index, side="right") - 1])
 
 
 def _opened(path: str | PathLike[str], name: str | None) -> Any:

@@ -98,7 +98,7 @@ class SparkSource:
             self._encoded = None
 
     def _encode(self, schema: Schema, unit: str | None, bound: Bound | None) -> Any:
-        """Return the rows in units, column after column, kept by the executors in memory and on their disks."""
+        """Return the rows as grid indices, column after column, kept by the executors in memory and on their disks."""
         # All that the encoded rows depend on; the very same schema, for Categorical([1]) equals Categorical([True]).
         settings: _Settings = (schema, unit, bound)
         if self._encoded is not None and self._encoded[0][0] is schema and self._encoded[0][1:] == (unit, bound):
@@ -189,18 +189,18 @@ class _Drawing:
 
 
 class _Encoding:
-    """Record batches of raw values to units, perhaps with the digest of each row's unit of privacy."""
+    """Record batches of raw values to grid indices, perhaps with the digest of each row's unit of privacy."""
 
     def __init__(self, schema: Schema, bound: Bound | None) -> None:
         self._schema, self._bound = schema, bound
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
-            units = [encode(column, read(batch.column(j), column)) for j, column in enumerate(self._schema.values())]
-            arrays = [pa.array(u.astype(_dtype(c))) for u, c in zip(units, self._schema.values(), strict=True)]
+            indices = [encode(column, read(batch.column(j), column)) for j, column in enumerate(self._schema.values())]
+            arrays = [pa.array(u.astype(_dtype(c))) for u, c in zip(indices, self._schema.values(), strict=True)]
             names = [str(j) for j in range(len(arrays))]
             if self._bound is not None:
-                digest = self._bound.digests(read(batch.column(len(units)), Identifier())).view(np.int64)
+                digest = self._bound.digests(read(batch.column(len(indices)), Identifier())).view(np.int64)
                 part = np.where(digest.any(axis=1), digest[:, 0], np.arange(len(digest)))
                 arrays += [pa.array(np.ascontiguousarray(part)) for part in (digest[:, 0], digest[:, 1], part)]
                 names += [_FIRST, _SECOND, _PART]
@@ -216,9 +216,9 @@ class _Keeping:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         blocks = []
         for batch in batches:
-            units = _units(batch, self._schema.names)
+            indices = _grid_indices(batch, self._schema.names)
             digest = np.column_stack([batch.column(name).to_numpy() for name in (_FIRST, _SECOND)]).view(np.uint64)
-            blocks.append((units, digest))
+            blocks.append((indices, digest))
         if blocks:
             kept = self._bound.keep(blocks)
             arrays = [pa.array(kept[name].astype(_dtype(column))) for name, column in self._schema.items()]
@@ -226,15 +226,15 @@ class _Keeping:
 
 
 class _Summing:
-    """Record batches of units to the sums of a statistic, one row for a task."""
+    """Record batches of grid indices to the sums of a statistic, one row for a task."""
 
     def __init__(self, statistic: Statistic, names: Sequence[str]) -> None:
         self._statistic, self._names = statistic, tuple(names)
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         total: Totals | None = None
-        for units in _gathered(batches, self._names):
-            part = self._statistic.sums(self._statistic.domain.codes(units))
+        for indices in _gathered(batches, self._names):
+            part = self._statistic.sums(self._statistic.domain.codes(indices))
             total = part if total is None else total + part
         if total is not None:
             yield _row(total)
@@ -260,18 +260,18 @@ def _gathered(batches: Iterable[Any], names: Sequence[str]) -> Iterator[dict[str
     waiting: list[dict[str, AnyArray]] = []
     rows = 0
     for batch in batches:
-        waiting.append(_units(batch, names))
+        waiting.append(_grid_indices(batch, names))
         rows += batch.num_rows
         if rows >= COUNTED_ROWS:
-            yield {name: np.concatenate([units[name] for units in waiting]) for name in names}
+            yield {name: np.concatenate([indices[name] for indices in waiting]) for name in names}
             waiting, rows = [], 0
     if waiting:
-        yield {name: np.concatenate([units[name] for units in waiting]) for name in names}
+        yield {name: np.concatenate([indices[name] for indices in waiting]) for name in names}
 
 
-def _units(batch: Any, names: Sequence[str]) -> dict[str, AnyArray]:
+def _grid_indices(batch: Any, names: Sequence[str]) -> dict[str, AnyArray]:
     found = {name: batch.column(str(j)).to_numpy() for j, name in enumerate(names)}
-    return {name: units.view(units.dtype.str.replace("i", "u")) for name, units in found.items()}
+    return {name: indices.view(indices.dtype.str.replace("i", "u")) for name, indices in found.items()}
 
 
 def _no_rows(schema: Schema) -> dict[str, AnyArray]:
@@ -279,7 +279,7 @@ def _no_rows(schema: Schema) -> dict[str, AnyArray]:
 
 
 def _dtype(column: Column) -> np.dtype[np.signedinteger[Any]]:
-    """Signed integers of the width of a column's units: Spark has no unsigned ones, the bits are the same."""
+    """Signed integers of the width of a column's grid indices: Spark has no unsigned ones, the bits are the same."""
     narrow = np.min_scalar_type(max(grid_of(column).size - 1, 0))
     return np.dtype(narrow.str.replace("u", "i"))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp import Boolean, Categorical, Continuous, Datetime, Duration, Identifier, Integer, Ordinal, Schema
-from synthdp.answers.expressions import columns_of, comparisons_of, parse, truth, units_where
+from synthdp.answers.expressions import columns_of, comparisons_of, parse, points_where, truth
 from synthdp.errors import ParameterError
 
 SCHEMA = Schema({
@@ -26,7 +26,7 @@ DAY = dt.date(2020, 1, 1)
 
 
 def values(name: str) -> list[object]:
-    """Every value of a column, in the order of its units."""
+    """Every value of a column, in the order of its grid points."""
     numbers = list(range(10))
     return {
         "age": [*numbers, -1],
@@ -43,7 +43,7 @@ def where(text: str) -> list[object]:
     """The values of the one column of a condition for which it holds."""
     tree = parse(text)
     (name,) = columns_of(tree)
-    holds = truth(tree, {c: units_where(c, SCHEMA) for c in comparisons_of(tree)})
+    holds = truth(tree, {c: points_where(c, SCHEMA) for c in comparisons_of(tree)})
     return [value for value, holding in zip(values(name), holds, strict=True) if holding]
 
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(text: str, message: str)
 )
 def test_what_the_schema_cannot_hold_is_refused(text: str, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        [units_where(comparison, SCHEMA) for comparison in comparisons_of(parse(text))]
+        [points_where(comparison, SCHEMA) for comparison in comparisons_of(parse(text))]
 
 
 @given(st.text(max_size=60))

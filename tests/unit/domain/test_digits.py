@@ -20,23 +20,23 @@ from synthdp.errors import SchemaError
 from synthdp.schema.column import Steps
 
 
-def values_of(column, units, seed=1):
-    return decode(column, units, rng=np.random.default_rng(seed)).values
+def values_of(column, indices, seed=1):
+    return decode(column, indices, rng=np.random.default_rng(seed)).values
 
 
 @given(my.decimal_numbers(), st.data())
 def test_values_have_the_declared_decimals_and_are_the_nearest_floats(column, data):
-    units = data.draw(my.units(column))
-    raw = decode(column, units, rng=np.random.default_rng(0))
-    regular = raw.values[units < grid_of(column).regular]
+    indices = data.draw(my.indices(column))
+    raw = decode(column, indices, rng=np.random.default_rng(0))
+    regular = raw.values[indices < grid_of(column).regular]
     assert all(Decimal(repr(value)) == round(Decimal(repr(value)), column.decimals) for value in regular.tolist())
     assert (np.round(regular, column.decimals) == regular).all()
 
 
 @given(my.multiples(), st.data())
 def test_values_are_whole_multiples_of_the_step_above_the_lower_bound(column, data):
-    units = data.draw(my.units(column))
-    values = values_of(column, units)[units < grid_of(column).regular]
+    indices = data.draw(my.indices(column))
+    values = values_of(column, indices)[indices < grid_of(column).regular]
     above = [
         (Fraction(str(value)) - Fraction(str(column.lower))) / Fraction(str(column.step)) for value in values.tolist()
     ]
@@ -44,12 +44,12 @@ def test_values_are_whole_multiples_of_the_step_above_the_lower_bound(column, da
 
 
 @given(st.one_of(my.decimal_numbers(), my.multiples(), my.integers(), my.datetimes(), my.durations()), st.data())
-def test_a_value_drawn_from_a_unit_lies_in_the_unit_and_within_the_bounds(column, data):
+def test_a_value_drawn_from_a_grid_point_lies_in_the_grid_point_and_within_the_bounds(column, data):
     grid = grid_of(column)
-    units = data.draw(my.units(column).map(lambda units: units[units < grid.regular]))
-    values = values_of(column, units)
+    indices = data.draw(my.indices(column).map(lambda indices: indices[indices < grid.regular]))
+    values = values_of(column, indices)
     special = np.isin(values, grid.special)
-    assert (encode(column, Numbers(values))[~special] == units[~special]).all()
+    assert (encode(column, Numbers(values))[~special] == indices[~special]).all()
     assert ((bounds_of(column)[0] <= values) & (values <= bounds_of(column)[1])).all()
 
 
@@ -63,7 +63,7 @@ def test_a_value_drawn_from_a_unit_lies_in_the_unit_and_within_the_bounds(column
     ],
     ids=str,
 )
-def test_values_inside_a_unit_are_spread_over_all_that_can_occur(column):
+def test_values_inside_a_grid_point_are_spread_over_all_that_can_occur(column):
     grid, steps = grid_of(column), column.support()
     assert isinstance(steps, Steps)
     drawn = values_of(column, np.full(4000, 3))
@@ -74,7 +74,7 @@ def test_values_inside_a_unit_are_spread_over_all_that_can_occur(column):
     assert counts.min() > 4000 / grid.width - 6 * np.sqrt(4000 / grid.width)
 
 
-def test_a_special_value_is_not_drawn_from_the_unit_around_it():
+def test_a_special_value_is_not_drawn_from_the_grid_point_around_it():
     column = sd.Integer(0, 10**7, special=[25, 27])
     assert not np.isin(values_of(column, np.full(3000, 2)), [25, 27]).any()
 

@@ -1,4 +1,4 @@
-"""Grids, axes, domains and refinements: public partitions of units, checked one unit at a time."""
+"""Grids, axes, domains and refinements: public partitions of grid points, checked one grid point at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, domain_of, finest_axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.grid import MAX_UNITS, edges_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import MAX_POINTS, edges_of, grid_of, has_labels, labels_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError, SchemaError
 from synthdp.randomness import generator
@@ -21,14 +21,14 @@ from synthdp.schema.schema import Schema
 
 
 def cell_by_cell(axis):
-    """The cell of every unit, found one unit at a time."""
-    return [int(axis.cells[np.flatnonzero(axis.starts <= unit)[-1]]) for unit in range(axis.grid.size)]
+    """The cell of every grid point, found one grid point at a time."""
+    return [int(axis.cells[np.flatnonzero(axis.starts <= index)[-1]]) for index in range(axis.grid.size)]
 
 
 @given(my.columns)
-def test_units_are_numbered_regular_special_missing_other(column):
+def test_grid_points_are_numbered_regular_special_missing_other(column):
     grid = grid_of(column)
-    assert 1 <= grid.regular <= MAX_UNITS
+    assert 1 <= grid.regular <= MAX_POINTS
     special = list(range(grid.regular, grid.regular + len(grid.special)))
     null = [] if grid.null is None else [grid.null]
     hidden = [] if grid.hidden is None else [grid.hidden]
@@ -44,7 +44,7 @@ def test_a_grid_depends_on_the_declaration_alone(column):
 
 
 @given(st.one_of(my.categoricals, my.ordinals, my.booleans))
-def test_labels_are_the_regular_units(column):
+def test_labels_are_the_regular_grid_points(column):
     assert has_labels(column)
     assert len(labels_of(column)) == grid_of(column).regular
 
@@ -54,27 +54,27 @@ def test_a_column_without_labels_is_asked_for_none():
         labels_of(Integer(0, 1))
 
 
-def test_an_identifier_is_one_unit():
+def test_an_identifier_is_one_grid_point():
     grid = grid_of(Identifier())
     assert (grid.regular, grid.size, grid.releasable, grid.hidden) == (1, 1, 1, None)
 
 
 @given(my.axes())
-def test_every_unit_has_the_cell_of_its_run(axis):
+def test_every_grid_point_has_the_cell_of_its_run(axis):
     every = np.arange(axis.grid.size)
     assert axis.cells_of(every.astype(np.uint32)).tolist() == cell_by_cell(axis)
-    assert [int(axis.cells_of(every[unit : unit + 1])[0]) for unit in every] == cell_by_cell(axis)
+    assert [int(axis.cells_of(every[index : index + 1])[0]) for index in every] == cell_by_cell(axis)
 
 
 @given(my.axes())
-def test_widths_count_the_units_that_may_be_released(axis):
+def test_widths_count_the_grid_points_that_may_be_released(axis):
     counted = np.bincount(cell_by_cell(axis)[: axis.grid.releasable], minlength=axis.size)
     assert axis.width.tolist() == counted.tolist()
     assert axis.releasable.tolist() == (counted > 0).tolist()
 
 
 @given(my.axes())
-def test_a_point_is_the_middle_of_a_cells_regular_units(axis):
+def test_a_point_is_the_middle_of_a_cells_regular_grid_points(axis):
     grid, cells = axis.grid, np.array(cell_by_cell(axis))
     middles = (2 * np.arange(grid.regular) + 1) / grid.regular - 1
     ordered = np.array([middles[cells[: grid.regular] == c].mean() if grid.ordered else np.nan for c in present(axis)])
@@ -83,7 +83,7 @@ def test_a_point_is_the_middle_of_a_cells_regular_units(axis):
 
 
 def present(axis):
-    """Cells that hold a regular unit."""
+    """Cells that hold a regular grid point."""
     return sorted(set(cell_by_cell(axis)[: axis.grid.regular]))
 
 
@@ -100,7 +100,7 @@ def test_a_standard_axis_has_equal_cells_and_one_for_all_else(column, bins):
     assert not (np.abs(points) > 1).any()
 
 
-def test_a_finest_axis_has_a_cell_for_every_unit():
+def test_a_finest_axis_has_a_cell_for_every_grid_point():
     axis = finest_axis("x", Integer(0, 3, nullable=True))
     assert axis.starts.tolist() == axis.cells.tolist() == list(range(6))
 
@@ -127,12 +127,13 @@ def test_axes_are_read_only_and_show_no_value():
 
 
 @given(my.domains(), st.data())
-def test_codes_and_units_are_inverse_up_to_the_cell(domain, data):
+def test_codes_and_grid_points_are_inverse_up_to_the_cell(domain, data):
     released = [np.flatnonzero(axis.releasable) for axis in domain.axes]
     rows = data.draw(st.integers(0, 5))
     drawn = [[data.draw(st.sampled_from(cells.tolist())) for cells in released] for _ in range(rows)]
     codes = np.array(drawn, np.int64).reshape(-1, len(domain))
-    again = domain.codes(domain.units(codes, generator(0)))
+    indices = {axis.name: axis.indices_in(codes[:, j], generator(0)) for j, axis in enumerate(domain.axes)}
+    again = domain.codes(indices)
     assert again.tolist() == codes.tolist()
     assert again.flags.f_contiguous
 
@@ -193,8 +194,8 @@ def test_a_refinement_never_gives_weight_to_what_is_not_released(refinement):
 @given(refinements())
 def test_a_coarse_axis_merges_the_fine_cells(refinement):
     fine, coarse = refinement.fine, refinement.coarse()
-    units = np.arange(fine.grid.size)
-    assert (coarse.cells_of(units) == refinement.coarse_cell[fine.cells_of(units)]).all()
+    indices = np.arange(fine.grid.size)
+    assert (coarse.cells_of(indices) == refinement.coarse_cell[fine.cells_of(indices)]).all()
 
 
 @given(refinements())
@@ -207,7 +208,7 @@ def test_a_table_of_shares_has_every_fine_cell_in_its_coarse_one(refinement):
     assert ((table.sum(axis=1) > 0) == released).all()
 
 
-def test_a_coarse_cell_of_which_nothing_is_known_is_spread_over_its_units():
+def test_a_coarse_cell_of_which_nothing_is_known_is_spread_over_its_grid_points():
     fine = axis_of("x", Integer(0, 5), bins=4)
     refinement = Refinement(fine, np.array([0, 0, 1, 1, 1]), np.array([3.0, 1.0, 0, 0, 9]))
     assert refinement.weights.tolist() == [3, 1, *fine.width[2:4], 0]

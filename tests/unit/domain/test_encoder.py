@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, strategies as st
 
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.encoder import Labels, Numbers, decode, encode, shortest_decimals
-from synthdp.domain.grid import MAX_UNITS, bounds_of, edges_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import MAX_POINTS, bounds_of, edges_of, grid_of, has_labels, labels_of
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Steps
 from synthdp.schema.columns import (
@@ -31,19 +31,19 @@ from synthdp.schema.columns import (
 any_floats = st.floats(allow_nan=False, allow_infinity=False)
 
 
-def shadowed(column, units):
-    """Units of one value that is declared special: no value is encoded to them."""
+def shadowed(column, indices):
+    """GridIndices of one value that is declared special: no value is encoded to them."""
     grid = grid_of(column)
-    raw = decode(column, units)
+    raw = decode(column, indices)
     single = grid.width == 1 and isinstance(column.support(), Steps)
-    return single & (units < grid.regular) & np.isin(getattr(raw, "values", units), grid.special)
+    return single & (indices < grid.regular) & np.isin(getattr(raw, "values", indices), grid.special)
 
 
 @given(st.data(), my.measured_columns)
-def test_encoding_the_value_of_a_unit_gives_the_unit(data, column):
-    units = data.draw(my.units(column))
-    hit = ~shadowed(column, units)
-    assert (encode(column, decode(column, units))[hit] == units[hit]).all()
+def test_encoding_the_value_of_a_grid_point_gives_the_grid_point(data, column):
+    indices = data.draw(my.indices(column))
+    hit = ~shadowed(column, indices)
+    assert (encode(column, decode(column, indices))[hit] == indices[hit]).all()
 
 
 @given(st.data(), my.continuous(numbers=any_floats))
@@ -56,9 +56,9 @@ def test_bounds_of_any_size_have_a_grid(data, column):
     assume(math.isfinite(column.upper - column.lower))
     check_column("x", column)
     grid = grid_of(column)
-    units = np.array([0, grid.regular // 2, grid.regular - 1])
-    raw = decode(column, units)
-    assert (encode(column, raw) == units).all()
+    indices = np.array([0, grid.regular // 2, grid.regular - 1])
+    raw = decode(column, indices)
+    assert (encode(column, raw) == indices).all()
     inside = (column.lower <= raw.values) & (raw.values <= column.upper)
     assert (inside | np.isin(raw.values, column.special)).all()
 
@@ -70,11 +70,11 @@ def test_bounds_too_far_apart_are_refused():
 
 @given(my.columns, my.raw_columns)
 def test_encoding_is_total(column, raw):
-    units = encode(column, raw)
+    indices = encode(column, raw)
     rows = len(raw.codes) if isinstance(raw, Labels) else len(raw.values)
-    assert units.shape == (rows,)
-    assert units.dtype.kind == "u"
-    assert (units < grid_of(column).size).all()
+    assert indices.shape == (rows,)
+    assert indices.dtype.kind == "u"
+    assert (indices < grid_of(column).size).all()
 
 
 @given(my.columns, my.raw_columns, my.raw_columns)
@@ -112,10 +112,10 @@ def test_objects_and_floats_are_encoded_alike(column, row):
 @given(st.one_of(my.continuous(), my.integers(), my.datetimes(), my.durations()), st.integers(1, 40))
 def test_decoding_stays_in_the_cell(column, bins):
     axis = axis_of("x", column, bins=bins)
-    units = np.unique(np.concatenate([axis.starts, np.maximum(axis.starts, 1) - 1]))
-    units = units[(units < axis.grid.releasable)]
-    units = units[~shadowed(column, units)]
-    assert (axis.cells_of(encode(column, decode(column, units))) == axis.cells_of(units.astype(np.uint32))).all()
+    indices = np.unique(np.concatenate([axis.starts, np.maximum(axis.starts, 1) - 1]))
+    indices = indices[(indices < axis.grid.releasable)]
+    indices = indices[~shadowed(column, indices)]
+    assert (axis.cells_of(encode(column, decode(column, indices))) == axis.cells_of(indices.astype(np.uint32))).all()
 
 
 @given(my.continuous(), any_floats)
@@ -135,14 +135,14 @@ def test_infinities_are_clipped_and_nan_is_missing(column):
 
 
 @given(my.continuous(), st.data())
-def test_a_regular_unit_holds_the_numbers_between_its_edges(column, data):
+def test_a_regular_grid_point_holds_the_numbers_between_its_edges(column, data):
     column = Continuous(column.lower, column.upper)
     grid = grid_of(column)
-    unit = data.draw(st.integers(0, grid.regular - 1))
-    low, high = edges_of(column.support(), np.array([unit, unit + 1]))
+    index = data.draw(st.integers(0, grid.regular - 1))
+    low, high = edges_of(column.support(), np.array([index, index + 1]))
     x = data.draw(st.floats(low, high, exclude_max=bool(low < high)))
     assume(low <= x < high)
-    assert encode(column, Numbers(np.array([x]))) == unit
+    assert encode(column, Numbers(np.array([x]))) == index
 
 
 @given(st.one_of(my.continuous(), my.integers(), my.datetimes(), my.durations()))
@@ -158,7 +158,7 @@ def test_the_bounds_themselves_are_released(column):
 
 @given(my.measured_columns, st.data())
 def test_decoded_values_are_in_the_schema(column, data):
-    raw = decode(column, data.draw(my.units(column)))
+    raw = decode(column, data.draw(my.indices(column)))
     assert allowed(column, raw).all()
 
 
@@ -174,12 +174,12 @@ def allowed(column, raw):
 
 
 @given(my.columns, st.data())
-def test_a_unit_is_decoded_the_same_beside_any_other_units(column, data):
+def test_a_grid_point_is_decoded_the_same_beside_any_other_grid_points(column, data):
     assume(not isinstance(column, Identifier))
-    units = data.draw(my.units(column))
-    alone = [one(decode(column, units[i : i + 1]), 0) for i in range(len(units))]
-    together = decode(column, units)
-    assert [one(together, i) for i in range(len(units))] == alone
+    indices = data.draw(my.indices(column))
+    alone = [one(decode(column, indices[i : i + 1]), 0) for i in range(len(indices))]
+    together = decode(column, indices)
+    assert [one(together, i) for i in range(len(indices))] == alone
 
 
 def one(raw, i):
@@ -197,8 +197,8 @@ def test_the_widest_integers_do_not_overflow(step):
     column = Integer(-(2**62), 2**62)
     values = np.array([-(2**62), -(2**62) + step, 0, 2**62 - step, 2**62])
     grid = grid_of(column)
-    units = encode(column, Numbers(values)).astype(np.int64)
-    assert (units == [(int(value) + 2**62) // grid.width for value in values]).all()
+    indices = encode(column, Numbers(values)).astype(np.int64)
+    assert (indices == [(int(value) + 2**62) // grid.width for value in values]).all()
     assert (np.diff(decode(column, np.arange(grid.regular)).values) > 0).all()
 
 
@@ -250,8 +250,8 @@ def test_unforeseen_labels_go_to_other():
 
 def test_a_label_for_other_is_released():
     column = Categorical(["a"], other="rest")
-    units = encode(column, Labels(["a", "canary", "rest"], np.arange(3)))
-    raw = decode(column, units)
+    indices = encode(column, Labels(["a", "canary", "rest"], np.arange(3)))
+    raw = decode(column, indices)
     assert [raw.levels[code] for code in raw.codes] == ["a", "rest", "rest"]
     assert grid_of(column).hidden is None
 
@@ -266,9 +266,9 @@ def test_labels_of_equal_numbers_are_the_same_level():
     assert encode(column, Labels([True, 1.0, np.int8(1), Decimal(1)], np.arange(4))).tolist() == [1] * 4
 
 
-def test_no_grid_has_too_many_units():
+def test_no_grid_has_too_many_grid_points():
     for column in (Continuous(0, 1), Integer(0, 2**62), Datetime("0001-01-01", "9999-12-31", resolution="us")):
-        assert grid_of(column).regular <= MAX_UNITS
+        assert grid_of(column).regular <= MAX_POINTS
 
 
 def test_undeclared_columns_have_no_grid():

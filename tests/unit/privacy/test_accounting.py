@@ -157,8 +157,8 @@ def test_pld_of_a_fine_gaussian_is_the_gaussian_dp_one():
     assert exact <= accounting.pld_epsilon([event], 1e-6) <= exact * 1.001
 
 
-def test_pld_of_unit_shifts_agrees_with_the_normal_bound():
-    by_table = NoiseEvent(kind="gaussian", scale=60.0, sensitivity=9, coordinates=9, unit_shifts=True)
+def test_pld_of_shifts_of_one_agrees_with_the_normal_bound():
+    by_table = NoiseEvent(kind="gaussian", scale=60.0, sensitivity=9, coordinates=9, shifts_of_one=True)
     by_bound = NoiseEvent(kind="gaussian", scale=60.0, sensitivity=9, coordinates=9)
     first, second = (accounting.pld_epsilon([event], 1e-6) for event in (by_table, by_bound))
     assert first == pytest.approx(second, rel=2e-3)

@@ -187,8 +187,8 @@ def gaussian(scale, sensitivity=1, **more):
         (gaussian(2000.0), True),
         (gaussian(2000.5), False),
         (gaussian(60.0, 2), False),
-        (gaussian(60.0, 9, coordinates=9, unit_shifts=True), True),
-        (gaussian(2000.5, 9, coordinates=9, unit_shifts=True), False),
+        (gaussian(60.0, 9, coordinates=9, shifts_of_one=True), True),
+        (gaussian(2000.5, 9, coordinates=9, shifts_of_one=True), False),
     ],
 )
 def test_the_exact_law_is_tabulated_for_single_steps_of_a_small_scale(event, tabulated):
@@ -197,7 +197,7 @@ def test_the_exact_law_is_tabulated_for_single_steps_of_a_small_scale(event, tab
 
 def test_an_event_is_one_vector_of_one_coordinate_unless_said_otherwise():
     event = laplace(1.0)
-    assert (event.count, event.coordinates, event.unit_shifts) == (1, 1, False)
+    assert (event.count, event.coordinates, event.shifts_of_one) == (1, 1, False)
     assert gaussian(0.5).scale == 0.5
     assert gaussian(1.0, 4).scale == 1.0
 
@@ -243,7 +243,7 @@ def test_the_least_delta_of_a_table_is_taken():
 
 @pytest.mark.parametrize(
     ("settings_", "rel"),
-    [({"count": 4}, 2e-3), ({"count": 3, "coordinates": 5, "unit_shifts": True, "sensitivity": 5}, 3e-3)],
+    [({"count": 4}, 2e-3), ({"count": 3, "coordinates": 5, "shifts_of_one": True, "sensitivity": 5}, 3e-3)],
 )
 def test_the_scale_of_several_vectors_is_the_least(settings_, rel):
     sigma = accounting.pld_gaussian_scale(0.5, 1e-6, **settings_)

@@ -1,4 +1,4 @@
-"""Sampling given values: the rows have the model's conditional law, cell by cell and unit by unit."""
+"""Sampling given values: the rows have the model's conditional law, cell by cell and grid point by grid point."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rule_models import model_of
 from scipy import stats
 
 from synthdp.domain.domain import Domain
-from synthdp.domain.values import units_of_values
+from synthdp.domain.values import mask_of_values
 from synthdp.errors import ParameterError
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Ordinal
 from synthdp.schema.constraints import Forbidden
@@ -29,10 +29,10 @@ SCHEMA = Schema(
 
 
 def joint_of(model) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the probability of every row of units, flat, and the units of each column: by brute force."""
+    """Return the probability of every row of grid points, flat, and the grid points of each column: by brute force."""
     sizes = [axis.grid.releasable for axis in model.domain.axes]
     rows = np.indices(sizes).reshape(len(sizes), -1)
-    fine = [r.fine.cells_of(units.astype(np.uint32)) for r, units in zip(model.refinements, rows, strict=True)]
+    fine = [r.fine.cells_of(indices.astype(np.uint32)) for r, indices in zip(model.refinements, rows, strict=True)]
     probability = np.ones(rows.shape[1])
     cells = np.column_stack([r.coarse_cell[f] for r, f in zip(model.refinements, fine, strict=True)])
     every = model.distribution.marginal(tuple(range(len(sizes))))
@@ -71,9 +71,9 @@ def check_conditional_law(given, particles, *, draws):
     probability, rows = joint_of(model)
     for name, value in given.items():
         j = SCHEMA.names.index(name)
-        probability = probability * units_of_values(SCHEMA[name], value)[rows[j]]
+        probability = probability * mask_of_values(SCHEMA[name], value)[rows[j]]
     probability /= probability.sum()
-    samples = [model.sample_units(5, np.random.default_rng(seed), given=given) for seed in range(draws)]
+    samples = [model.sample_indices(5, np.random.default_rng(seed), given=given) for seed in range(draws)]
     drawn = [np.concatenate([sample[name] for sample in samples]).astype(int) for name in SCHEMA.names]
     cells = np.ravel_multi_index(drawn, [axis.grid.releasable for axis in model.domain.axes])
     observed = np.bincount(cells, minlength=len(probability))
@@ -95,7 +95,7 @@ def test_given_values_show_in_every_row():
     assert table["rich"].all()
 
 
-def test_a_range_that_cuts_units_holds_only_values_inside_it():
+def test_a_range_that_cuts_grid_points_holds_only_values_inside_it():
     schema = Schema({"x": Continuous(0, 1), "t": Datetime("2000-01-01", "2000-12-31", resolution="D")})
     given = {"x": (0.12345, 0.23456), "t": (dt.datetime(2000, 3, 1, 12, tzinfo=dt.UTC), "2000-03-20T01:00")}
     table = model_of(schema).sample(5000, random_state=0, given=given)
@@ -104,7 +104,7 @@ def test_a_range_that_cuts_units_holds_only_values_inside_it():
     assert table["t"].max() == pd.Timestamp("2000-03-20")
 
 
-def test_a_range_inside_one_unit_stands_for_that_unit():
+def test_a_range_inside_one_grid_point_stands_for_that_grid_point():
     schema = Schema({"x": Integer(0, 2**40)})
     table = model_of(schema).sample(10, random_state=0, given={"x": (5 * 2**20 + 1, 5 * 2**20 + 2)})
     assert (abs(table["x"] - 5 * 2**20) <= 2**20).all()
@@ -139,7 +139,7 @@ def test_values_that_a_column_cannot_hold_are_refused(given, message):
 
 def test_an_identifier_carries_no_information():
     with pytest.raises(ParameterError, match="is an identifier"):
-        units_of_values(Identifier(), 1, name="id")
+        mask_of_values(Identifier(), 1, name="id")
 
 
 def test_a_sample_is_repeated_by_its_seed_whatever_the_threads():

@@ -20,7 +20,7 @@ from synthdp.schema.constraints import CalendarDate, Combinations, Forbidden, If
 
 
 def _values(column):
-    """The values that a released row may have, ``None`` for a missing one, in the order of their units."""
+    """The values that a released row may have, ``None`` for a missing one, in the order of their grid points."""
     raw = decode(column, np.arange(grid_of(column).releasable, dtype=np.uint32))
     codes = raw.codes if isinstance(raw, Labels) else np.arange(len(raw.values))
     missing = codes < 0 if isinstance(raw, Labels) or raw.missing is None else raw.missing
@@ -69,8 +69,8 @@ def _obeys(schema, rule, row):
 
 
 def _all_rows(schema):
-    units = [np.arange(grid_of(column).releasable) for column in schema.values()]
-    grid = {name: part.ravel() for name, part in zip(schema, np.meshgrid(*units, indexing="ij"), strict=True)}
+    indices = [np.arange(grid_of(column).releasable) for column in schema.values()]
+    grid = {name: part.ravel() for name, part in zip(schema, np.meshgrid(*indices, indexing="ij"), strict=True)}
     values = {name: _values(column) for name, column in schema.items()}
     rows = [
         {name: values[name][u] for name, u in zip(schema, row, strict=True)}
@@ -92,12 +92,12 @@ def test_a_row_breaks_a_rule_exactly_if_its_values_do(schema):
 
 @given(small_schemas() | dated_schemas(), st.integers(0, 2**32 - 1), st.integers(1, 4))
 def test_cells_are_possible_exactly_if_some_row_in_them_obeys(schema, seed, most):
-    """A structural zero never forbids a row that obeys, and misses none, whichever units cells hold."""
+    """A structural zero never forbids a row that obeys, and misses none, whichever grid points cells hold."""
     rng = np.random.default_rng(seed)
     for rule in rules_of(schema):
         axes = [_random_axis(name, schema[name], most, rng) for name in rule.names]
-        units = np.meshgrid(*(np.arange(axis.grid.releasable) for axis in axes), indexing="ij")
-        flat = {axis.name: part.ravel() for axis, part in zip(axes, units, strict=True)}
+        indices = np.meshgrid(*(np.arange(axis.grid.releasable) for axis in axes), indexing="ij")
+        flat = {axis.name: part.ravel() for axis, part in zip(axes, indices, strict=True)}
         obeying = ~rule.broken(flat)
         expected = np.zeros([axis.size for axis in axes], bool)
         expected[tuple(axis.cells_of(flat[axis.name][obeying].astype(np.uint32)) for axis in axes)] = True

@@ -67,12 +67,12 @@ def test_given_values_hold_in_every_block(tmp_path):
 def test_a_failure_half_way_leaves_nothing_behind_and_keeps_the_old_file(name, tmp_path, monkeypatch):
     (tmp_path / name).write_text("old")
     model = model_of(SCHEMA)
-    drawn = iter([model.sample_units(10, np.random.default_rng(0))])
+    drawn = iter([model.sample_indices(10, np.random.default_rng(0))])
 
     def one_block_only(self, rows, rng, *, given=None):
         return next(drawn, None) or _disk_full()
 
-    monkeypatch.setattr(type(model), "sample_units", one_block_only)
+    monkeypatch.setattr(type(model), "sample_indices", one_block_only)
     with pytest.raises(FormatError, match=r"cannot be written: No space left on device"):
         model.sample_to(tmp_path / name, rows=30, random_state=0, block_rows=10)
     assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -175,9 +175,9 @@ def test_a_cell_pair_is_possible_exactly_if_some_pair_of_values_obeys():
 
 
 def _values(column, axis: Axis) -> list[np.ndarray]:
-    from synthdp.domain.values import numbers_of_units
+    from synthdp.domain.values import numbers_at
 
-    numbers, regular = numbers_of_units(column, np.arange(axis.grid.releasable))
+    numbers, regular = numbers_at(column, np.arange(axis.grid.releasable))
     cells = axis.cells_of(np.arange(axis.grid.releasable, dtype=np.uint32))
     return [np.where(regular[cells == cell], numbers[cells == cell].astype(float), np.nan) for cell in range(axis.size)]
 

@@ -32,18 +32,18 @@ from synthdp.tables.sources.dataframe import FrameSource
 LIBRARIES = ["pandas", "polars", "polars lazy", "pyarrow", "duckdb"]
 
 
-def built(form, schema, units):
-    return form.build(schema, {name: decode(column, units[name]) for name, column in schema.items()})
+def built(form, schema, indices):
+    return form.build(schema, {name: decode(column, indices[name]) for name, column in schema.items()})
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @given(data=st.data(), column=my.columns)
 def test_the_default_form_of_any_column_keeps_every_value(library, data, column):
     schema = Schema({"x": column})
-    units = data.draw(my.units(column))
-    table = built(TableFormat.default(schema, library=library), schema, {"x": units})
+    indices = data.draw(my.indices(column))
+    table = built(TableFormat.default(schema, library=library), schema, {"x": indices})
     (block,) = FrameSource(table).blocks({"x": column})
-    raw = decode(column, units)
+    raw = decode(column, indices)
     assert (encode(column, block["x"]) == encode(column, raw)).all()
 
 

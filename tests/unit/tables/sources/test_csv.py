@@ -295,7 +295,7 @@ def test_a_repr_shows_no_value(tmp_path):
 def test_writing_and_reading_by_the_schema_gives_the_same_units(tmp_path_factory, data, schema, escaped):
     path = tmp_path_factory.mktemp("trip") / "t.csv"
     rows = data.draw(st.integers(0, 5))
-    drawn = {name: data.draw(my.units(column))[:rows] for name, column in schema.items()}
+    drawn = {name: data.draw(my.indices(column))[:rows] for name, column in schema.items()}
     least = min(map(len, drawn.values()))
     raw = {name: decode(schema[name], units[:least]) for name, units in drawn.items()}
     table = TableFormat.default(schema).build(schema, raw)
