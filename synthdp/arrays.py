@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 GridIndices: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """(n,) codes of one column on its finest public grid."""
 
+LARGEST_WHOLE = 2**62
+"""No whole number that is held lies beyond ±2**62, so that the sum or the difference of two fits in 64 bits."""
+
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """(n, d) cell codes; column j lies in range(shape[j]); Fortran order is fastest."""
 

@@ -20,7 +20,7 @@ from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import encode
-from synthdp.domain.universe import visible_domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
@@ -313,7 +313,7 @@ def _event(
     return max(events, key=expected)
 
 
-_QUERIES = one_ways(visible_domain(domain_of(WORLD)))
+_QUERIES = one_ways(releasable_domain(domain_of(WORLD)))
 
 AUDITED: Mapping[str, Callable[[], Any]] = {
     "LaplaceAnswers": lambda: LaplaceAnswers(_QUERIES),

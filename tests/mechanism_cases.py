@@ -38,7 +38,7 @@ from synthdp import (
     StabilityHistogram,
 )
 from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import visible_domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.mechanisms.fourier.monomial_release import MonomialRelease
 from synthdp.queries.fourier.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema
 from synthdp.queries.marginals import Marginals, all_cliques
@@ -124,7 +124,7 @@ def _lists() -> World:
 
 
 BITS, NUMBERS, KEYS, LISTS = _bits(), _numbers(), _keys(), _lists()
-DOMAIN = visible_domain(domain_of(BITS.schema))
+DOMAIN = releasable_domain(domain_of(BITS.schema))
 WORKLOAD = Marginals(DOMAIN, all_cliques(DOMAIN, 2))
 SPARSE = [
     KeyList.of(("city", "job"), [key_of((city, job)) for job in jobs])

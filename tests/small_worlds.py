@@ -11,7 +11,7 @@ import pandas as pd
 from synthdp import Boolean, Categorical, Curator, Schema
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import universe, visible_domain
+from synthdp.domain.universe import releasable_domain, universe
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import Statistic
 
@@ -19,12 +19,12 @@ from synthdp.queries.protocol import Statistic
 def labelled_world(*sizes: int) -> tuple[Schema, Domain]:
     """Return a schema of categorical columns with so many levels, and its domain without hidden cells."""
     schema = Schema({f"c{j}": Categorical([f"v{i}" for i in range(size)]) for j, size in enumerate(sizes)})
-    return schema, visible_domain(domain_of(schema))
+    return schema, releasable_domain(domain_of(schema))
 
 
 def binary_world(d: int) -> tuple[Schema, Domain]:
     schema = Schema({f"b{j}": Boolean() for j in range(d)})
-    return schema, visible_domain(domain_of(schema))
+    return schema, releasable_domain(domain_of(schema))
 
 
 def labelled_table(schema: Schema, codes: np.ndarray) -> pd.DataFrame:

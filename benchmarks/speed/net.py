@@ -14,7 +14,7 @@ import pandas as pd
 
 from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import visible_domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.mechanisms.universe.net import NetMechanism
 from synthdp.privacy.loss import PureDP
 from synthdp.queries.explicit import CellQueries
@@ -31,7 +31,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({name: rng.random(3000) < share for name, share in (("a", 0.3), ("b", 0.6), ("c", 0.5))})
     schema = Schema({name: Boolean() for name in table.columns})
-    domain = visible_domain(domain_of(schema))
+    domain = releasable_domain(domain_of(schema))
     marginals = Marginals(domain, tuple(clique for order in (1, 2, 3) for clique in all_cliques(domain, order)))
     families = {"marginals": marginals, "1000 random": CellQueries(domain, rng.integers(0, 2, (1000, 8)))}
     NetMechanism(marginals, size=2).release(Curator(table, schema=schema, budget=PureDP(1.0)))  # imports

@@ -26,7 +26,7 @@ from synthdp.curator.curator import Curator
 from synthdp.data import adult
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import universe, visible_domain
+from synthdp.domain.universe import releasable_domain, universe
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
 from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals, fourier_bound
@@ -84,7 +84,7 @@ class World:
     def of(cls, columns: int, *, rows: int | None = None) -> World:
         table = adult_bits().iloc[:rows, :columns]
         schema = Schema({name: Boolean() for name in table.columns})
-        return cls(table, schema, visible_domain(domain_of(schema)))
+        return cls(table, schema, releasable_domain(domain_of(schema)))
 
     @property
     def n(self) -> int:

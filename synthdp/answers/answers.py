@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from synthdp.answers.grouping import LONGEST, show_number
-from synthdp.arrays import FloatArray
+from synthdp.answers.grouping import show_number
+from synthdp.arrays import LARGEST_WHOLE, FloatArray
 from synthdp.domain.grid import labels_of
 from synthdp.schema.column import Column
 from synthdp.tables.results import dataframe
@@ -107,5 +107,6 @@ def show_errors(column: Column, values: FloatArray) -> Any:
     if not column.temporal:
         return values
     return np.array(
-        [round(value) if abs(value) < LONGEST else np.timedelta64("NaT", "us") for value in values], "timedelta64[us]"
+        [round(value) if abs(value) < LARGEST_WHOLE else np.timedelta64("NaT", "us") for value in values],
+        "timedelta64[us]",
     )

@@ -135,10 +135,6 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
     return np.where(missing, 0.0, values.astype(np.float64)), (~missing).astype(np.int64)
 
 
-LONGEST = 2.0**62
-"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing."""
-
-
 def show_number(column: Column, value: float) -> object:
     """Return a number in the terms of `grid_values` as a user writes it; NaN, where no error is known, as no time."""
     return column.estimate(value)

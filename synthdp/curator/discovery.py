@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.encoder import LARGEST_WHOLE, Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw, beyond_noise

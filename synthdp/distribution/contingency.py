@@ -14,14 +14,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Table, frozen
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, Table, frozen
 from synthdp.checks import check_number
 from synthdp.errors import ParameterError
 
 Shape: TypeAlias = tuple[int, ...]
 """The number of codes of each column."""
-
-_MAX_CELLS = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,7 +116,7 @@ def cell_index(codes: Codes, shape: Sequence[int], clique: Clique) -> AnyArray:
         If the table has more than 2**62 cells.
     """
     size = table_size(shape, clique)
-    if size > _MAX_CELLS:
+    if size > LARGEST_WHOLE:
         raise ParameterError(f"clique ({clique}) must have at most 2**62 cells")
     dtype = np.min_scalar_type(size) if size < 2**32 else np.dtype(np.int64)
     index = np.zeros(len(codes), dtype)

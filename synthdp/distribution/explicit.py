@@ -10,14 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
 from synthdp.distribution.contingency import Shape, cell_index, check_clique, check_shape, contingency
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
 from synthdp.distribution.systematic import multinomial_counts, systematic_counts
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
-
-_MAX_KEY = 2**62
 
 _ROUNDING = 1e-12
 """Weights whose sum is this near to 1 are normalised already: dividing again would change them."""
@@ -107,7 +105,7 @@ def _lexicographic(codes: Codes, shape: Shape) -> AnyArray:
     packed: list[int] = []
     size = 1
     for j, k in enumerate(shape):
-        if size * k > _MAX_KEY:
+        if size * k > LARGEST_WHOLE:
             keys.append(cell_index(codes, shape, tuple(packed)))
             packed, size = [], 1
         packed.append(j)

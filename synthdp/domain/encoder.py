@@ -16,14 +16,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray, narrow
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, GridIndices, IntArray, narrow
 from synthdp.domain.fresh_keys import keys_of_pattern
 from synthdp.domain.grid import Grid, edges_of, grid_of
 from synthdp.randomness import Generator
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
-
-LARGEST_WHOLE = 2**62
-"""Whole numbers beyond are clipped before anything else; no declared bound lies beyond."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +165,7 @@ def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
 def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
     """Return the steps above ``first`` of whole numbers clipped to first <= x <= last."""
     if values.dtype.kind == "f":
-        values = np.clip(values, -(2.0**62), 2.0**62)
+        values = np.clip(values, -float(LARGEST_WHOLE), float(LARGEST_WHOLE))
     inside = np.clip(values.astype(np.int64), first, last)
     return np.asarray(inside.view(np.uint64) - np.array(first).view(np.uint64))  # up to 2^63: unsigned
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synthdp.arrays import AnyArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Fresh
 from synthdp.schema.patterns import alphabets_of, size_of
@@ -13,7 +13,6 @@ from synthdp.schema.schema import Schema
 ROUNDS = 6
 """Rounds of the Feistel network that scatters keys; four make a random-looking permutation of random functions."""
 
-_MOST = 2**62
 _STEP, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 _ALL_BITS = 2**64 - 1
 
@@ -51,7 +50,7 @@ def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
     alphabets = alphabets_of(pattern)
     leading = 0
     size = 1
-    while leading < len(alphabets) and size * len(alphabets[leading]) <= _MOST:
+    while leading < len(alphabets) and size * len(alphabets[leading]) <= LARGEST_WHOLE:
         size *= len(alphabets[leading])
         leading += 1
     numbers = scattered(np.arange(first, first + rows, dtype=np.uint64), size)

@@ -48,7 +48,7 @@ def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
     return codes
 
 
-def visible_axis(axis: Axis) -> Axis:
+def releasable_axis(axis: Axis) -> Axis:
     """Return the axis whose never-released cells are joined to its first released one.
 
     A public rule: unforeseen values are then counted in that cell.
@@ -58,6 +58,6 @@ def visible_axis(axis: Axis) -> Axis:
     return Axis(axis.name, axis.column, axis.starts, np.unique(merged, return_inverse=True)[1])
 
 
-def visible_domain(domain: Domain) -> Domain:
-    """Return the domain without never-released cells; see `visible_axis`."""
-    return Domain(tuple(visible_axis(axis) for axis in domain.axes))
+def releasable_domain(domain: Domain) -> Domain:
+    """Return the domain without never-released cells; see `releasable_axis`."""
+    return Domain(tuple(releasable_axis(axis) for axis in domain.axes))

@@ -24,7 +24,7 @@ from synthdp.sampling.structural_zeros import rules_between
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
-TOTAL_SHARE = 0.01
+CHOICE_SHARE = 0.01
 """Share of the budget for the number of rows on which the choice rests; spent on tables of numbers only."""
 
 SMOOTH_SIGNAL = 50.0
@@ -70,7 +70,7 @@ class Automatic(Spender):
         if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
             return adaptive.release(curator, random_state=rng)
         account = curator.open_account(loss, currency=type(loss))
-        count = count_rows(account, spend=loss.fraction(TOTAL_SHARE))
+        count = count_rows(account, spend=loss.fraction(CHOICE_SHARE))
         left: Spend = Remaining() if count.measurements else loss
         smooth = count.rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
         chosen: SmoothSynthesis | AdaptiveMarginals = SmoothSynthesis(spend=left)

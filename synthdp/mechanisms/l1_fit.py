@@ -49,7 +49,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
-TOTAL_SHARE = 0.01
+ROW_COUNT_SHARE = 0.01
 ONE_WAY_SHARE = 0.3
 GROUPS = 16
 """About how many coarse groups a column gets."""
@@ -140,7 +140,7 @@ class L1Fit(Spender):
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
         self._progress("one-ways", 0)
-        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=TOTAL_SHARE)
+        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=ROW_COUNT_SHARE)
         total = count.rows
         share = ONE_WAY_SHARE if len(schema) > 1 else budget.share
         columns, budget, first = OneWayTree().measure(account, budget, share=share / 2, most=share, total=total)

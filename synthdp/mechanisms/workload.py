@@ -13,7 +13,7 @@ from synthdp.arrays import Clique
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import visible_domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import check_declared, part_of
 from synthdp.queries.marginals import Marginals, all_cliques
@@ -192,7 +192,7 @@ def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Do
     if all(column.names_rows for column in columns.values()):
         raise ParameterError("queries need a column that is no identifier")
     axes = [axis_of(name, column, bins=bins.get(name, BINS)) for name, column in columns.items()]
-    return visible_domain(Domain(tuple(axes)))
+    return releasable_domain(Domain(tuple(axes)))
 
 
 def _listed(wish: Any) -> list[Any]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-LARGEST = 2**62
-"""No whole bound lies beyond."""
+from synthdp.arrays import LARGEST_WHOLE
+from synthdp.schema.times import CALENDAR
 
 SLACK = Decimal("0.07")
 """Share of the width by which a rounded bound may lie beyond a value, at either end."""
@@ -37,9 +37,6 @@ _SHAPES: tuple[tuple[str, int, int], ...] = (
 )
 """What the last word of a column's name says of its values, if none lies beyond."""
 
-_CALENDAR = tuple(
-    int(np.datetime64(day, "us").astype(np.int64)) for day in ("0001-01-01", "9999-12-31T23:59:59.999999")
-)
 _CALENDAR_STEPS = (
     ("Y", 365 * 86_400),
     ("M", 30 * 86_400),
@@ -100,7 +97,7 @@ def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
         step = max(step.to_integral_value(ROUND_FLOOR), Decimal(1)) if whole else step
         first, last = _down(first, step), -_down(-last, step)
     if whole:
-        return max(int(first), -LARGEST), min(int(last), LARGEST)
+        return max(int(first), -LARGEST_WHOLE), min(int(last), LARGEST_WHOLE)
     return min(float(first), low), max(float(last), high)
 
 
@@ -114,7 +111,7 @@ def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
     step
         Microseconds of the resolution of all values.
     """
-    low, high = (min(max(value, _CALENDAR[0]), _CALENDAR[1]) for value in (low, high))
+    low, high = (min(max(value, CALENDAR[0]), CALENDAR[1]) for value in (low, high))
     room = max(float(SLACK) * (high - low), step)
     resolution: Any = next(step for step, seconds in _CALENDAR_STEPS if seconds * 1e6 <= room)
     ends: list[Any] = [np.datetime64(value, "us") for value in (low, high)]
@@ -122,13 +119,13 @@ def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
     last: Any = ends[1].astype(f"datetime64[{resolution}]")
     if last.astype("datetime64[us]") < ends[1] or last == first:
         last += np.timedelta64(1, resolution)
-    if int((last - np.timedelta64(1, resolution)).astype("datetime64[us]").astype(np.int64)) > _CALENDAR[1] - step:
+    if int((last - np.timedelta64(1, resolution)).astype("datetime64[us]").astype(np.int64)) > CALENDAR[1] - step:
         first = min(first, last - np.timedelta64(2, resolution))  # the calendar ends within the last step
     return _text(first), _text(last)
 
 
 def _text(moment: np.datetime64) -> str:
-    micros = min(max(int(moment.astype("datetime64[us]").astype(np.int64)), _CALENDAR[0]), _CALENDAR[1])
+    micros = min(max(int(moment.astype("datetime64[us]").astype(np.int64)), CALENDAR[0]), CALENDAR[1])
     return str(np.datetime64(micros, "us")).removesuffix(".000000").removesuffix("T00:00:00")
 
 

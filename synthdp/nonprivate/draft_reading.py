@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from synthdp.arrays import LARGEST_WHOLE
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import FormatError
 from synthdp.nonprivate.draft_kinds import kind_of_objects
@@ -40,8 +41,6 @@ NEARLY_ALL = 0.95
 
 FEW_ROWS = 20
 """Below, nothing is said about how often values repeat."""
-
-_LARGEST = 2**62
 
 
 @runtime_checkable
@@ -190,7 +189,7 @@ def _kind_of_texts(texts: Iterable[Any]) -> Column:
     if all(whole_number(word) is not None for word in words):
         return Integer()
     if all(map(_is_number, words)):
-        whole = all(float(word).is_integer() and abs(float(word)) < _LARGEST for word in words)
+        whole = all(float(word).is_integer() and abs(float(word)) < LARGEST_WHOLE for word in words)
         return Integer() if whole else Continuous()  # as 5.0 is written where values are missing
     if all(map(_is_moment, words)):
         return Datetime(resolution="us", zone="UTC" if all(word.endswith(("Z", "+00:00")) for word in words) else None)

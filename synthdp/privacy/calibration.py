@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import IntArray
+from synthdp.arrays import LARGEST_WHOLE, IntArray
 from synthdp.errors import ParameterError, SensitivityError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import accounting, composition, noise
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
-from synthdp.queries.norms import LARGEST_SUM, Norms
+from synthdp.queries.norms import Norms
 
-LATTICE = 2**20
+LEAST_SIGMA = 2**20
 """Smallest sigma, in whole numbers, under Gaussian DP: from here on rounding to integers costs at most 2e-12 of mu."""
 
 FINEST = 2**26
@@ -135,7 +135,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
             f"no change of {k} numbers has an l1 norm of {norms.l1} and a squared l2 norm of {norms.l2_squared} "
             "as its least bounds: state each as an exact whole number"
         )
-    if norms.linf >= LARGEST_SUM:
+    if norms.linf >= LARGEST_WHOLE:
         raise SensitivityError(f"a unit may move an integer sum by {norms.linf}: lower the resolution or its rows")
     if isinstance(loss, ApproxDP) and loss.delta > 0 and law is NoiseLaw.LAPLACE:
         return _composed_laplace(norms, loss, k=k)
@@ -225,8 +225,8 @@ def _gaussian(l2: float, mu: float, k: int) -> Calibration:
     """Return Gaussian noise on a lattice that is fine enough for `accounting.gdp_from_discrete_gaussian`."""
     if l2 / mu > noise.LARGEST_SCALE / 2:
         raise ParameterError(f"a loss of mu = {mu} needs noise beyond 2**53: spend more, or lower the resolution")
-    resolution = 2 ** math.ceil(math.log2(min(max(LATTICE * mu / l2, 1.0), FINEST)))
-    sigma = max(float(LATTICE), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))
+    resolution = 2 ** math.ceil(math.log2(min(max(LEAST_SIGMA * mu / l2, 1.0), FINEST)))
+    sigma = max(float(LEAST_SIGMA), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))
     return Calibration(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
 
 

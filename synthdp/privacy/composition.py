@@ -17,8 +17,8 @@ from synthdp.checks import check_integral, check_number, check_one_of, check_sha
 from synthdp.privacy import accounting
 from synthdp.privacy.bisection import last_holding
 
-LATTICE = 1024
-"""Lattice steps to one unit of sensitivity in `pld`; the discrete Laplace law is then the continuous one to 1e-6."""
+LATTICE_STEPS = 1024
+"""Lattice steps to a sensitivity of 1 in `pld`; the discrete Laplace law is then the continuous one to 1e-6."""
 
 _SLACK = 1e-11
 
@@ -111,10 +111,10 @@ def rdp(epsilon: float, k: int, *, delta: float) -> float:
 def pld(epsilon: float, k: int, *, delta: float) -> float:
     """Return the ε of k queries with discrete Laplace noise that cost ε each, by their privacy loss distribution.
 
-    One unit of sensitivity is 1024 lattice steps; for other lattices use `accounting.pld_epsilon`.
+    A sensitivity of 1 is 1024 lattice steps; for other lattices use `accounting.pld_epsilon`.
     """
     _check(epsilon, k)
-    event = accounting.NoiseEvent(kind="laplace", scale=LATTICE / epsilon, sensitivity=LATTICE, count=k)
+    event = accounting.NoiseEvent(kind="laplace", scale=LATTICE_STEPS / epsilon, sensitivity=LATTICE_STEPS, count=k)
     return min(basic(epsilon, k), accounting.pld_epsilon([event], delta))
 
 

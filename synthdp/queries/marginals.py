@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Clique, Codes, Features, IntArray, Totals, frozen
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.counting import count_tables
 from synthdp.queries.linear import LinearFamily
-from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds
+from synthdp.queries.norms import Norms, RecordBounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Marginals(LinearFamily):
                 raise ParameterError(f"a clique ({clique}) must be different positions below {len(self.domain)}")
         if not self.cliques:
             raise ParameterError("a set of marginals needs at least one clique")
-        if self.k >= LARGEST_SUM:
+        if self.k >= LARGEST_WHOLE:
             raise ParameterError(f"the tables have {self.k} cells, more than can be numbered: use fewer columns")
 
     @property

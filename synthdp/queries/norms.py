@@ -12,12 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, IntArray, frozen
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, IntArray, frozen
 from synthdp.checks import whole
 from synthdp.errors import ParameterError, SensitivityError
-
-LARGEST_SUM = 2**62
-"""No sum over rows may reach it: what is then added or subtracted still fits in 64 bits."""
 
 LARGEST_DENOMINATOR = 2**61
 """Most that may stand for 1."""
@@ -152,7 +149,7 @@ def column_norms(columns: AnyArray) -> Norms:
         raise SensitivityError(f"a record may move an answer by {linf}: lower the resolution")
     size = np.abs(columns.astype(np.int64, copy=False))
     squares = size * size
-    if len(size) * linf**2 < LARGEST_SUM:
+    if len(size) * linf**2 < LARGEST_WHOLE:
         return Norms(int(size.sum(axis=0).max()), int(squares.sum(axis=0).max()), linf)
     low = (squares & (LARGEST_CHANGE - 1)).sum(axis=0)
     high = (squares >> _HALF_WORD).sum(axis=0) + (low >> _HALF_WORD)

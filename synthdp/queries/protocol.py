@@ -11,10 +11,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, IntArray, Totals
+from synthdp.arrays import LARGEST_WHOLE, Codes, Features, IntArray, Totals
 from synthdp.domain.domain import Domain
 from synthdp.errors import SensitivityError
-from synthdp.queries.norms import LARGEST_SUM, Norms as Norms, RecordBounds as RecordBounds  # noqa: PLC0414 - also here
+from synthdp.queries.norms import Norms as Norms, RecordBounds as RecordBounds  # noqa: PLC0414 - also here
 
 CHUNK_CELLS = 4_000_000
 """Most feature values held at once while summing rows."""
@@ -101,7 +101,7 @@ def check_overflow(queries: Bounded) -> None:
         With what to lower.
     """
     most = queries.bounds.one.linf
-    if most * LARGEST_TABLE >= LARGEST_SUM:
+    if most * LARGEST_TABLE >= LARGEST_WHOLE:
         raise SensitivityError(f"a record may add {most} to an integer sum: lower the resolution")
     if queries.k > MOST_ANSWERS:
         raise SensitivityError(f"{queries.k} answers are too many for one question: ask for fewer or smaller tables")

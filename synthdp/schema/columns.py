@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from synthdp.arrays import LARGEST_WHOLE
 from synthdp.errors import SchemaError
 from synthdp.schema.column import (
     COLUMN_TYPES,
@@ -43,9 +44,6 @@ __all__ = [
     "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer", "Level", "Ordinal", "Time", "Untyped",
     "check_column", "is_complete", "is_drafted", "register",
 ]  # fmt: skip
-
-LARGEST_WHOLE = 2**62
-"""No bound of a whole number lies beyond."""
 
 
 @register
@@ -466,7 +464,7 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
             raise SchemaError(f"bounds and special values must be finite {where}")
         if column.whole and bound != int(bound):
             raise SchemaError(f"bounds and special values of an Integer must be whole numbers {where}")
-    if column.whole and any(b is not None and abs(b) > 2**62 for b in (lower, upper, *column.special)):
+    if column.whole and any(b is not None and abs(b) > LARGEST_WHOLE for b in (lower, upper, *column.special)):
         raise SchemaError(f"bounds and special values of an Integer must lie within ±2**62 {where}")
     if lower is not None and upper is not None and not lower < upper:
         raise SchemaError(f"lower ({lower}) must be below upper ({upper}) {where}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
 
@@ -20,7 +20,6 @@ MOST_PARTS = 200
 MOST_VALUES = 100_000
 """Values that a lookup lists at most."""
 
-LARGEST_WHOLE = 2**62
 LARGEST_CONSTANT = 1e300
 
 _QUOTED = re.compile(r"`([^`]+)`")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from synthdp.arrays import LARGEST_WHOLE
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Known, Quantity, Steps, number, register
 
@@ -22,8 +23,7 @@ RESOLUTIONS = {"D": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 
 CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """First and last microsecond of Python's datetimes, since 1970."""
 
-_LARGEST = 2**62
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
+EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
 
 
 @register
@@ -120,12 +120,12 @@ class Datetime(Known):
 
     def as_object(self, value: Any) -> dt.datetime | dt.date:
         """Return a moment as Python's own, or as a date if the resolution is a day."""
-        moment = _EPOCH + dt.timedelta(microseconds=int(value))
+        moment = EPOCH + dt.timedelta(microseconds=int(value))
         return moment.date() if self.resolution == "D" else moment
 
     def estimate(self, value: float) -> np.datetime64:
         """Return a moment; NaN, where no error is known, as no moment."""
-        return np.datetime64(round(value) if abs(value) < _LARGEST else "NaT", "us")
+        return np.datetime64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property
     def stored_as(self) -> str:
@@ -258,7 +258,7 @@ class Time(Known):
 
     def as_object(self, value: Any) -> dt.time:
         """Return a time of day as Python's own."""
-        return (_EPOCH + dt.timedelta(microseconds=int(value))).time()
+        return (EPOCH + dt.timedelta(microseconds=int(value))).time()
 
     def estimate(self, value: float) -> dt.time | None:
         """Return a time of day; ``None`` for NaN, where no error is known."""
@@ -357,7 +357,7 @@ class Duration(Known):
     def with_bounds(self, lower: float, upper: float) -> Duration:
         """Return the column with bounds of whole steps around these microseconds."""
         step = RESOLUTIONS[self.resolution]
-        low, high = whole_bounds(lower / step, upper / step, -(_LARGEST // step), _LARGEST // step)
+        low, high = whole_bounds(lower / step, upper / step, -(LARGEST_WHOLE // step), LARGEST_WHOLE // step)
         return replace(self, lower=low, upper=high)
 
     def spacings(self) -> tuple[Fraction, ...]:
@@ -374,7 +374,7 @@ class Duration(Known):
 
     def estimate(self, value: float) -> np.timedelta64:
         """Return a length of time; NaN, where no error is known, as no time."""
-        return np.timedelta64(round(value) if abs(value) < _LARGEST else "NaT", "us")
+        return np.timedelta64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property
     def stored_as(self) -> str:
@@ -408,7 +408,7 @@ def _check_times(column: Datetime | Duration, where: str) -> None:
     check_pair(column.lower, column.upper, where)
     if not column.is_complete:
         return
-    if max(map(abs, column.steps)) * RESOLUTIONS[column.resolution] > _LARGEST:
+    if max(map(abs, column.steps)) * RESOLUTIONS[column.resolution] > LARGEST_WHOLE:
         raise SchemaError(f"bounds of a {type(column).__name__} must lie within ±2**62 microseconds {where}")
     if not column.steps[0] < column.steps[1]:
         raise SchemaError(f"lower ({column.lower}) must be below upper ({column.upper}) {where}")

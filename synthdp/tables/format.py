@@ -25,7 +25,7 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import ArrowTyped, Source
 from synthdp.tables.sources.dataframe import FrameSource
 
-LARGEST_SUM = 1e300
+LARGEST_REAL = 1e300
 """Bounds of sums, which are rounded to their column's type and moved no further."""
 
 
@@ -191,7 +191,7 @@ def _without_bounds(column: Column) -> Column:
     """Return a column whose values are rounded to their type and moved no further, so that a sum stays the sum."""
     if not isinstance(column.support(), Interval):
         return column
-    return Continuous(-LARGEST_SUM, LARGEST_SUM, nullable=column.nullable)
+    return Continuous(-LARGEST_REAL, LARGEST_REAL, nullable=column.nullable)
 
 
 def _holds_all(library: str, column: Column, dtype: str) -> bool:

@@ -12,6 +12,9 @@ from synthdp.schema.columns import Column
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema import Schema
 
+BLOCK_ROWS = 131_072
+"""Rows of a block of a file or a database; a public constant, so that where blocks end tells nothing of the rows."""
+
 
 @runtime_checkable
 class Source(Protocol):

@@ -36,7 +36,7 @@ from synthdp import (
     nonprivate_evaluate,
 )
 from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import visible_domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.errors import DataError, SynthDPError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy.calibration import Calibration
@@ -279,7 +279,7 @@ def advantage(hits: list[bool], misses: list[bool], *, p: float = 1e-6) -> float
 def attacked(epsilon: float, *, claimed: float, runs: int = 150) -> tuple[float, float]:
     """Membership inference with shadow releases on the weakest record; return the advantage and its bound."""
     schema = Schema({"rare": Boolean()})
-    domain = visible_domain(domain_of(schema))
+    domain = releasable_domain(domain_of(schema))
     ordinary = pd.DataFrame({"rare": [False] * 30})
     target = pd.concat([ordinary, pd.DataFrame({"rare": [True]})], ignore_index=True)
 

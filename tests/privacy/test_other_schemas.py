@@ -32,7 +32,7 @@ from synthdp import (
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import axis_of, domain_of, finest_axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import visible_domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.errors import DataError, ParameterError, SensitivityError
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.norms import Norms, RecordBounds
@@ -129,8 +129,8 @@ def test_a_watch_is_not_asked_about_columns_declared_otherwise(other, monkeypatc
 )
 def test_a_session_is_not_asked_about_cells_of_another_schema(mechanism, columns):
     (name,) = columns
-    own = visible_domain(Domain((axis_of(name, SCHEMA[name], bins=2),)))
-    other = visible_domain(Domain((axis_of(name, columns[name], bins=2),)))
+    own = releasable_domain(Domain((axis_of(name, SCHEMA[name], bins=2),)))
+    other = releasable_domain(Domain((axis_of(name, columns[name], bins=2),)))
     session = mechanism(own).open(curator_of(TABLE))
     assert other.shape == own.shape
     assert str(SECRET) not in said(lambda: session.ask(one_ways(other)))

@@ -25,8 +25,8 @@ from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
+    FIRST_COUNT_SHARE,
     LEAST_SHARE,
-    TOTAL_SHARE,
     one_way_share,
     parts_of_rounds,
     screening_part,
@@ -162,7 +162,7 @@ class AdaptiveMarginals(Spender):
 
     def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Knowledge:
         """Count rows, measure every column, then select and measure tables until the budget is spent."""
-        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=TOTAL_SHARE)
+        count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
         known, rounds = self._measure_columns(account, budget, count)
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)

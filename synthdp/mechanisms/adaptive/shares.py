@@ -14,7 +14,7 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import PureDP
 from synthdp.schema.schema import Schema
 
-TOTAL_SHARE = 0.005
+FIRST_COUNT_SHARE = 0.005
 """Share of a first estimate of the number of rows, on which the other shares depend."""
 
 ONE_WAY_LEVEL = 0.1

@@ -19,7 +19,7 @@ from synthdp.arrays import Answers, Clique, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import check_size, universe, visible_domain
+from synthdp.domain.universe import check_size, releasable_domain, universe
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved, solver_named
@@ -182,7 +182,7 @@ class FourierMarginals(Spender):
         """
         workload, output_schema = self._listed(curator.schema)
         loss = curator.cost(self.spend)
-        domain = visible_domain(workload.domain)
+        domain = releasable_domain(workload.domain)
         masks = closure(domain, workload.cliques)
         public = curator.adjacency.rows_are_public
         queries = CellParities(workload.domain, masks[1:] if public else masks)  # parity 0 is the number of rows

@@ -13,7 +13,7 @@ from synthdp.arrays import Answers, Codes, FloatArray, Weights
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.universe import visible_domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.workload import Wish, marginals_on
 from synthdp.queries.protocol import LinearQueries
@@ -91,7 +91,7 @@ class CellModel:
         ParameterError
             If the queries are about other cells.
         """
-        visible = visible_domain(self.domain)
+        visible = releasable_domain(self.domain)
         if not isinstance(queries, LinearQueries):
             queries = marginals_on(queries, self.model.schema, visible)
         if queries.domain.names != visible.names or queries.domain.shape not in (visible.shape, self.domain.shape):

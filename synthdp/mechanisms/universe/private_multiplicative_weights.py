@@ -55,9 +55,9 @@ class PrivateMultiplicativeWeights(Spender):
     >>> schema = sd.Schema({name: sd.Boolean() for name in table})
     >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
     >>> from synthdp.domain.discretize import domain_of
-    >>> from synthdp.domain.universe import visible_domain
+    >>> from synthdp.domain.universe import releasable_domain
     >>> from synthdp.queries.marginals import Marginals, all_cliques
-    >>> domain = visible_domain(domain_of(schema))
+    >>> domain = releasable_domain(domain_of(schema))
     >>> workload = Marginals(domain, all_cliques(domain, 2))
     >>> session = sd.PrivateMultiplicativeWeights(domain, max_updates=3).open(curator)
     >>> len(session.ask(workload)) == workload.k

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, IntArray, Totals, frozen
+from synthdp.arrays import LARGEST_WHOLE, Codes, IntArray, Totals, frozen
 from synthdp.checks import whole
 from synthdp.errors import ParameterError
-from synthdp.queries.norms import LARGEST_SUM, Norms, RecordBounds, largest
+from synthdp.queries.norms import Norms, RecordBounds, largest
 from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
 from synthdp.queries.scores.score import Score
 
@@ -71,7 +71,7 @@ class NetScores(Score):
         if not counts or len(np.unique(candidates.sum(1))) != 1:
             raise ParameterError("candidates must be counts of the cells, all with the same sum")
         object.__setattr__(self, "candidates", frozen(candidates.view()))
-        rows = min(whole("rows", self.rows, least=1), (LARGEST_SUM - 1) // max(1, self.bounds.one.linf))
+        rows = min(whole("rows", self.rows, least=1), (LARGEST_WHOLE - 1) // max(1, self.bounds.one.linf))
         object.__setattr__(self, "rows", rows)
         check_overflow(self)
 

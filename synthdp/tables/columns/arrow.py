@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synthdp.arrays import AnyArray, IntArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
@@ -19,7 +19,6 @@ from synthdp.schema.column import Column
 from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.columns import cast as casting
 from synthdp.tables.columns.parse import (
-    LARGEST_MICROS,
     all_missing,
     declared,
     misfits,
@@ -206,7 +205,7 @@ def _intervals(series: Any) -> Numbers:
 
 def _micros_of_interval(value: Any) -> int:
     micros = (value.months * 30 + value.days) * RESOLUTIONS["D"] + value.nanoseconds // 1000
-    return max(-LARGEST_MICROS, min(int(micros), LARGEST_MICROS))
+    return max(-LARGEST_WHOLE, min(int(micros), LARGEST_WHOLE))
 
 
 def _flags(series: Any, column: Column) -> RawColumn:

@@ -5,25 +5,21 @@ Shared by the builders of all dataframe libraries; it knows none of them.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column, Fresh, Level, Levels
+from synthdp.schema.times import CALENDAR
 from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
 from synthdp.tables.refusals import instead_of
 
-EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
-FIRST_MOMENT = -62_135_596_800_000_000
-"""Year 1, the first of Python's datetimes, in microseconds since 1970."""
-LAST_MOMENT = 253_402_300_799_999_999
 LARGEST_NANO = 2**63 // 1000 - 1
 """Most microseconds that a number of nanoseconds can hold."""
 
@@ -151,7 +147,7 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
     """
     if not column.temporal:
         raise FormatError("the type holds moments, and the schema declares none")
-    first, last = (FIRST_MOMENT, LAST_MOMENT) if column.quantity == "moment" else (-(2**62), 2**62)
+    first, last = CALENDAR if column.quantity == "moment" else (-LARGEST_WHOLE, LARGEST_WHOLE)
     if resolution == "ns":
         first, last = max(first, -LARGEST_NANO), min(last, LARGEST_NANO)
     step = MICROSECONDS.get(resolution, 1)

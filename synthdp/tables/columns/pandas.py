@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synthdp.arrays import AnyArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.tables.columns import cast as casting
 from synthdp.tables.columns.parse import (
-    LARGEST_MICROS,
     all_missing,
     declared,
     micros_of_ticks,
@@ -161,7 +160,7 @@ def _begin(period: Any) -> int:
         micros = micros_of_ticks(period.to_timestamp().asm8)
     except (ValueError, OverflowError):  # beyond the years that pandas' moments have
         micros = None
-    return micros if micros is not None else LARGEST_MICROS if period.ordinal > 0 else -LARGEST_MICROS
+    return micros if micros is not None else LARGEST_WHOLE if period.ordinal > 0 else -LARGEST_WHOLE
 
 
 def dtype_named(name: str) -> Any:

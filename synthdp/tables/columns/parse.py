@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from synthdp.arrays import AnyArray, BoolArray, IntArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, numbers_of_labels, whole_numbers_of_labels
 from synthdp.domain.grid import has_labels, labels_of
 from synthdp.schema.column import Column
@@ -19,9 +19,6 @@ from synthdp.tables.columns.plain import Opaque, micros_of
 
 MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS["ms"], "us": 1}
 """Microseconds of each resolution of time that columns come in, coarser than ``ns``."""
-
-LARGEST_MICROS = 2**62
-"""Times beyond are clipped, to the day of the year 146 000 or so."""
 
 _EPOCH = dt.date(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -78,7 +75,7 @@ def times(
     if resolution == "ns":
         return Numbers(ticks // 1000, missing)
     each = MICROSECONDS[resolution]
-    return Numbers(np.clip(ticks, -LARGEST_MICROS // each, LARGEST_MICROS // each) * each, missing)
+    return Numbers(np.clip(ticks, -LARGEST_WHOLE // each, LARGEST_WHOLE // each) * each, missing)
 
 
 def whole_numbers(values: AnyArray, missing: BoolArray | None, column: Column) -> RawColumn:
@@ -155,7 +152,7 @@ def _within(read: Callable[[Any], int | None], level: object) -> int | None:
         value = read(level)
     except (TypeError, ValueError, ArithmeticError, AttributeError):
         return None
-    return None if value is None else max(-LARGEST_MICROS, min(value, LARGEST_MICROS))
+    return None if value is None else max(-LARGEST_WHOLE, min(value, LARGEST_WHOLE))
 
 
 def _moment(value: Any) -> int | None:
@@ -205,7 +202,7 @@ def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
         return int(near.astype("datetime64[D]").astype(np.int64)[0]) * RESOLUTIONS["D"]
     if resolution not in _ATTOSECONDS:
         return None
-    return max(-LARGEST_MICROS, min(ticks * _ATTOSECONDS[resolution] // _ATTOSECONDS["us"], LARGEST_MICROS))
+    return max(-LARGEST_WHOLE, min(ticks * _ATTOSECONDS[resolution] // _ATTOSECONDS["us"], LARGEST_WHOLE))
 
 
 def _length_of_text(text: str) -> int | None:

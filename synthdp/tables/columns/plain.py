@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from synthdp.domain.encoder import Labels, RawColumn
+from synthdp.schema.times import EPOCH
 
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are compared in UTC without a zone
 _MICROSECOND = dt.timedelta(microseconds=1)
 _SAFE = (bytes, Fraction, dt.date, dt.timedelta, pd.Timedelta, pd.Period)
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -268,4 +268,4 @@ def _nanoseconds(moment: np.datetime64) -> int:
 def micros_of(moment: dt.datetime) -> int:
     """Return the microseconds of a datetime since 1970 UTC, even where its zone leads beyond the years 1 to 9999."""
     offset = moment.utcoffset() or dt.timedelta()
-    return (moment.replace(tzinfo=None) - _EPOCH) // _MICROSECOND - offset // _MICROSECOND
+    return (moment.replace(tzinfo=None) - EPOCH) // _MICROSECOND - offset // _MICROSECOND

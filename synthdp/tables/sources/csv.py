@@ -28,12 +28,10 @@ from synthdp.schema.columns import Column
 from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding, checked_missing
 from synthdp.tables.columns.plain import Opaque, text_or_opaque
 from synthdp.tables.refusals import instead_of
+from synthdp.tables.source import BLOCK_ROWS
 from synthdp.tables.sources.csv_fields import coded_blocks, header_names, read_texts
 from synthdp.tables.sources.csv_records import open_text, records_of
 from synthdp.tables.sources.dataframe import frame_of
-
-BLOCK_ROWS = 131_072
-"""Rows of a block; a public constant."""
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")

@@ -32,10 +32,7 @@ from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read_all, type_names
 from synthdp.tables.refusals import instead_of
-from synthdp.tables.source import Bound
-
-BLOCK_ROWS = 131_072
-"""Rows of a block; a public constant."""
+from synthdp.tables.source import BLOCK_ROWS, Bound
 
 SETS_A_QUERY = 40
 """Tables counted in one pass over the rows."""

@@ -21,10 +21,8 @@ from synthdp.errors import DataError
 from synthdp.schema.columns import Column, Identifier
 from synthdp.tables.columns.arrow import read_all, type_names
 from synthdp.tables.refusals import instead_of
+from synthdp.tables.source import BLOCK_ROWS
 from synthdp.tables.sources.dataframe import FrameSource
-
-BLOCK_ROWS = 131_072
-"""Rows of a block; a public constant."""
 
 FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".arrows": "stream",

@@ -16,9 +16,9 @@ import strategies as my
 from hypothesis import given, strategies as st
 from no_noise import recorded, replayed, without_noise
 
+from synthdp.arrays import LARGEST_WHOLE
 from synthdp.curator.curator import Curator
 from synthdp.curator.discovery import EXPONENTS, MOST_LEVELS, PARTS
-from synthdp.domain.encoder import LARGEST_WHOLE
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw

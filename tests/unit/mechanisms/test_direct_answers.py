@@ -11,7 +11,7 @@ from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Integer, PureDP, Schema
 from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import visible_domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers, best_shares, parts_of
@@ -143,7 +143,7 @@ def test_unknown_aims_levels_and_queries_are_refused():
 def test_a_thousand_counts_have_the_same_noise_in_any_unit(mechanism, spend, stddev, unit, subset):
     """One row counted a thousand times: in units of 1e8 its squares add up to 1e19, which no 64-bit number holds."""
     schema = Schema({"n": Integer(0, 9)})
-    domain = visible_domain(domain_of(schema))
+    domain = releasable_domain(domain_of(schema))
     values = np.zeros((1000, domain.cells), np.int64)
     values[:, 3] = unit
     counts = CellQueries(domain, values, denominator=unit)

@@ -14,7 +14,7 @@ from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.errors import ParameterError, SensitivityError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import composition, noise
-from synthdp.privacy.calibration import FINEST, LATTICE, calibrate, gaussian_account
+from synthdp.privacy.calibration import FINEST, LEAST_SIGMA, calibrate, gaussian_account
 from synthdp.queries.norms import Norms
 
 norms_of_vectors = st.builds(
@@ -55,10 +55,10 @@ def test_gaussian_noise_is_on_the_coarsest_lattice_that_is_fine_enough(norms, mu
     with mpmath.workdps(50):
         spent = plan.resolution * mpmath.sqrt(norms.l2_squared) / mpmath.sqrt(mpf(plan.noise.scale) ** 2 - 4)
         assert spent <= mu
-    assert plan.noise.scale >= LATTICE
+    assert plan.noise.scale >= LEAST_SIGMA
     assert plan.resolution <= FINEST
-    assert plan.resolution == 1 or plan.resolution * norms.l2 / mu < 2 * LATTICE * (1 + 1e-9)
-    assert spent >= mu * (1 - 1e-9) or (plan.resolution in (1, FINEST) and plan.noise.scale == LATTICE)
+    assert plan.resolution == 1 or plan.resolution * norms.l2 / mu < 2 * LEAST_SIGMA * (1 + 1e-9)
+    assert spent >= mu * (1 - 1e-9) or (plan.resolution in (1, FINEST) and plan.noise.scale == LEAST_SIGMA)
     assert (plan.noise.law, plan.noise.k, plan.sensitivity) == (NoiseLaw.GAUSSIAN, k, norms.l2)
 
 
@@ -69,7 +69,7 @@ def test_gaussian_noise_of_any_size_is_within_the_range_of_its_sampler_or_refuse
     with suppress(ParameterError):
         plans.append(calibrate(Norms(linf, linf**2, linf), GaussianDP(mu), k=1))
     for plan in plans:
-        assert LATTICE <= plan.noise.scale <= noise.LARGEST_SCALE
+        assert LEAST_SIGMA <= plan.noise.scale <= noise.LARGEST_SCALE
         assert plan.resolution * linf / plan.noise.scale <= mu
 
 

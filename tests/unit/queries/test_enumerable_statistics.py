@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from small_worlds import answers, binary_world, labelled_world, largest_change
 
 from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import universe, universe_size, visible_domain
+from synthdp.domain.universe import releasable_domain, universe, universe_size
 from synthdp.errors import ParameterError, SensitivityError
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fourier.characters import CellParities, closure, masks_below, table_of, widths
@@ -243,7 +243,7 @@ def test_the_universe_is_the_cells_that_can_be_released():
     assert hidden.shape == (3, 3)
     assert universe_size(hidden) == 4
     np.testing.assert_array_equal(universe(hidden), [[0, 0], [0, 1], [1, 0], [1, 1]])
-    assert visible_domain(hidden).shape == (2, 2)
+    assert releasable_domain(hidden).shape == (2, 2)
 
 
 def test_a_universe_too_large_is_refused_with_its_size():
