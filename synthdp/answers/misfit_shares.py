@@ -21,7 +21,6 @@ from synthdp.queries.smooth.trigonometric import Indicator, TensorBasis
 from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED
-from synthdp.schema.constraints import columns_of
 
 
 class MisfitShare(NamedTuple):
@@ -81,7 +80,7 @@ def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements])
     They are the missing value of a column that may have some, and the label for others where it was discovered, not
     declared.  A column that a rule names is left alone, as is a grid point that no answer counts.
     """
-    named = {name for rule in model.schema.constraints for name in columns_of(rule)}
+    named = {name for rule in model.schema.constraints for name in rule.names}
     asked = []
     for name, column in model.schema.items():
         grid = grid_of(column)

@@ -19,10 +19,16 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.domain.values import mask_of_values, numbers_at
-from synthdp.errors import InternalError
 from synthdp.schema.columns import Column
-from synthdp.schema.constraints import CalendarDate, Combinations, Forbidden, Iff, Implies, LessEqual
-from synthdp.schema.derived import Derived
+from synthdp.schema.constraints import (
+    SHORTER_MONTHS,
+    CalendarDate,
+    Combinations,
+    Constraint,
+    Forbidden,
+    Implies,
+    LessEqual,
+)
 from synthdp.schema.schema import Schema
 
 
@@ -134,34 +140,30 @@ class Listed:
 
 Rule: TypeAlias = Order | Excluded | Listed
 
-SHORTER_MONTHS = (4, 6, 9, 11)
-"""Months of 30 days."""
-
 
 @lru_cache(maxsize=8)
 def rules_of(schema: Schema) -> tuple[Rule, ...]:
     """Return the rules of a schema, with the orders that follow from two others through a column that is never missing."""
-    rules: list[Rule] = []
-    for constraint in schema.constraints:
-        match constraint:
-            case LessEqual(left, right):
-                rules.append(Order(left, right, (schema[left], schema[right])))
-            case Forbidden(values):
-                rules.append(Excluded({name: _meant(schema, name, given) for name, given in values.items()}))
-            case Implies(when, then):
-                rules += _implication(schema, when, then)
-            case Iff(left, right):
-                rules += [*_implication(schema, left, right), *_implication(schema, right, left)]
-            case Combinations():
-                rules.append(_listed(schema, constraint))
-            case CalendarDate():
-                rules += _calendar(schema, constraint)
-            case Derived():
-                pass  # computed from the other columns, so that no row can break it
-            case _:
-                raise InternalError(f"no rows are checked against rules of type {type(constraint).__name__}")
+    rules = [rule for constraint in schema.constraints for rule in _compiled(schema, constraint)]
     orders = [rule for rule in rules if isinstance(rule, Order)]
     return (*rules, *_implied(orders))
+
+
+def _compiled(schema: Schema, constraint: Constraint) -> list[Rule]:
+    """Return one rule of a schema as conditions on grid indices; a kind that is not listed here, as what it means."""
+    match constraint:
+        case LessEqual(left, right):
+            return [Order(left, right, (schema[left], schema[right]))]
+        case Forbidden(values):
+            return [Excluded({name: _meant(schema, name, given) for name, given in values.items()})]
+        case Implies(when, then):
+            condition = {name: _meant(schema, name, given) for name, given in when.items()}
+            return [Excluded({**condition, name: ~_meant(schema, name, given)}) for name, given in then.items()]
+        case Combinations():
+            return [_listed(schema, constraint)]
+        case CalendarDate():
+            return [*_calendar(schema, constraint)]
+    return [rule for simpler in constraint.means() for rule in _compiled(schema, simpler)]
 
 
 def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
@@ -232,12 +234,7 @@ def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     return low, high, holds_any(axis, free)
 
 
-def _implication(schema: Schema, when: Mapping[str, object], then: Mapping[str, object]) -> list[Rule]:
-    condition = {name: _meant(schema, name, given) for name, given in when.items()}
-    return [Excluded({**condition, name: ~_meant(schema, name, given)}) for name, given in then.items()]
-
-
-def _calendar(schema: Schema, date: CalendarDate) -> list[Rule]:
+def _calendar(schema: Schema, date: CalendarDate) -> list[Excluded]:
     """Return what no day of the calendar has: a 31st of short months, 30 February, and 29 February out of leap years."""
     months, days = (_regular_numbers(schema, name) for name in (date.month, date.day))
     february = months == 2

@@ -11,7 +11,6 @@ from synthdp.privacy.loss import Spend
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.sampling.structural_zeros import check_rules
-from synthdp.schema.constraints import in_words
 from synthdp.schema.schema import Schema
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
@@ -91,7 +90,7 @@ def left_out(schema: Schema, output: Schema) -> tuple[str, ...]:
     """Return lines for the receipt: which columns a mechanism leaves out, and which rules go with them."""
     missing = [name for name in schema.outputs if name not in output.outputs]
     notes = [f"columns left out of the synthetic table: {', '.join(missing)}"] if missing else []
-    dropped = [in_words(rule) for rule in schema.constraints if rule not in output.constraints]
+    dropped = [rule.in_words() for rule in schema.constraints if rule not in output.constraints]
     notes += [f"rules about columns that are left out: {'; '.join(dropped)}"] if dropped else []
     return tuple(notes)
 

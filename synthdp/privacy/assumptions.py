@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import DISCOVERED, Column, is_drafted
-from synthdp.schema.constraints import in_words
 from synthdp.schema.schema import Schema
 
 PUBLIC = "column names, their order and their types are public; the table has at least one row"
@@ -79,5 +78,5 @@ def _open(declared: Schema, complete: Schema) -> list[str]:
 def _rules(schema: Schema) -> list[str]:
     rules = len(schema.constraints)
     which = "a rule between columns was" if rules == 1 else f"{rules} rules between columns were"
-    said = "; ".join(map(in_words, schema.constraints))
+    said = "; ".join(rule.in_words() for rule in schema.constraints)
     return [f"{which} declared, not taken from this table: {said}"] if rules else []

@@ -12,7 +12,6 @@ from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.charts import bars, heat_map, histogram, scale_legend
 from synthdp.report.content import ColumnView, associations, column_views, expected_errors
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.constraints import in_words
 
 MOST_ASSOCIATED = 60
 """Columns in the heat map, the first ones, when there are more."""
@@ -56,7 +55,7 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
             for view in sorted(expected_errors(model, release.measurements), key=lambda view: view.order)
         ],
         spend=_spend(release),
-        rules=[in_words(constraint) for constraint in model.schema.constraints],
+        rules=[constraint.in_words() for constraint in model.schema.constraints],
         citation=_citation(release, fingerprint),
     )
 

@@ -12,20 +12,10 @@ from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.grid import bounds_of
-from synthdp.domain.rules import SHORTER_MONTHS, Listed, Order, rule_domain, rules_of
+from synthdp.domain.rules import Listed, Order, rule_domain, rules_of
 from synthdp.domain.values import is_range, mask_of_values
-from synthdp.errors import InternalError, ParameterError, SchemaError
-from synthdp.schema.constraints import (
-    CalendarDate,
-    Combinations,
-    Constraint,
-    Forbidden,
-    Iff,
-    Implies,
-    LessEqual,
-    columns_of,
-)
+from synthdp.errors import ParameterError, SchemaError
+from synthdp.schema.constraints import Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
@@ -69,7 +59,7 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
         If no row can obey all rules.
     """
     rules = rules_between(schema)
-    named = {name for constraint in rules for name in columns_of(constraint)}
+    named = {name for constraint in rules for name in constraint.names}
     schema = Schema({name: schema[name] for name in schema if name in named}, constraints=rules)
     domain = rule_domain(schema, rules_of(schema), bins=CHECKED_BINS)
     sizes = {(j,): _logs(axis.releasable, axis.width) for j, axis in enumerate(domain.axes)}
@@ -97,7 +87,7 @@ def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
     """
     pinned: list[set[int]] = [set() for _ in axes]
     for constraint in schema.constraints:
-        for name, values in _named(constraint, schema):
+        for name, values in constraint.named(schema):
             j = schema.names.index(name)
             single = [value for value in values if not is_range(schema[name], value)]
             if single:
@@ -147,32 +137,3 @@ def _bins(axis: Axis, chosen: BoolArray) -> set[int]:
     """Return the bins that hold the releasable ones of some grid indices, given as a mask."""
     releasable = np.flatnonzero(chosen[: axis.grid.releasable])
     return {int(cell) for cell in axis.cells_of(releasable.astype(np.uint32))}
-
-
-def _named(constraint: Constraint, schema: Schema) -> list[tuple[str, list[object]]]:
-    """Return the values that a rule names, by column."""
-    match constraint:
-        case Forbidden(values):
-            return list(values.items())
-        case Implies(first, second) | Iff(first, second):
-            return [*first.items(), *second.items()]
-        case Combinations(columns, combinations):
-            given = zip(*combinations, strict=True)
-            return [(name, _flat(some)) for name, some in zip(columns, given, strict=True)]
-        case CalendarDate(_, month, day):
-            return [(month, _within(schema, month, (2, *SHORTER_MONTHS))), (day, _within(schema, day, (29, 30, 31)))]
-        case LessEqual() | Derived():
-            return []
-        case _:
-            raise InternalError(f"rules of type {type(constraint).__name__} name no values")
-
-
-def _flat(given: Sequence[object]) -> list[object]:
-    """Return single values and lists of values as one list, each once."""
-    every = [one for some in given for one in (some if isinstance(some, list) else [some])]
-    return list({repr(one): one for one in every}.values())
-
-
-def _within(schema: Schema, name: str, numbers: Sequence[int]) -> list[object]:
-    first, last = bounds_of(schema[name])
-    return [one for one in numbers if first <= one <= last]

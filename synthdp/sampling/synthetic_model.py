@@ -30,7 +30,6 @@ from synthdp.sampling.balanced import balanced_sample
 from synthdp.sampling.constraint_repair import Repair
 from synthdp.sampling.structural_zeros import obeying, rules_between
 from synthdp.schema.column import Fresh
-from synthdp.schema.constraints import columns_of
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.write import library_for, write_blocks
@@ -342,7 +341,7 @@ class _Values(Mapping[str, RawColumn]):
         first: int = 0,
     ) -> None:
         self._schema, self._indices, self._first = schema, indices, first
-        named = {*kept, *(name for rule in rules_between(schema) for name in columns_of(rule))}
+        named = {*kept, *(name for rule in rules_between(schema) for name in rule.names)}
         wide = [name for name, column in schema.items() if grid_of(column).width > 1 and name not in named]
         self._seeds = dict(zip(wide, rng.integers(2**63, size=len(wide)).tolist(), strict=True))
 

@@ -1,21 +1,32 @@
-"""Rules between columns that every released row obeys: public knowledge, made exact by construction."""
+"""The kinds of rules between columns: public knowledge, made exact in every released row.
+
+A new kind of rule is one class here; what it must answer is in `synthdp.schema.constraint`, a walk through one in
+docs/contributing/add-a-rule.md.  `synthdp.domain.rules` compiles rules to grid indices.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Steps, is_complete
-from synthdp.schema.derived import Derived
+from synthdp.schema.constraint import RULE_KINDS, Constraint, register
+
+__all__ = ["RULE_KINDS", "CalendarDate", "Combinations", "Constraint", "Forbidden", "Iff", "Implies", "LessEqual"]
+
+SHORTER_MONTHS = (4, 6, 9, 11)
+"""Months of 30 days."""
 
 
+@register
 @dataclass(frozen=True, slots=True)
-class LessEqual:
+class LessEqual(Constraint):
     """Column ``left`` is never above column ``right``; rows where one is missing are free.
 
     Parameters
@@ -31,12 +42,39 @@ class LessEqual:
     (LessEqual(left='born', right='died'),)
     """
 
+    kind: ClassVar[str] = "less_equal"
+    since: ClassVar[int] = 1
+
     left: str
     right: str
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The two columns."""
+        return self.left, self.right
 
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Check that the columns can be compared."""
+        _known(self.names, columns)
+        if self.left == self.right or type(columns[self.left]) is not type(columns[self.right]):
+            raise SchemaError(
+                f"columns {self.left!r} and {self.right!r} of a rule must be two columns of the same kind"
+            )
+        if not columns[self.left].measured:
+            raise SchemaError(f"column {self.left!r} of a rule must be a number, a datetime or a duration")
+
+    def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
+        """Return none: it compares."""
+        return ()
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        return f"{self.left} is at most {self.right}"
+
+
+@register
 @dataclass(frozen=True, slots=True)
-class Forbidden:
+class Forbidden(Constraint):
     """No row has all of these values together.
 
     Parameters
@@ -52,14 +90,37 @@ class Forbidden:
     {'age': [(0, 15)], 'status': ['married', 'widowed']}
     """
 
+    kind: ClassVar[str] = "forbidden"
+    since: ClassVar[int] = 1
+
     values: Mapping[str, Any]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", {name: _as_list(given) for name, given in self.values.items()})
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the values."""
+        return tuple(self.values)
 
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Check the values."""
+        _check_values(self.values, columns)
+        if len(self.values) < 2:
+            raise SchemaError("a Forbidden rule needs two or more columns")
+
+    def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
+        """Return the values."""
+        return list(self.values.items())
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        return f"never {_conditions(self.values)}"
+
+
+@register
 @dataclass(frozen=True, slots=True)
-class Implies:
+class Implies(Constraint):
     """Where the columns of ``when`` have these values, the columns of ``then`` have those.
 
     Parameters
@@ -74,6 +135,9 @@ class Implies:
     {'age': [(0, 17)]}
     """
 
+    kind: ClassVar[str] = "implies"
+    since: ClassVar[int] = 1
+
     when: Mapping[str, Any]
     then: Mapping[str, Any]
 
@@ -81,9 +145,27 @@ class Implies:
         object.__setattr__(self, "when", {name: _as_list(given) for name, given in self.when.items()})
         object.__setattr__(self, "then", {name: _as_list(given) for name, given in self.then.items()})
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of both sides."""
+        return (*self.when, *self.then)
 
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Check the values."""
+        _check_sides("an Implies", self.when, self.then, columns)
+
+    def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
+        """Return the values of both sides."""
+        return [*self.when.items(), *self.then.items()]
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        return f"where {_conditions(self.when)}: {_conditions(self.then)}"
+
+
+@register
 @dataclass(frozen=True, slots=True)
-class Iff:
+class Iff(Constraint):
     """The columns of one side have these values exactly where the columns of the other have those.
 
     Parameters
@@ -98,6 +180,8 @@ class Iff:
     {'previous': [0]}
     """
 
+    kind: ClassVar[str] = "iff"
+
     left: Mapping[str, Any]
     right: Mapping[str, Any]
 
@@ -105,9 +189,22 @@ class Iff:
         object.__setattr__(self, "left", {name: _as_list(given) for name, given in self.left.items()})
         object.__setattr__(self, "right", {name: _as_list(given) for name, given in self.right.items()})
 
+    def means(self) -> Sequence[Constraint]:
+        """Return that each side implies the other."""
+        return Implies(self.left, self.right), Implies(self.right, self.left)
 
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Check the values."""
+        _check_sides("an Iff", self.left, self.right, columns)
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        return f"{_conditions(self.left)} exactly where {_conditions(self.right)}"
+
+
+@register
 @dataclass(frozen=True, slots=True)
-class Combinations:
+class Combinations(Constraint):
     """Some columns have one of these combinations of values, and no other.
 
     Parameters
@@ -125,6 +222,8 @@ class Combinations:
     ('city', 'country')
     """
 
+    kind: ClassVar[str] = "combinations"
+
     columns: tuple[str, ...]
     combinations: Sequence[Sequence[Any]]
 
@@ -135,9 +234,38 @@ class Combinations:
         rows = [row if isinstance(row, (list, tuple)) else [row] for row in self.combinations]
         object.__setattr__(self, "combinations", tuple(tuple(_as_value(given) for given in row) for row in rows))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.columns
 
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Check the columns and each combination."""
+        names = ", ".join(map(str, self.columns))
+        _known(self.columns, columns)
+        if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
+            raise SchemaError("a Combinations rule needs two or more different columns")
+        if not self.combinations:
+            raise SchemaError(f"a Combinations rule of columns {names} must list a combination")
+        if any(len(row) != len(self.columns) for row in self.combinations):
+            raise SchemaError(f"each combination of a rule must have a value for each of {names}")
+        for name, given in zip(self.columns, zip(*self.combinations, strict=True), strict=True):
+            _check_values({name: [value for one in given for value in _as_list(one)]}, columns)
+
+    def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
+        """Return each value of each column once."""
+        by_column = zip(self.columns, zip(*self.combinations, strict=True), strict=True)
+        every = [(name, [one for some in given for one in _as_list(some)]) for name, given in by_column]
+        return [(name, list({repr(value): value for value in given}.values())) for name, given in every]
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        return f"{' and '.join(self.columns)} are one of {len(self.combinations)} declared combinations"
+
+
+@register
 @dataclass(frozen=True, slots=True)
-class CalendarDate:
+class CalendarDate(Constraint):
     """Three whole numbers are a day of the calendar: no 31 April, and 29 February in leap years only.
 
     Rows where a number that decides it is missing or a special value are free.
@@ -157,84 +285,38 @@ class CalendarDate:
     'day'
     """
 
+    kind: ClassVar[str] = "calendar_date"
+
     year: str | None
     month: str
     day: str
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The two or three columns."""
+        return (self.month, self.day) if self.year is None else (self.year, self.month, self.day)
 
-Constraint: TypeAlias = LessEqual | Forbidden | Implies | Iff | Combinations | CalendarDate | Derived
-
-
-def columns_of(constraint: Constraint) -> tuple[str, ...]:
-    """Return the names of the modelled columns that a rule is about."""
-    match constraint:
-        case LessEqual(left, right):
-            return left, right
-        case Forbidden(values):
-            return tuple(values)
-        case Implies(first, second) | Iff(first, second):
-            return (*first, *second)
-        case Combinations(columns, _):
-            return columns
-        case CalendarDate(year, month, day):
-            return (month, day) if year is None else (year, month, day)
-        case Derived():
-            return constraint.sources
-
-
-def check_constraint(constraint: object, columns: Mapping[str, Column]) -> None:
-    """Check a rule against the columns it names; `derived.completed` checks a derived column.
-
-    Raises
-    ------
-    SchemaError
-        If it names an unknown column, one whose bounds or levels are open (what is discovered might contradict the rule),
-        a value that a column cannot hold, or columns that cannot be compared.
-    """
-    match constraint:
-        case LessEqual(left, right):
-            _known((left, right), columns)
-            if left == right or type(columns[left]) is not type(columns[right]):
-                raise SchemaError(f"columns {left!r} and {right!r} of a rule must be two columns of the same kind")
-            if not columns[left].measured:
-                raise SchemaError(f"column {left!r} of a rule must be a number, a datetime or a duration")
-        case Forbidden(values):
-            _check_values(values, columns)
-            if len(values) < 2:
-                raise SchemaError("a Forbidden rule needs two or more columns")
-        case Implies(first, second) | Iff(first, second):
-            _check_values(first, columns)
-            _check_values(second, columns)
-            if not first or not second or set(first) & set(second):
-                kind = "an Implies" if isinstance(constraint, Implies) else "an Iff"
-                raise SchemaError(f"{kind} rule needs different columns on its two sides")
-        case Combinations():
-            _check_combinations(constraint, columns)
-        case CalendarDate():
-            _check_calendar(constraint, columns)
-        case _:
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Check that the columns can hold the parts of a date, and nothing else."""
+        _known(self.names, columns)
+        limits = {self.month: (1, 12), self.day: (1, 31)} | ({} if self.year is None else {self.year: (1, 9999)})
+        if len(set(self.names)) < len(self.names):
+            raise SchemaError("a CalendarDate rule needs different columns for year, month and day")
+        for name, (first, last) in limits.items():
+            if columns[name].whole and all(first <= bound <= last for bound in _ends_of(columns[name])):
+                continue
             raise SchemaError(
-                "a constraint must be LessEqual, Forbidden, Implies, Iff, Combinations, CalendarDate or Derived"
+                f"column {name!r} of a CalendarDate rule must be an Integer from {first} to {last}, or less"
             )
 
+    def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:
+        """Return the short months, and the days that not every month has."""
+        special = {self.month: (2, *SHORTER_MONTHS), self.day: (29, 30, 31)}
+        return [(name, _within(columns[name], numbers)) for name, numbers in special.items()]
 
-def in_words(constraint: Constraint) -> str:
-    """Return what a rule says, for a receipt or a report."""
-    match constraint:
-        case LessEqual(left, right):
-            return f"{left} is at most {right}"
-        case Forbidden(values):
-            return f"never {_conditions(values)}"
-        case Implies(when, then):
-            return f"where {_conditions(when)}: {_conditions(then)}"
-        case Iff(left, right):
-            return f"{_conditions(left)} exactly where {_conditions(right)}"
-        case Combinations(columns, combinations):
-            return f"{' and '.join(columns)} are one of {len(combinations)} declared combinations"
-        case CalendarDate():
-            return f"{', '.join(columns_of(constraint))} are a day of the calendar"
-        case Derived(column, expression, of, _):
-            return f"{column} is looked up by {of}" if expression is None else f"{column} is {expression}"
+    def in_words(self) -> str:
+        """Return what it says."""
+        return f"{', '.join(self.names)} are a day of the calendar"
 
 
 def _conditions(values: Mapping[str, Any]) -> str:
@@ -245,32 +327,6 @@ def _value_in_words(value: Any) -> str:
     if isinstance(value, tuple):
         return f"from {value[0]} to {value[1]}"
     return "missing" if value is None else str(value)
-
-
-def _check_combinations(rule: Combinations, columns: Mapping[str, Column]) -> None:
-    _known(rule.columns, columns)
-    if len(rule.columns) < 2 or len(set(rule.columns)) < len(rule.columns):
-        raise SchemaError("a Combinations rule needs two or more different columns")
-    if not rule.combinations:
-        raise SchemaError(f"a Combinations rule of columns {', '.join(rule.columns)} must list a combination")
-    if any(len(row) != len(rule.columns) for row in rule.combinations):
-        raise SchemaError(f"each combination of a rule must have a value for each of {', '.join(rule.columns)}")
-    for name, given in zip(rule.columns, zip(*rule.combinations, strict=True), strict=True):
-        _check_values({name: [value for one in given for value in _as_list(one)]}, columns)
-
-
-def _check_calendar(rule: CalendarDate, columns: Mapping[str, Column]) -> None:
-    names = columns_of(rule)
-    _known(names, columns)
-    limits = {rule.month: (1, 12), rule.day: (1, 31)} | ({} if rule.year is None else {rule.year: (1, 9999)})
-    if len(set(names)) < len(names):
-        raise SchemaError("a CalendarDate rule needs different columns for year, month and day")
-    for name, (first, last) in limits.items():
-        if columns[name].whole:
-            match columns[name].support():
-                case Steps() as steps if first <= steps.value(steps.first) <= steps.value(steps.last) <= last:
-                    continue
-        raise SchemaError(f"column {name!r} of a CalendarDate rule must be an Integer from {first} to {last}, or less")
 
 
 def _as_value(given: object) -> object:
@@ -294,6 +350,26 @@ def _plain(value: object) -> object:
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
+def _check_sides(kind: str, left: Mapping[str, Any], right: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
+    _check_values(left, columns)
+    _check_values(right, columns)
+    if not left or not right or set(left) & set(right):
+        raise SchemaError(f"{kind} rule needs different columns on its two sides")
+
+
+def _ends_of(column: Column) -> tuple[float, float]:
+    """Return the first and the last number of a column; infinite ones if it is none of evenly spaced numbers."""
+    match column.support():
+        case Steps(first, last) as steps:
+            return steps.value(first), steps.value(last)
+    return -math.inf, math.inf
+
+
+def _within(column: Column, numbers: Sequence[int]) -> list[int]:
+    first, last = _ends_of(column)
+    return [one for one in numbers if first <= one <= last]
 
 
 def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:

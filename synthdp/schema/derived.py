@@ -7,13 +7,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
+from synthdp.schema.constraint import Constraint, register
 
 MOST_CHARACTERS = 1000
 MOST_PARTS = 200
@@ -26,8 +27,9 @@ _QUOTED = re.compile(r"`([^`]+)`")
 _EXAMPLE = "such as 'price * count + 2': numbers, column names (others than plain words in backticks), + - * / and ( )"
 
 
+@register
 @dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Constraint):
     """A column that is not modelled but computed from others: a label of a code, or a sum of other columns.
 
     The curator does not read it in the private table, which need not have it; nothing is spent on it.
@@ -57,6 +59,8 @@ class Derived:
     (['state', 'a'], Integer(lower=0, upper=18, nullable=False, special=()))
     """
 
+    kind: ClassVar[str] = "derived"
+
     column: str
     expression: str | None = None
     of: str | None = None
@@ -82,6 +86,20 @@ class Derived:
         tree, names = _parsed(self.column, self.expression)
         found = [names.get(node.id, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
         return tuple(dict.fromkeys(found))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that it is computed from."""
+        return self.sources
+
+    def means(self) -> Sequence[Constraint]:
+        """Return nothing: what is computed from a row cannot break a rule."""
+        return ()
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        made = f"looked up by {self.of}" if self.expression is None else self.expression
+        return f"{self.column} is {made}"
 
 
 def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str, Column]) -> Column:

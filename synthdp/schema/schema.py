@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.markup import render
 from synthdp.schema.columns import Column, check_column, is_complete
-from synthdp.schema.constraints import Constraint, check_constraint, columns_of
+from synthdp.schema.constraints import Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
 from synthdp.schema.schema_json import from_document, parsed, to_document
@@ -87,11 +87,15 @@ class Schema(Mapping[str, Column]):
         self._columns = {name: column for name, column in columns.items() if name not in self.derived}
         known = dict(self._columns)
         for constraint in self.constraints:
+            if not isinstance(constraint, Constraint):
+                raise SchemaError(
+                    "a constraint must be LessEqual, Forbidden, Implies, Iff, Combinations, CalendarDate or Derived"
+                )
             if isinstance(constraint, Derived):
                 known[constraint.column] = completed(constraint, self._declared, known)
                 check_column(constraint.column, known[constraint.column])
             else:
-                check_constraint(constraint, self._columns)
+                constraint.check(self._columns)
         if not self._columns:
             raise SchemaError("a schema needs at least one column that is not derived")
         self.outputs = {name: known[name] for name in columns}
@@ -162,7 +166,7 @@ class Schema(Mapping[str, Column]):
         """Return some modelled columns in order, with the rules about these alone and the columns derived from them."""
         kept, rules = set(names) & set(self.reviewed()), []
         for constraint in self.constraints:
-            if set(columns_of(constraint)) <= kept:
+            if set(constraint.names) <= kept:
                 rules.append(constraint)
                 kept |= {constraint.column} if isinstance(constraint, Derived) else set()
         columns = {name: c for name, c in self._declared.items() if name in kept}

@@ -11,7 +11,7 @@ import numpy as np
 
 from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
-from synthdp.schema.constraints import CalendarDate, Combinations, Constraint, Forbidden, Iff, Implies, LessEqual
+from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived
 
@@ -19,14 +19,9 @@ VERSION = 3
 """The newest version that is read; a schema is written as the oldest one that knows all that it says."""
 
 _SINCE = {
-    "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "iff": 3,
-    "combinations": 3, "calendar_date": 3, "derived": 3, "csv": 3,
+    "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "csv": 3,
 }  # fmt: skip
-"""The version that came with a setting, a type or a rule."""
-_RULES: dict[str, type[Constraint]] = {
-    "less_equal": LessEqual, "forbidden": Forbidden, "implies": Implies, "iff": Iff, "combinations": Combinations,
-    "calendar_date": CalendarDate, "derived": Derived,
-}  # fmt: skip
+"""The version that came with a setting or a type; a rule says it of itself."""
 FOR_THE_REVIEW = frozenset({"comment", "seen"})
 """What a draft tells the person who reviews a column, as private as the table."""
 
@@ -40,8 +35,8 @@ def to_document(
     entries = [column_document(name, column) for name, column in columns.items()]
     rules = [_rule(constraint) for constraint in constraints]
     written = {} if csv is None else {"csv": csv_document(csv)}
-    words = [word for entry in entries for word in (entry["type"], *entry)] + [rule["rule"] for rule in rules]
-    version = max(_SINCE.get(word, 1) for word in (*words, *written))
+    words = [word for entry in entries for word in (entry["type"], *entry)]
+    version = max([*(_SINCE.get(word, 1) for word in (*words, *written)), *(rule.since for rule in constraints)])
     document: dict[str, Any] = {"synthdp_schema": version, **written, "columns": entries}
     if rules:
         document["constraints"] = rules
@@ -174,8 +169,10 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
 
 def _rule(constraint: Constraint) -> dict[str, Any]:
     """Return a rule; what a derived column is not made by is left out, and its table is a list of pairs."""
-    kind = next(name for name, rule in _RULES.items() if rule is type(constraint))
-    entry: dict[str, Any] = {"rule": kind, **{f.name: getattr(constraint, f.name) for f in fields(constraint)}}
+    entry: dict[str, Any] = {
+        "rule": constraint.kind,
+        **{f.name: getattr(constraint, f.name) for f in fields(constraint)},
+    }
     if isinstance(constraint, Derived):
         entry = {name: value for name, value in entry.items() if value is not None}
         entry |= {"values": [list(pair) for pair in constraint.values.items()]} if constraint.values is not None else {}
@@ -183,9 +180,9 @@ def _rule(constraint: Constraint) -> dict[str, Any]:
 
 
 def _read_rule(rule: object, *, source: str) -> Constraint:
-    kind = _RULES.get(str(rule.get("rule"))) if isinstance(rule, dict) else None
+    kind = RULE_KINDS.get(str(rule.get("rule"))) if isinstance(rule, dict) else None
     if kind is None or not isinstance(rule, dict):
-        raise SchemaError(f"a rule of {source} must be one of {', '.join(_RULES)}")
+        raise SchemaError(f"a rule of {source} must be one of {', '.join(RULE_KINDS)}")
     try:
         return kind(**{key: value for key, value in rule.items() if key not in {"rule", *_NOTES}})
     except (TypeError, AttributeError):
