@@ -18,7 +18,7 @@ from synthdp.cli.main import main
 pytestmark = pytest.mark.style
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "contributing"
-WALKED = ["first-change", "add-a-column-type"]
+WALKED = ["first-change", "add-a-column-type", "add-a-rule"]
 LEFT_OUT = shutil.ignore_patterns(
     ".*cache*", ".venv*", "venv", ".git", "site", "dist", "build", "__pycache__", ".hypothesis"
 )
