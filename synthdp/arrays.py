@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 GridIndices: TypeAlias = NDArray[np.unsignedinteger[Any]]
-"""(n,) codes of one column on its finest public grid."""
+"""(n,) numbers of one column's values on its finest public grid; `domain.encoder.encode` makes them."""
 
 LARGEST_WHOLE = 2**62
 """No whole number that is held lies beyond ±2**62, so that the sum or the difference of two fits in 64 bits."""
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
-"""(n, d) cell codes; column j lies in range(shape[j]); Fortran order is fastest."""
+"""(n, d) the bin of each row in each column, in range(shape[j]); `Domain.codes` makes them.  Fortran order is fastest."""
 
 Clique: TypeAlias = tuple[int, ...]
 """Positions of columns, strictly increasing."""

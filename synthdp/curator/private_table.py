@@ -57,7 +57,7 @@ class PrivateTable:
     schema: Schema
     adjacency: Adjacency
     reads: int = 0
-    _indices: Store | None = None
+    _stored: Store | None = None
     _codes: list[tuple[Domain, Store]] = field(default_factory=list)
     _keys: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
 
@@ -69,9 +69,9 @@ class PrivateTable:
         self.source, self._keys = None, {}
 
     def _forget(self) -> None:
-        for store in [*([] if self._indices is None else [self._indices]), *(codes for _, codes in self._codes)]:
+        for store in [*([] if self._stored is None else [self._stored]), *(codes for _, codes in self._codes)]:
             store.close()
-        self._indices, self._codes = None, []
+        self._stored, self._codes = None, []
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
         """Yield raw values of columns that are not declared yet.
@@ -130,7 +130,7 @@ class PrivateTable:
                 self.reads += 1
                 return statistic.finish(summed)
         sums: Totals | None = None
-        for part in in_order(statistic.sums, self._coded(statistic.domain)):
+        for part in in_order(statistic.sums, self._cell_codes(statistic.domain)):
             sums = part.copy() if sums is None else np.add(sums, part, out=sums)
         if sums is None:
             raise InternalError("a source yielded no block")
@@ -147,9 +147,9 @@ class PrivateTable:
         """
         if self.schema.undeclared:  # values without a grid cannot be coded, but they can be counted
             return sum(self.key_counts(self.schema.names[:1]).values())
-        return sum(len(block[0]) for block in self._encoded().blocks())
+        return sum(len(block[0]) for block in self._grid_indices().blocks())
 
-    def _coded(self, domain: Domain) -> Iterator[Codes]:
+    def _cell_codes(self, domain: Domain) -> Iterator[Codes]:
         """Yield the codes of all rows, from the last domains' stores if they are there."""
         self.reads += 1
         self.open()
@@ -158,7 +158,7 @@ class PrivateTable:
                 return (codes for (codes,) in store.blocks())
         store = Store(memory=MEMORY_BYTES // CACHED_DOMAINS)
         names = self.schema.names
-        slabs = _slabs(self._encoded().blocks(), SLAB_ROWS)
+        slabs = _slabs(self._grid_indices().blocks(), SLAB_ROWS)
         for codes in in_order(lambda slab: domain.codes(dict(zip(names, slab, strict=True))), slabs):
             store.add([codes])
         for _, old in self._codes[CACHED_DOMAINS - 1 :]:
@@ -166,14 +166,14 @@ class PrivateTable:
         self._codes = [(domain, store), *self._codes[: CACHED_DOMAINS - 1]]
         return (codes for (codes,) in store.blocks())
 
-    def _encoded(self) -> Store:
+    def _grid_indices(self) -> Store:
         """Return all rows as grid indices, one block of the source after the other, encoded once."""
-        if self._indices is None:
+        if self._stored is None:
             source, unit, bound = self.open(), self.adjacency.unit, self._bound
             buckets = [] if bound is None else [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
             store = Store()
             try:
-                for indices, digests in _encoded_blocks(source, self.schema, unit, bound):
+                for indices, digests in _blocks_of_indices(source, self.schema, unit, bound):
                     if digests is None:
                         store.add(indices)
                     else:
@@ -185,8 +185,8 @@ class PrivateTable:
                 for left in (store, *buckets):
                     left.close()
                 raise
-            self._indices = store
-        return self._indices
+            self._stored = store
+        return self._stored
 
     def open(self) -> Source:
         """Return the source of rows, unless the table was closed."""
@@ -289,7 +289,7 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
         raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")
 
 
-def _encoded_blocks(
+def _blocks_of_indices(
     source: Source, schema: Schema, unit: str | None, bound: Bounding | None
 ) -> Iterator[tuple[list[GridIndices], AnyArray | None]]:
     """Yield the grid indices of each block's columns, in the schema's order, and a digest of the owner of each row."""

@@ -1,1 +1,1 @@
-"""The finite world: axes, domains, and the map between values and codes."""
+"""The finite world: axes, domains, and values to grid indices (`encoder`), and on to codes of bins (`Domain.codes`)."""

@@ -1,4 +1,4 @@
-"""One axis of a domain: a public partition of a column's grid points into cells."""
+"""One axis of a domain: a public partition of a column's grid points into bins, also called its cells."""
 
 from __future__ import annotations
 

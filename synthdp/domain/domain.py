@@ -67,7 +67,7 @@ class Domain:
         return Domain(tuple(self.axes[i] for i in self.index(*names)))
 
     def codes(self, indices: Mapping[str, GridIndices]) -> Codes:
-        """Return the cell codes of rows given by their grid points, (n, d) in Fortran order."""
+        """Return in which bin of each column rows are, from their grid indices; (n, d) in Fortran order."""
         rows = len(indices[self.names[0]])
         codes = np.empty((rows, len(self)), np.min_scalar_type(max(self.shape) - 1), order="F")
         for j, axis in enumerate(self.axes):

@@ -1,4 +1,6 @@
-"""Values of one column <-> grid points of its grid.
+"""Values of one column <-> its grid points: `encode` gives a cell of a table its grid index, `decode` gives it back.
+
+The grid index of a value becomes its code, the bin of a question, in `synthdp.domain.domain.Domain.codes`.
 
 Encoding is total: it never raises on a value and drops no row.  Numbers beyond the bounds are clipped, unforeseen
 values go to "other", missing ones to the null grid point.  Decoding gives the roundest value of a grid point, or one
@@ -59,7 +61,7 @@ RawColumn: TypeAlias = Numbers | Labels
 
 
 def encode(column: Column, raw: RawColumn) -> GridIndices:
-    """Return the grid point of every value, (n,) in the narrowest unsigned type."""
+    """Return the grid index of every value, (n,) in the narrowest unsigned type."""
     grid = grid_of(column)
     match column.support():
         case Fresh():
@@ -81,7 +83,7 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
     column
         The column.
     indices
-        (n,) the grid points.
+        (n,) the grid indices.
     rng
         Draws a value for every grid point, uniformly among the evenly spaced values that it holds; ``None`` gives the
         roundest of them.

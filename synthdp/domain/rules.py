@@ -1,4 +1,4 @@
-"""Rules between columns, compiled to grid indices: which rows break them, and which combinations of cells can obey them.
+"""Rules between columns, compiled to grid indices by `rules_of`: which rows break them, and which cells can obey them.
 
 `sampling.structural_zeros` forbids combinations of cells in which no row can obey; `sampling.constraint_repair` draws rows
 that break a rule again.

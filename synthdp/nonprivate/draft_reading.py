@@ -67,7 +67,7 @@ class Seen:
 
     def add(self, raw: RawColumn) -> None:
         """Count the values of some more rows."""
-        values, codes = _coded(raw)
+        values, codes = _distinct(raw)
         self.rows += len(codes)
         self.missing += int(np.count_nonzero(codes < 0))
         for value, count in zip(values, np.bincount(codes[codes >= 0], minlength=len(values)).tolist(), strict=True):
@@ -97,7 +97,7 @@ class Seen:
     def read_as(self, column: Column) -> Seen:
         """Return the same values, read as another kind of column."""
         values, again = list(self.counts), Seen(rows=self.rows, missing=self.missing)
-        found, codes = _coded(declared(Labels(values, np.arange(len(values))), column))
+        found, codes = _distinct(declared(Labels(values, np.arange(len(values))), column))
         for value, code in zip(values, codes.tolist(), strict=True):
             if code >= 0:
                 again.counts[found[code]] += self.counts[value]
@@ -170,7 +170,7 @@ def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str])
     return seen.without(gone).read_as(kind), kind
 
 
-def _coded(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
+def _distinct(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
     if isinstance(raw, Labels):
         return raw.levels, raw.codes
     missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing

@@ -44,7 +44,7 @@ def full(*_: Any, **__: Any) -> None:
 
 PLACES = {
     "before the spend": (Ledger, "reserve"),
-    "between spend and read": (PrivateTable, "_encoded"),
+    "between spend and read": (PrivateTable, "_grid_indices"),
     "while measuring": (noise, "discrete_gaussian"),
     "after measuring, before the fit is done": (Curator, "receipt"),
     "while writing the release": (Path, "rename"),

@@ -781,7 +781,7 @@ with self._lock:
     Mutation(
         "codes are remembered whatever the question",
         "R11, R27",
-        "PrivateTable._coded",
+        "PrivateTable._cell_codes",
         "known is domain",
         "True",
         ("tests/contracts/test_sources.py::test_a_curator_counts_each_cut_of_the_cells_anew",),

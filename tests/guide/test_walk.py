@@ -1,5 +1,6 @@
 """A new reader's walk: what the contributing guide says is done in a copy of the repository, and works."""
 
+import ast
 import os
 import re
 import shutil
@@ -162,3 +163,24 @@ def test_the_picture_has_every_layer_in_its_order() -> None:
     folders = {path.parent.name for path in (ROOT / "synthdp").glob("*/__init__.py")} - {"data"}
     assert folders <= set(shown) <= set(place)
     assert [place[name] for name in shown] == sorted(place[name] for name in shown)
+
+
+def test_what_newcomers_look_for_is_where_the_guide_says() -> None:
+    text = (GUIDE / "where-is-what.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| `(synthdp/[\w/]+\.py)` \| (`[^|]+`) \|$", text, re.MULTILINE)
+    begin = [(path, name) for path, names in rows for name in re.findall(r"`([\w.]+)`", names)]
+    assert len(rows) >= 15
+    assert [(path, name) for path, name in begin if name not in _defined(ROOT / path)] == []
+
+
+def _defined(path: Path) -> set[str]:
+    """Return the names that a module defines at its top, and those in its classes."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inner = [(node.name, child) for node in tree.body if isinstance(node, ast.ClassDef) for child in node.body]
+    targets = [t for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign)) for t in _targets(node)]
+    named = {getattr(node, "name", None) for node in tree.body} | {getattr(target, "id", None) for target in targets}
+    return {str(name) for name in named} | {f"{owner}.{getattr(child, 'name', None)}" for owner, child in inner}
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]

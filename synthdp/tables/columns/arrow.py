@@ -96,7 +96,7 @@ def read(series: Any, column: Column) -> RawColumn:
     if types.is_run_end_encoded(kind):
         return read(_each_chunk(series, pc.run_end_decode, kind.value_type), column)
     if types.is_dictionary(kind):
-        values, codes = _coded(series)
+        values, codes = _dictionary_of(series)
         return taken(read(values, column), codes)
     if _is_text(kind) or (_is_binary(kind) and column.names_rows):
         return declared(_texts(series), column)
@@ -139,7 +139,7 @@ def frame(arrays: Mapping[str, tuple[Any, bool]]) -> Any:
     return pa.table([values for values, _ in arrays.values()], schema=pa.schema(fields))
 
 
-def _coded(series: Any) -> tuple[Any, IntArray]:
+def _dictionary_of(series: Any) -> tuple[Any, IntArray]:
     """Return the different values of a dictionary array, and the place of each row's among them, -1 where missing."""
     whole = series.unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):  # no chunk, or more than one array can hold
@@ -166,7 +166,7 @@ def _texts(series: Any) -> Labels:
         series = _each_chunk(
             series, lambda chunk: chunk.cast(pa.binary_view()).cast(pa.large_binary()), pa.large_binary()
         )
-    values, codes = _coded(pc.dictionary_encode(series.cast(_BYTES.get(series.type, series.type))))
+    values, codes = _dictionary_of(pc.dictionary_encode(series.cast(_BYTES.get(series.type, series.type))))
     levels = values.to_pylist()
     return Labels([text_of_bytes(level) for level in levels] if _is_text(kind) else levels, codes)
 

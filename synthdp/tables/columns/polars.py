@@ -82,7 +82,7 @@ def read(series: pl.Series, column: Column) -> RawColumn:
     if kind in (pl.Categorical, pl.Enum):
         series, kind = series.cast(pl.String), pl.String()
     if kind == pl.String or (kind == pl.Binary and column.names_rows):
-        return declared(_coded(series), column)
+        return declared(_labels_of(series), column)
     if kind == pl.Boolean:
         return _flags(series, column)
     if kind.is_numeric():
@@ -110,7 +110,7 @@ def frame(arrays: Mapping[str, pl.Series]) -> pl.DataFrame:
     return pl.DataFrame(dict(arrays))
 
 
-def _coded(series: pl.Series) -> Labels:
+def _labels_of(series: pl.Series) -> Labels:
     """Return texts, or bytes, as labels: by their bytes, for a text that came from Arrow need not be UTF-8."""
     raw = series.cast(pl.Binary)
     levels = raw.unique().drop_nulls()

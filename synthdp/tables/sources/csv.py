@@ -29,7 +29,7 @@ from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding
 from synthdp.tables.columns.plain import Opaque, text_or_opaque
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
-from synthdp.tables.sources.csv_fields import coded_blocks, header_names, read_texts
+from synthdp.tables.sources.csv_fields import header_names, read_texts, text_blocks
 from synthdp.tables.sources.csv_records import open_text, records_of
 from synthdp.tables.sources.dataframe import frame_of
 
@@ -149,13 +149,13 @@ class CsvSource:
             if self._header(next(records, None)) != self._header_fields:
                 raise self._changed()
             places = [*map(self._header_fields.index, wanted)]
-            for coders in coded_blocks(records, places, len(self._header_fields), BLOCK_ROWS, _BATCH_ROWS):
+            for fields in text_blocks(records, places, len(self._header_fields), BLOCK_ROWS, _BATCH_ROWS):
                 yield {
                     name: read_texts(
-                        name, coder, columns.get(name),
+                        name, field, columns.get(name),
                         named=self._missing, missing=self._spelled, plain=_unescaped if self._escaped else None,
                     )
-                    for name, coder in zip(wanted, coders, strict=True)
+                    for name, field in zip(wanted, fields, strict=True)
                 }  # fmt: skip
 
     def _changed(self) -> DataError:

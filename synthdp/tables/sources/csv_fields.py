@@ -1,4 +1,7 @@
-"""Text fields of a file as the values of declared columns: each different text is read once, as the schema says."""
+"""The texts of a CSV or Excel file as values of declared columns: each different text is read once, as the schema says.
+
+This is the first step from a CSV cell to a code; `synthdp.domain.encoder.encode` takes the second.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ from synthdp.tables.columns.plain import text_or_opaque
 from synthdp.tables.refusals import reading
 
 
-class Coder:
-    """One column of a block: texts coded by a dictionary that grows batch by batch."""
+class TextColumn:
+    """One column of a block: its different texts, and which of them each row has."""
 
     __slots__ = ("_parts", "_position")
 
@@ -30,7 +33,7 @@ class Coder:
         self._parts: list[IntArray] = []
 
     def add(self, texts: Sequence[str]) -> None:
-        """Code some more texts."""
+        """Add the texts of some more rows."""
         self._parts.append(np.fromiter(map(self._position.__getitem__, texts), np.int64, len(texts)))
 
     @property
@@ -49,27 +52,27 @@ class Coder:
         return np.concatenate([*self._parts, np.zeros(0, np.int64)])
 
 
-def coded_blocks(
+def text_blocks(
     records: Iterator[list[str]], places: Sequence[int], width: int, block_rows: int, batch_rows: int
-) -> Iterator[list[Coder]]:
+) -> Iterator[list[TextColumn]]:
     """Yield some fields of all records in blocks, at least one block; a record is brought to ``width`` fields."""
     rows = (record if len(record) == width else _fitted(record, width) for record in records)
     for first in itertools.count():
-        coders = [Coder() for _ in places]
+        columns = [TextColumn() for _ in places]
         for batch in _batches(rows, block_rows, batch_rows):
             fields = list(zip(*batch, strict=True))
-            for coder, place in zip(coders, places, strict=True):
-                coder.add(fields[place])
-        if coders and not coders[0].rows and first:
+            for column, place in zip(columns, places, strict=True):
+                column.add(fields[place])
+        if columns and not columns[0].rows and first:
             return
-        yield coders
-        if not coders or coders[0].rows < block_rows:
+        yield columns
+        if not columns or columns[0].rows < block_rows:
             return
 
 
 def read_texts(
     name: str,
-    coder: Coder,
+    found: TextColumn,
     column: Column | None,
     *,
     named: Collection[str],
@@ -82,7 +85,7 @@ def read_texts(
     ----------
     name
         The column's name, for errors.
-    coder
+    found
         The texts.
     column
         What they may be; ``None`` for labels.
@@ -93,7 +96,7 @@ def read_texts(
     plain
         What every text is brought to first.
     """
-    texts = coder.levels if plain is None else [plain(text) for text in coder.levels]
+    texts = found.levels if plain is None else [plain(text) for text in found.levels]
     if column is None or column.names_rows:
         kept = np.array([text not in named for text in texts] or [True])
     else:
@@ -102,7 +105,7 @@ def read_texts(
     number = np.where(kept, np.cumsum(kept) - 1, -1)
     with reading(name):
         known = [text_or_opaque(text) for text, keep in zip(texts, kept, strict=False) if keep]
-        labels = Labels(known, number[coder.codes])
+        labels = Labels(known, number[found.codes])
         return labels if column is None else declared(labels, column)
 
 

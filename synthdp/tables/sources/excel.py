@@ -17,7 +17,7 @@ from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
 from synthdp.schema.columns import Column
 from synthdp.schema.csv_format import CsvFormat, checked_missing
 from synthdp.tables.refusals import instead_of
-from synthdp.tables.sources.csv_fields import coded_blocks, header_names, read_texts
+from synthdp.tables.sources.csv_fields import header_names, read_texts, text_blocks
 
 ENDINGS = (".xlsx", ".xlsm")
 
@@ -89,10 +89,10 @@ class ExcelSource:
         wanted = [*columns, *(name for name in extra if name not in columns)]
         places = [*map(self._header.index, wanted)]
         rows = len(self._lines)
-        for coders in coded_blocks(iter(self._lines[1:]), places, len(self._header), rows, _BATCH_ROWS):
+        for fields in text_blocks(iter(self._lines[1:]), places, len(self._header), rows, _BATCH_ROWS):
             yield {
-                name: read_texts(name, coder, columns.get(name), named=self._missing, missing=self._spelled)
-                for name, coder in zip(wanted, coders, strict=True)
+                name: read_texts(name, field, columns.get(name), named=self._missing, missing=self._spelled)
+                for name, field in zip(wanted, fields, strict=True)
             }
 
 
