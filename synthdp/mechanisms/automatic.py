@@ -66,9 +66,9 @@ class Automatic(Spender):
         loss = curator.cost(self.spend)
         rng = generator(random_state)
         adaptive = self._adaptive(loss)
-        adaptive.output_schema(curator.schema)  # what may be refused is refused before anything is spent
         if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
             return adaptive.release(curator, random_state=rng)
+        adaptive.output_schema(curator.schema)  # what may be refused is refused before the number of rows is paid for
         account = curator.open_account(loss, currency=type(loss))
         count = count_rows(account, spend=loss.fraction(CHOICE_SHARE))
         left: Spend = Remaining() if count.measurements else loss

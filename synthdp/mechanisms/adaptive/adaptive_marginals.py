@@ -128,8 +128,7 @@ class AdaptiveMarginals(Spender):
         ParameterError, SchemaError
             If the workload or the target names no column of it, or its rules contradict each other.
         """
-        workload_of(self.workload, schema.names, target=self.target)
-        check_rules(schema)
+        self._checked(schema)
         return schema
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
@@ -144,10 +143,9 @@ class AdaptiveMarginals(Spender):
         random_state
             Seed of the particles; it never reaches noise.
         """
-        self.output_schema(curator.schema)
+        workload = self._checked(curator.schema)
         rng = generator(random_state)
         loss = curator.cost(self.spend)
-        workload = workload_of(self.workload, curator.schema.names, target=self.target)
         known = self._learn(curator.open_account(loss), workload, rng)
         self._tell("fit")
         distribution = fit_distribution(known, settings=self.fit, particles=self.particles, rng=rng)
@@ -159,6 +157,12 @@ class AdaptiveMarginals(Spender):
         return Release(
             mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=known.measured
         )
+
+    def _checked(self, schema: Schema) -> Workload:
+        """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""
+        workload = workload_of(self.workload, schema.names, target=self.target)
+        check_rules(schema)
+        return workload
 
     def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Knowledge:
         """Count rows, measure every column, then select and measure tables until the budget is spent."""
