@@ -345,3 +345,8 @@ def test_every_connection_is_closed_by_whoever_opened_it(door, write, tmp_path, 
     with contextlib.suppress(LedgerError):
         door(Ledger(tmp_path / "l.sqlite"))
     assert [connection.is_open for connection in watched] == [False] * len(watched)
+
+
+def test_a_path_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        Ledger(tmp_path / ("x" * 5000)).entries()

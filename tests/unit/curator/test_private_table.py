@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
+import pytest
 
 from synthdp import Boolean, Curator, PureDP, Schema
 from synthdp.curator import private_table as room_module
@@ -63,3 +65,13 @@ def test_the_number_of_rows_is_known_before_anything_is_declared():
     schema = Schema({"n": Integer(), "b": Boolean()})
     table = pd.DataFrame({"n": [1, None, 2, 2], "b": [True, None, False, True]})
     assert Curator(table, schema=schema, budget=PureDP(1.0), neighbors="replace_one").rows == 4
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7])
+def test_counts_are_the_same_however_few_rows_are_held_at_a_time(monkeypatch, rows):
+    monkeypatch.setattr(room_module, "SLAB_ROWS", rows)
+    schema = Schema({"n": Integer(0, 9)})
+    numbers = np.arange(23) % 10
+    table = PrivateTable(FrameSource(pd.DataFrame({"n": numbers})), schema, Adjacency())
+    counts = table.exact(one_ways(domain_of(schema, bins=10)))
+    assert counts.tolist() == [*np.bincount(numbers), 0]  # the last is of misfits
