@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray
+from synthdp.domain.grid import MAX_UNITS
 from synthdp.schema.spacing import LARGEST_EXACT
 
 MOST_DECIMALS = 12
@@ -26,8 +27,9 @@ MOST_VALUES, OFTEN = 100, 20
 EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
 """The digits would allow so many times more values; of more than very few, so many times more."""
 
-MOST_HEAPS, HEAP, HEIGHT = 20, 0.005, 10
-"""Heaps are so many values at most, each of so large a share of the rows, so many times as often as the average value."""
+MOST_HEAPS, FEWEST_ROWS, HEAP, HEIGHT = 20, 20, 0.005, 10
+"""Heaps are so many values at most, each of so many rows and so large a share of them, and so many times as many as an
+even spread over the range would give it."""
 
 TOLERANCE = 1e-7
 """Relative error of a number stored in 32 bits."""
@@ -103,10 +105,22 @@ def few_values(counts: Mapping[Any, int]) -> list[float]:
     return values if empty >= (EMPTY if len(values) <= VERY_FEW else VERY_EMPTY) or len(values) == 1 else []
 
 
-def heaps_of(counts: Mapping[Any, int]) -> list[float]:
-    """Return in order the numbers of a column that occur much more often than its others, and in many rows."""
+def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
+    """Return in order the numbers of a column that stand out where a release could not find them by itself.
+
+    Where a range has few places, or most of them are filled, counts of finer and finer bins find what stands out.
+
+    Parameters
+    ----------
+    counts
+        How often each number occurs.
+    places
+        How many numbers a column of these bounds and digits may hold.
+    """
+    if places < min(MAX_UNITS, VERY_EMPTY * len(counts)):
+        return []
     rows = sum(counts.values())
-    least = max(HEAP * rows, HEIGHT * rows / max(len(counts), 1))
+    least = max(FEWEST_ROWS, HEAP * rows, HEIGHT * rows / places)
     often = sorted((value for value, count in counts.items() if count >= least), key=lambda value: -counts[value])
     return sorted(often[:MOST_HEAPS])
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.domain.grid import MAX_UNITS
 from synthdp.errors import DataError, DraftWarning, ParameterError, SchemaError
 from synthdp.nonprivate.digits import exact_lattice, few_values, heaps_of, lattice_of, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards
@@ -275,8 +274,7 @@ def _numbers(name: str, seen: Seen, *, whole: bool) -> Entry:
     if lattice is not None and (digits := settings_of(lattice)):
         entry |= digits
         comment += OF_DIGITS if found else OF_MANY_DIGITS
-    units = math.inf if lattice is None else (upper - lower) / float(lattice.spacing)
-    heaps = heaps_of(rest) if units >= MAX_UNITS else []  # else every number has a unit of its own
+    heaps = heaps_of(rest, math.inf if lattice is None else (upper - lower) / float(lattice.spacing))
     if codes or heaps:
         entry["special"] = sorted({*codes, *heaps})
     if codes:
