@@ -23,6 +23,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from synthdp.errors import MisfitWarning, SynthDPError
 from synthdp.nonprivate.measures import marginal_error
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tables import NAMED, drawn
+from tables import NAMED, drawn, of_collection
 
 LIMIT = 1800.0
 """Seconds after which a table is given up."""
@@ -152,11 +153,11 @@ def outside(real: pd.Series, synthetic: pd.Series) -> float:
     return float(((known < low - slack) | (known > high + slack)).mean()) if len(known) else 0.0
 
 
-def line(name: str, epsilon: float, *, seed: int | None) -> dict[str, Any]:
+def line(name: str, epsilon: float) -> dict[str, Any]:
     """Run one table in a process of its own."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(theirs, name, epsilon, seed))
+    process = context.Process(target=_child, args=(theirs, name, epsilon))
     process.start()
     theirs.close()
     try:
@@ -168,15 +169,12 @@ def line(name: str, epsilon: float, *, seed: int | None) -> dict[str, Any]:
         process.join()
 
 
-def _child(pipe: Any, name: str, epsilon: float, seed: int | None) -> None:
-    loaders = NAMED if seed is None else drawn(seed, DRAWN_MOST)
+def _child(pipe: Any, name: str, epsilon: float) -> None:
+    load = NAMED.get(name) or partial(of_collection, *name.split("/")[1:])
     try:
-        pipe.send(run(name, loaders[name](), epsilon))
+        pipe.send(run(name, load(), epsilon))
     except Exception as error:  # noqa: BLE001 - a traceback is a finding, too
         pipe.send({"table": name, "epsilon": epsilon, "broke": f"{type(error).__name__}: {error}"})
-
-
-DRAWN_MOST = 40
 
 
 def page(lines: list[dict[str, Any]]) -> str:
@@ -234,7 +232,7 @@ def main() -> None:
         for epsilon in options.epsilon:
             if any((found["table"], found["epsilon"]) == (name, epsilon) for found in known):
                 continue
-            found = line(name, epsilon, seed=options.drawn)
+            found = line(name, epsilon)
             text = json.dumps(found, ensure_ascii=False)
             print(text, flush=True)
             if options.out:
