@@ -4,37 +4,91 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-MOST_DECIMALS = 6
-FEWEST_NUMBERS = 8
-"""Different numbers of which it is no accident that they are multiples of a step."""
+from synthdp.arrays import BoolArray, FloatArray
+from synthdp.domain.grid import MAX_UNITS
+from synthdp.schema.spacing import LARGEST_EXACT
 
-MOST_VALUES, OFTEN, EMPTY = 20, 20, 4
-"""Few values are so many at most, repeat so often on average, and the digits would allow so many times more."""
+MOST_DECIMALS = 12
+ACCIDENT = 1e-3
+"""Chance below which it is no accident that numbers of so many digits are all multiples of a step."""
+
+ODD_ONES = 0.01
+"""Share of the different numbers that may have more decimals than the rest: released ones are rounded as the rest is."""
+
+MOST_VALUES, OFTEN = 100, 20
+"""Few values are so many at most, and repeat so often on average."""
+
+EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
+"""The digits would allow so many times more values; of more than very few, so many times more."""
+
+MOST_HEAPS, FEWEST_ROWS, HEAP, HEIGHT = 20, 20, 0.005, 10
+"""Heaps are so many values at most, each of so many rows and so large a share of them, and so many times as many as an
+even spread over the range would give it."""
 
 TOLERANCE = 1e-7
 """Relative error of a number stored in 32 bits."""
 
 
-def spacing_of(numbers: Collection[float]) -> Fraction | None:
-    """Return the widest spacing that all numbers are multiples of: a power of ten, or another one if there are many.
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Evenly spaced numbers: ``offset + k * spacing`` for whole k, with 0 <= offset < spacing."""
 
-    ``None`` if they have more than six decimals.
+    spacing: Fraction
+    offset: Fraction = Fraction(0)
+
+
+def lattice_of(numbers: Collection[float]) -> Lattice | None:
+    """Return the widest lattice on which numbers lie: of a power of ten, or of another step if that is no accident.
+
+    One number in a hundred may have more decimals than the others.  ``None`` if there is no lattice of twelve decimals.
     """
     values = np.array(list(numbers), np.float64)
     for decimals in range(MOST_DECIMALS + 1):
-        with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
-            scaled = values * 10.0**decimals
-            whole = np.rint(scaled)
-            error = np.abs(scaled - whole)
-        if (np.abs(whole) < 2**53).all() and (error <= np.minimum(TOLERANCE * np.abs(scaled), 0.01)).all():
-            step = math.gcd(*(int(one) for one in np.unique(whole)))
-            return Fraction(step if step > 1 and len(values) >= FEWEST_NUMBERS else 1, 10**decimals)
+        on = _on(values, decimals)
+        if on.all():
+            return _stepped(values, decimals)
+        if (~on).mean() <= ODD_ONES:
+            return Lattice(Fraction(1, 10**decimals))
     return None
+
+
+def exact_lattice(largest: float) -> Lattice | None:
+    """Return the lattice of as many decimals as numbers up to some size have in a float, but twelve at most."""
+    decimals = min(MOST_DECIMALS, math.floor(math.log10(LARGEST_EXACT / max(largest, 1.0))))
+    return Lattice(Fraction(1, 10**decimals)) if decimals > 0 else None
+
+
+def _on(values: FloatArray, decimals: int) -> BoolArray:
+    """Return which numbers have so many decimals at most."""
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
+        scaled = values * 10.0**decimals
+        whole = np.rint(scaled)
+        near = np.abs(scaled - whole) <= np.minimum(TOLERANCE * np.abs(scaled), 0.01)
+    return np.asarray(near & (np.abs(whole) < LARGEST_EXACT))
+
+
+def _stepped(values: FloatArray, decimals: int) -> Lattice:
+    """Return the lattice of numbers that all have so many decimals at most."""
+    whole = [int(one) for one in np.unique(np.rint(values * 10.0**decimals))]
+    telling = sum(one % 10 != 0 for one in whole) if decimals else len(whole)
+    unit, most = Fraction(1, 10**decimals), math.log(ACCIDENT)
+    step, wider = math.gcd(*whole), math.gcd(*(one - whole[0] for one in whole))
+    if step > 1 and telling * math.log(_chance(step, decimals)) > most:
+        step = 1
+    if wider > max(step, 1) and (telling - 1) * math.log(max(step, 1) / wider) <= most:
+        return Lattice(wider * unit, whole[0] % wider * unit)
+    return Lattice(max(step, 1) * unit)
+
+
+def _chance(step: int, decimals: int) -> float:
+    """Return the chance that a whole number is a multiple of a step; of numbers with decimals, one that needs the last."""
+    return sum(k * step % 10 != 0 for k in range(10)) / (9 * step) if decimals else 1 / step
 
 
 def few_values(counts: Mapping[Any, int]) -> list[float]:
@@ -43,16 +97,38 @@ def few_values(counts: Mapping[Any, int]) -> list[float]:
     Such as logarithms of small counts: as levels they stay the only values there are.
     """
     values = sorted(counts)
-    if not 1 < len(values) <= MOST_VALUES or sum(counts.values()) < OFTEN * len(values):
+    if len(values) > MOST_VALUES or sum(counts.values()) < OFTEN * len(values):
         return []
-    spacing = spacing_of(values)
-    room = math.inf if spacing is None else (Fraction(str(values[-1])) - Fraction(str(values[0]))) / spacing
-    return values if room >= EMPTY * len(values) else []
+    lattice = lattice_of(values)
+    room = math.inf if lattice is None else (Fraction(str(values[-1])) - Fraction(str(values[0]))) / lattice.spacing
+    empty = room / len(values)
+    return values if empty >= (EMPTY if len(values) <= VERY_FEW else VERY_EMPTY) or len(values) == 1 else []
 
 
-def settings_of(spacing: Fraction) -> dict[str, Any]:
-    """Return the setting ``decimals`` or ``step`` that says a spacing; none for whole numbers."""
-    if spacing.numerator == 1 and spacing.denominator in {10**power for power in range(MOST_DECIMALS + 1)}:
+def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
+    """Return in order the numbers of a column that stand out where a release could not find them by itself.
+
+    Where a range has few places, or most of them are filled, counts of finer and finer bins find what stands out.
+
+    Parameters
+    ----------
+    counts
+        How often each number occurs.
+    places
+        How many numbers a column of these bounds and digits may hold.
+    """
+    if places < min(MAX_UNITS, VERY_EMPTY * len(counts)):
+        return []
+    rows = sum(counts.values())
+    least = max(FEWEST_ROWS, HEAP * rows, HEIGHT * rows / places)
+    often = sorted((value for value, count in counts.items() if count >= least), key=lambda value: -counts[value])
+    return sorted(often[:MOST_HEAPS])
+
+
+def settings_of(lattice: Lattice) -> dict[str, Any]:
+    """Return the setting ``decimals`` or ``step`` that says a lattice; none for whole numbers."""
+    spacing, powers = lattice.spacing, {10**power for power in range(MOST_DECIMALS + 1)}
+    if lattice.offset == 0 and spacing.numerator == 1 and spacing.denominator in powers:
         return {"decimals": len(str(spacing.denominator)) - 1} if spacing < 1 else {}
     return {"step": int(spacing) if spacing.denominator == 1 else float(spacing)}
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE
-from synthdp.schema.times import CALENDAR
+from synthdp.nonprivate.digits import Lattice
 
 SLACK = Decimal("0.07")
 """Share of the width by which a rounded bound may lie beyond a value, at either end."""
@@ -50,7 +50,7 @@ _CALENDAR_STEPS = (
 
 
 def number_bounds(
-    name: str, low: float, high: float, *, whole: bool, spacing: Fraction | None = None
+    name: str, low: float, high: float, *, whole: bool, lattice: Lattice | None = None
 ) -> tuple[Any, Any]:
     """Return bounds for numbers: those of a known shape that the column's name tells of, else a little beyond the values.
 
@@ -62,17 +62,19 @@ def number_bounds(
         The least and the largest value.
     whole
         Whether the bounds are to be whole numbers.
-    spacing
-        What both are multiples of, and the bounds will be; ``None`` for nothing.
+    lattice
+        On which both lie, and the bounds will; ``None`` if there is none.
     """
     shape = known_shape(name, low, high)
-    if spacing is None:
+    if lattice is None:
         lower, upper = shape or outwards(low, high, whole=whole)
     else:
-        inside = None if shape is None else (math.ceil(shape[0] / spacing), math.floor(shape[1] / spacing))
-        if inside is None or inside[0] >= inside[1]:
-            inside = outwards(*(round(_fraction(value) / spacing) for value in (low, high)), whole=True)
-        lower, upper = (end * spacing for end in inside)
+        spacing, offset = lattice.spacing, lattice.offset
+        ends = [] if shape is None else [(end - offset) / spacing for end in shape]
+        inside = (math.ceil(ends[0]), math.floor(ends[1])) if ends else (0, 0)
+        if inside[0] >= inside[1]:
+            inside = outwards(*(round((_fraction(value) - offset) / spacing) for value in (low, high)), whole=True)
+        lower, upper = (end * spacing + offset for end in inside)
     return (int(lower), int(upper)) if whole else (float(lower), float(upper))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Collection
 from decimal import Decimal as PythonDecimal
 from fractions import Fraction
@@ -13,9 +14,21 @@ import pandas as pd
 
 from synthdp.domain.encoder import Labels
 from synthdp.nonprivate.digits import outer
-from synthdp.schema.columns import RESOLUTIONS, Categorical, Column, Continuous, Datetime, Decimal, Duration, Time
+from synthdp.schema.columns import (
+    RESOLUTIONS,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Decimal,
+    Duration,
+    Time,
+    Untyped,
+)
 from synthdp.schema.spacing import MOST_DECIMALS
 from synthdp.tables.source import Source
+
+_DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
 
 _KINDS: dict[type, Column] = {
     dt.date: Datetime(resolution="D"),
@@ -28,7 +41,11 @@ _KINDS: dict[type, Column] = {
 
 
 def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
-    """Return the kind of a column of objects that all are dates, times, lengths of time or decimals; else ``kind``."""
+    """Return the kind of a column of objects that all are dates, times, lengths of time or decimals; else ``kind``.
+
+    Texts that all are moments are moments in a column of texts, which is what comes out of it; in one of any objects they
+    stay what they are, for what is written back there are Python's own moments.
+    """
     if not isinstance(kind, Categorical) or kind.levels is not None:
         return kind
     levels: set[Any] = set()
@@ -36,10 +53,27 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
         raw = block[name]
         levels.update(raw.levels if isinstance(raw, Labels) else ())
     types = {type(level) for level in levels}
+    if types == {str} and not isinstance(kind, Untyped):
+        return kind_of_moments(levels) if all(map(_DAY.match, levels)) and all(map(is_moment, levels)) else kind
     if types == {PythonDecimal}:
         decimals = max(max(0, -int(level.as_tuple().exponent)) for level in levels if level.is_finite())
         return Decimal(decimals=decimals) if decimals <= MOST_DECIMALS else Continuous()
     return _KINDS[types.pop()] if len(types) == 1 and types <= set(_KINDS) else kind
+
+
+def is_moment(text: str) -> bool:
+    """Say whether a text is a date or a moment as ISO 8601 writes it."""
+    try:
+        dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def kind_of_moments(texts: Collection[str]) -> Column:
+    """Return the kind of column of texts that are moments; in UTC, if all say so."""
+    universal = all(text.strip().endswith(("Z", "+00:00")) for text in texts)
+    return Datetime(resolution="us", zone="UTC" if universal else None)
 
 
 def decimal_settings(numbers: dict[str, Any], decimals: int) -> dict[str, Any]:

@@ -5,7 +5,6 @@ NOT private: what comes out is as private as the table.
 
 from __future__ import annotations
 
-import datetime as dt
 import gzip
 import math
 import re
@@ -23,8 +22,8 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import FormatError
-from synthdp.nonprivate.draft_kinds import kind_of_objects
-from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Integer
+from synthdp.nonprivate.draft_kinds import is_moment, kind_of_moments, kind_of_objects
+from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Integer
 from synthdp.schema.csv_format import DOUBTFUL_MISSING, USUAL_MISSING, CsvFormat, checked_missing, is_missing
 from synthdp.schema.public_documents import whole_number
 from synthdp.tables.columns.parse import declared
@@ -34,7 +33,10 @@ from synthdp.tables.sources.csv_detect import OLDER, detected
 from synthdp.tables.sources.files import is_csv
 
 MOST_LEVELS = 100
-"""Longest list of levels that a draft writes out."""
+"""Longest list of levels that a draft writes out of any column."""
+
+LONGEST_LIST, REPEATS = 500, 10
+"""Longest list of levels that repeat so often on average: countries, airports, models."""
 
 NEARLY_ALL = 0.95
 """Share of different values above which a column names its rows."""
@@ -88,6 +90,12 @@ class Seen:
     def names_rows(self) -> bool:
         """Whether nearly every row has a value of its own."""
         return self.present >= FEW_ROWS and len(self.counts) >= NEARLY_ALL * self.present
+
+    @property
+    def is_listable(self) -> bool:
+        """Whether the values are few enough for a list of levels."""
+        different = len(self.counts)
+        return different <= MOST_LEVELS or (different <= LONGEST_LIST and self.present >= REPEATS * different)
 
     def without(self, texts: Iterable[str]) -> Seen:
         """Return the same values, some texts missing."""
@@ -166,7 +174,7 @@ def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str])
     kind = _kind_of_texts([text for text in seen.counts if text not in gone])
     if isinstance(kind, Categorical) and len(seen.counts) > len(gone):
         levels = seen.without(text for text in gone if text.strip() not in doubtful)
-        return (levels if len(levels.counts) <= MOST_LEVELS else seen.without(gone)), kind
+        return (levels if levels.is_listable else seen.without(gone)), kind
     return seen.without(gone).read_as(kind), kind
 
 
@@ -191,8 +199,8 @@ def _kind_of_texts(texts: Iterable[Any]) -> Column:
     if all(map(_is_number, words)):
         whole = all(float(word).is_integer() and abs(float(word)) < LARGEST_WHOLE for word in words)
         return Integer() if whole else Continuous()  # as 5.0 is written where values are missing
-    if all(map(_is_moment, words)):
-        return Datetime(resolution="us", zone="UTC" if all(word.endswith(("Z", "+00:00")) for word in words) else None)
+    if all(map(is_moment, words)):
+        return kind_of_moments(words)
     return Categorical()
 
 
@@ -203,14 +211,6 @@ def _is_number(word: str) -> bool:
         return math.isfinite(float(word))
     except ValueError:
         return False
-
-
-def _is_moment(word: str) -> bool:
-    try:
-        dt.datetime.fromisoformat(word)
-    except ValueError:
-        return False
-    return True
 
 
 def known_encoding(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:

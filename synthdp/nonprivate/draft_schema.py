@@ -5,6 +5,7 @@ Every column is marked as not reviewed, so that no schema can be made of the dra
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Collection
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.errors import DataError, DraftWarning, ParameterError, SchemaError
-from synthdp.nonprivate.digits import few_values, settings_of, spacing_of
+from synthdp.nonprivate.digits import exact_lattice, few_values, heaps_of, lattice_of, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards
 from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings
 from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, known_encoding, read_table
@@ -64,8 +65,8 @@ OF_LEVELS = (
     "published list of codes, in full. Or set levels to null, and frequent ones are discovered under part of the budget."
 )
 OF_MANY = (
-    f"More than {MOST_LEVELS} different texts: frequent ones are discovered under part of the budget, the rest become "
-    "'other'. A published list of levels, if there is one, is better."
+    f"More than {MOST_LEVELS} different texts, most of them rare: frequent ones are discovered under part of the budget, "
+    "the rest become 'other'. A published list of levels, if there is one, is better."
 )
 OF_IDENTIFIERS = (
     "Nearly every row has a value of its own, so this names rows or persons. An identifier is never read: the release has "
@@ -75,12 +76,20 @@ OF_DIFFERENT_NUMBERS = (
     " Nearly all values differ: if they name rows or persons, make the type identifier and delete the bounds."
 )
 OF_DIGITS = (
-    " All numbers of this table are multiples of one step, or have so many decimals; synthetic ones will be the same. Keep "
-    "that if it is how they are measured or written, else delete it."
+    " Nearly all numbers of this table have so many decimals, or lie so many steps above the lower bound; all synthetic "
+    "ones will. Keep that if it is how they are measured or written, else delete it."
 )
 OF_FEW = (
     "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
     "is known without the table is better. If any number may occur, make the type continuous, with lower and upper bounds."
+)
+OF_MANY_DIGITS = (
+    " The numbers of this table have so many digits that they are taken as real numbers; synthetic ones will have as many "
+    "decimals as said. If fewer are known to be right, say so."
+)
+OF_HEAPS = (
+    " The special numbers occur much more often than their neighbours; listed here, they will in the synthetic table. A "
+    "number that many rows share points at nobody, but delete those that public knowledge does not explain."
 )
 OF_TRUTH = "Nothing to declare but whether a value can be missing."
 OF_CODES = (
@@ -225,6 +234,8 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
             return decimal_settings(_numbers(name, seen, whole=False), kind.decimals or 0)
         case Time():
             return clock_settings(seen.counts) | {"comment": OF_BOUNDS}
+        case Integer() if len(seen.counts) == 1 and (levels := few_values(seen.counts)):
+            return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
         case Continuous() if levels := few_values(seen.counts):
             return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
         case Integer() | Continuous():
@@ -236,7 +247,7 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
             return {"type": "duration", "lower": lower, "upper": upper, "comment": OF_BOUNDS}
         case _ if seen.names_rows:
             return {"type": "identifier", "prefix": f"{name}-", "comment": OF_IDENTIFIERS}
-        case _ if len(seen.counts) > MOST_LEVELS:
+        case _ if not seen.is_listable:
             return {"type": "categorical", "levels": None, "other": "other", "comment": OF_MANY}
         case _:
             return {"type": "categorical", "levels": sorted(seen.counts, key=_order), "comment": OF_LEVELS}
@@ -252,18 +263,24 @@ def _order(level: Any) -> tuple[bool, Any]:
 
 def _numbers(name: str, seen: Seen, *, whole: bool) -> Entry:
     codes = [code for code in _CODES if _stands_apart(code, seen)]
-    rest = [value for value in seen.counts if value not in codes]
-    spacing = spacing_of(rest)
-    whole = whole or (spacing is not None and spacing.denominator == 1)
-    lower, upper = number_bounds(name, min(rest), max(rest), whole=whole, spacing=spacing)
+    rest = {value: count for value, count in seen.counts.items() if value not in codes}
+    low, high = min(rest), max(rest)
+    found = lattice_of(rest)
+    lattice = found or exact_lattice(max(abs(low), abs(high)))
+    whole = whole or (lattice is not None and lattice.spacing.denominator == 1 and lattice.offset.denominator == 1)
+    lower, upper = number_bounds(name, low, high, whole=whole, lattice=lattice)
     comment = OF_BOUNDS
     entry: Entry = {"type": "integer" if whole else "continuous", "lower": lower, "upper": upper}
-    if spacing is not None and (digits := settings_of(spacing)):
+    if lattice is not None and (digits := settings_of(lattice)):
         entry |= digits
-        comment += OF_DIGITS
+        comment += OF_DIGITS if found else OF_MANY_DIGITS
+    heaps = heaps_of(rest, math.inf if lattice is None else (upper - lower) / float(lattice.spacing))
+    if codes or heaps:
+        entry["special"] = sorted({*codes, *heaps})
     if codes:
-        entry["special"] = codes
         comment += OF_CODES.format(codes=" and ".join(map(str, codes)))
+    if heaps:
+        comment += OF_HEAPS
     if whole and seen.names_rows:
         comment += OF_DIFFERENT_NUMBERS
     return entry | {"comment": comment}

@@ -93,11 +93,15 @@ class TableFormat:
     def for_files(self, schema: Schema, *, library: str) -> TableFormat:
         """Return the format of files whose frames are of a library: Arrow's own types, where those are known and fit.
 
-        Dictionaries of numbers become numbers: their values would differ from block to block.
+        Dictionaries of numbers become numbers: their values would differ from block to block.  Days are Python's own in
+        pandas' frames, which become texts: a day is written without an hour.
         """
         form = TableFormat.default(schema, library=library).in_order([name for name, _ in self.dtypes])
         if library != "pyarrow":
-            return form
+            days = {name for name, column in schema.outputs.items() if column.stored_as == "day"}
+            return replace(
+                form, dtypes=tuple((name, "object" if name in days else dtype) for name, dtype in form.dtypes)
+            )
         columns = schema.outputs
         known = {name: one.removesuffix(" not null") for name, one in self.arrow if name in columns}
         fit = {

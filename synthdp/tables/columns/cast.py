@@ -6,8 +6,10 @@ Shared by the builders of all dataframe libraries; it knows none of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -183,8 +185,32 @@ def zone(column: Column) -> str | None:
 
 
 def texts(column: Column, raw: Numbers) -> list[str | None]:
-    """Return numbers, moments or durations as texts: the shortest that read back the same."""
-    return [None if value is None else str(value) for value in objects(column, raw)]
+    """Return numbers, moments or durations as texts: the shortest that read back the same.
+
+    Moments of a zone are written as ISO 8601 has them, with a ``Z`` for UTC.
+    """
+    found, place = objects(column, raw), zone(column)
+    if place is not None:
+        there = _zone_named(place)
+        found = [_in_zone(value, there) if isinstance(value, dt.datetime) else value for value in found]
+    return [None if value is None else str(value) for value in found]
+
+
+def zoned(moment: dt.datetime) -> str:
+    """Return how a moment of a zone is written."""
+    text = moment.isoformat()
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+
+
+def _zone_named(name: str) -> dt.tzinfo:
+    with suppress(KeyError, ValueError, OSError):
+        return ZoneInfo(name)
+    with instead_of(ValueError, say=FormatError(f"no time zone is called {name}")):
+        return dt.datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo or dt.UTC
+
+
+def _in_zone(moment: dt.datetime, zone: dt.tzinfo) -> str:
+    return zoned(moment.replace(tzinfo=dt.UTC).astimezone(zone))
 
 
 def objects(column: Column, raw: Numbers) -> list[Any]:

@@ -26,6 +26,7 @@ from synthdp.errors import DataError, FormatError, SynthDPError
 from synthdp.files import replacing
 from synthdp.schema.columns import Column
 from synthdp.schema.csv_format import CsvFormat, check_delimiter, check_encoding, checked_missing
+from synthdp.tables.columns.cast import zoned
 from synthdp.tables.columns.plain import Opaque, text_or_opaque
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
@@ -286,12 +287,7 @@ def _cells(values: list[Any]) -> list[Any]:
     """Return the values of a column with ``None`` for every kind of missing one: what a csv writer leaves empty."""
     cells = np.fromiter(values, dtype=object, count=len(values))
     cells[pd.isna(cells)] = None
-    return [_zoned(cell) if isinstance(cell, dt.datetime) and cell.tzinfo is not None else cell for cell in cells]
-
-
-def _zoned(moment: dt.datetime) -> str:
-    text = moment.isoformat()
-    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+    return [zoned(cell) if isinstance(cell, dt.datetime) and cell.tzinfo is not None else cell for cell in cells]
 
 
 def _escaped(cells: list[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp import Ordinal, SyntheticRelease
-from synthdp.nonprivate.digits import outer, settings_of, spacing_of
+from synthdp.nonprivate.digits import lattice_of, outer, settings_of
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import from_document
@@ -29,7 +29,7 @@ SEEN = {
     "halves": (np.tile(np.arange(1, 29) / 2, 100), {"decimals": None, "step": 0.5}),
     "hundreds": (np.tile(100 * np.arange(1, 400), 10), {"step": 100}),
     "whole with missing ones": (np.where(RNG.random(3000) < 0.1, np.nan, RNG.integers(1990, 2020, 3000)), {"step": None}),
-    "many digits": (np.repeat(RNG.normal(size=600), 5), {"decimals": None, "step": None}),
+    "many digits": (np.repeat(RNG.normal(size=600), 5), {"decimals": 12, "step": None}),
     "dust of floats": (np.repeat(np.cumsum(np.full(300, 0.1)), 10), {"decimals": 1, "step": None}),
     "few rows": (np.repeat([0.0, 2.5, 5.0], 10), {"decimals": 1, "step": None}),
     "dense": (np.repeat(np.arange(8) / 2, 100), {"decimals": None, "step": 0.5}),
@@ -61,12 +61,12 @@ def test_whatever_the_digits_are_the_draft_is_a_schema_that_holds_the_values(num
 
 @given(st.integers(-(10**9), 10**9), st.integers(1, 10**6), st.integers(0, 6), st.sampled_from([1, 2, 5, 25]))
 def test_bounds_move_outwards_to_multiples_of_the_spacing(low, width, decimals, step):
-    spacing = spacing_of([step / 10**decimals * k for k in range(1, 20)])
-    lower, upper = outer(low / 10**decimals, (low + width) / 10**decimals, spacing)
+    lattice = lattice_of([step / 10**decimals * k for k in range(1, 20)])
+    lower, upper = outer(low / 10**decimals, (low + width) / 10**decimals, lattice.spacing)
     assert lower <= low / 10**decimals
     assert (low + width) / 10**decimals <= upper
-    assert spacing_of([lower, upper]) is not None
-    assert len(settings_of(spacing)) <= 1
+    assert lattice_of([lower, upper]) is not None
+    assert len(settings_of(lattice)) <= 1
 
 
 def test_few_numbers_that_repeat_keep_their_support():
@@ -77,3 +77,67 @@ def test_few_numbers_that_repeat_keep_their_support():
     synthetic = SyntheticRelease(schema=Schema({"x": column}), epsilon=1.0).fit_transform(pd.DataFrame({"x": values}))
     assert synthetic["x"].dtype == np.float64
     assert set(synthetic["x"]) <= set(values)
+
+
+OFFSETS = {
+    "every fifth year": (np.repeat(np.arange(1952, 2008, 5), 20), (1952, 2007, 5)),
+    "degrees of another scale": (np.repeat(np.round(32 + 0.18 * np.arange(-100, 300), 2), 3), (14.0, 85.82, 0.18)),
+    "pounds in kilograms": (np.repeat(np.round(0.45359237 * np.arange(70, 300), 8), 3),
+                            (31.7514659, 135.62411863, 0.45359237)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "known"), OFFSETS.values(), ids=OFFSETS)
+def test_values_a_step_apart_stay_so_wherever_they_begin(values, known):
+    column = drafted(values)
+    assert column.step == known[2]
+    steps = (np.concatenate([[column.lower], known[:2], [column.upper]]) - known[0]) / known[2]
+    assert np.abs(steps - np.rint(steps)).max() < 1e-6
+    table = pd.DataFrame({"x": values})
+    synthetic = SyntheticRelease(schema=Schema({"x": column}), epsilon=1.0).fit_transform(table)
+    places = (synthetic["x"] - known[0]) / known[2]
+    assert np.abs(places - np.rint(places)).max() < 1e-6
+
+
+def test_a_few_numbers_with_more_digits_do_not_give_them_to_all():
+    """Life expectancies of three decimals, a few of five: no synthetic one has five."""
+    values = np.round(RNG.uniform(20, 80, 1700), 3)
+    values[:5] = [57.46328, 41.40744, 43.95924, 62.36812, 38.09216]
+    assert (drafted(values).decimals, drafted(values).step) == (3, None)
+
+
+def test_an_accident_is_no_step():
+    """Three numbers of five decimals that happen to be multiples of four, among others of three."""
+    values = np.append(np.round(RNG.uniform(20, 80, 60), 3), [57.46328, 41.40744, 43.95924])
+    assert (drafted(values).decimals, drafted(values).step) == (5, None)
+
+
+def test_one_number_stays_the_only_one():
+    assert drafted(np.full(300, 2013)) == Ordinal([2013])
+    assert drafted(np.full(300, 0.1)) == Ordinal([0.1])
+
+
+HEAPS = {
+    "nothing or an amount": (np.where(RNG.random(20_000) < 0.6, 0.0, RNG.lognormal(5, 1, 20_000)), [0.0]),
+    "a top code of logarithms": (np.minimum(RNG.normal(3, 1, 20_000), 4.30102999566398), [4.30102999566398]),
+    "dollars up to millions": (np.where(RNG.random(20_000) < 0.3, 0, RNG.integers(1, 9_000_000, 20_000)), [0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "heaps"), HEAPS.values(), ids=HEAPS)
+def test_numbers_that_many_rows_share_are_shared_by_as_many_synthetic_rows(values, heaps):
+    """Where neighbours share a unit, a heap would be smeared over them: the draft lists it, and says so."""
+    column = drafted(values)
+    assert set(heaps) <= set(column.special)
+    table = pd.DataFrame({"x": values})
+    synthetic = SyntheticRelease(schema=Schema({"x": column}), epsilon=1.0).fit_transform(table)
+    for heap in heaps:
+        assert abs((synthetic["x"] == heap).mean() - (values == heap).mean()) < 0.02
+
+
+def test_real_numbers_stay_real_numbers():
+    """Numbers of all digits come out with many, also where the range is wide and most of them are small."""
+    values = RNG.lognormal(8, 1.5, 3000)
+    table = pd.DataFrame({"x": values})
+    synthetic = SyntheticRelease(schema=Schema({"x": drafted(values)}), epsilon=3.0).fit_transform(table)
+    assert (synthetic["x"].round(4) != synthetic["x"]).mean() > 0.98

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from synthdp import Integer
-from synthdp.nonprivate.digits import spacing_of
+from synthdp.nonprivate.digits import Lattice, lattice_of
 from synthdp.nonprivate.draft_bounds import known_shape, moment_bounds, number_bounds
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.columns import RESOLUTIONS, Datetime, check_column
@@ -75,10 +75,10 @@ def test_bounds_of_moments_hold_them_and_are_little_wider(seconds, resolution) -
 def test_bounds_of_numbers_on_a_lattice_lie_on_it(low, width, decimals, step) -> None:
     spacing = Fraction(step, 10**decimals)
     first, last = (float(end * spacing) for end in (low, low + width))
-    lower, upper = number_bounds("x", first, last, whole=False, spacing=spacing)
+    lower, upper = number_bounds("x", first, last, whole=False, lattice=Lattice(spacing))
     assert lower <= first <= last <= upper
     assert lower < upper
-    assert spacing_of([lower, upper]) is not None
+    assert lattice_of([lower, upper]) is not None
     assert (first - lower) + (upper - last) <= max(WIDER * (last - first), 1.001 * float(spacing))
 
 
@@ -116,7 +116,7 @@ def test_other_names_say_nothing(name) -> None:
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("year", [2013]), ("year", [1871, 2014]), ("yr", [99, 5]), ("month", [1, 12]), ("month", [0, 13])],
+    [("year", [1871, 2014]), ("yr", [99, 5]), ("month", [1, 12]), ("month", [0, 13])],
 )
 def test_there_is_no_year_3000_and_no_month_20(name, values) -> None:
     (entry,) = draft_schema(FrameSource(pd.DataFrame({name: values * 30})))["columns"]

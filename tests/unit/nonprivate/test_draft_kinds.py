@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import synthdp as sd
+from synthdp.errors import DraftWarning
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -55,3 +56,55 @@ def test_decimals_are_drafted_with_the_digits_of_their_type():
     table = pa.table({"x": pa.array([Decimal("100.00"), Decimal("300.00")] * 30, pa.decimal128(8, 2))})
     entry = draft_schema(FrameSource(table))["columns"][0]
     assert (entry["decimals"], "step" in entry) == (2, False)
+
+
+HOURS = pd.date_range("2013-01-01 06:00", periods=300, freq="h")
+MOMENTS_AS_TEXT = {
+    "days": HOURS.strftime("%Y-%m-%d"),
+    "moments of UTC": HOURS.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    "moments": HOURS.strftime("%Y-%m-%d %H:%M:%S"),
+}
+TEXT_TABLES = {
+    "pandas": lambda texts: pd.DataFrame({"x": pd.array(texts, dtype="string")}),
+    "pandas category": lambda texts: pd.DataFrame({"x": pd.array(texts, dtype="string")}).astype("category"),
+    "polars": lambda texts: pl.DataFrame({"x": list(texts)}),
+    "pyarrow": lambda texts: pa.table({"x": list(texts)}),
+}
+
+
+def accepted(table):
+    with pytest.warns(DraftWarning):
+        return sd.Schema.draft(table).accept_all()
+
+
+@pytest.mark.parametrize("spelled", MOMENTS_AS_TEXT)
+@pytest.mark.parametrize("library", TEXT_TABLES)
+def test_moments_that_are_texts_are_drafted_as_moments_and_come_out_as_such_texts(library, spelled):
+    """As `pandas.read_csv` leaves them: as levels of more than a hundred they would all become "other"."""
+    table = TEXT_TABLES[library](MOMENTS_AS_TEXT[spelled])
+    draft = accepted(table)
+    synthetic = sd.SyntheticRelease(schema=draft, epsilon=5.0, random_state=1).fit_transform(table)
+    assert FrameSource(synthetic).dtypes == FrameSource(table).dtypes
+    texts = [str(one) for one in pd.Series(list(synthetic["x"])).astype(str)]
+    written = pd.to_datetime(pd.Series(texts), format="ISO8601")
+    assert written.min() >= pd.Timestamp("2013-01-01", tz=written.dt.tz)
+    assert {len(one) for one in texts} == {len(MOMENTS_AS_TEXT[spelled][0])}
+    assert {one.endswith("Z") for one in texts} == {MOMENTS_AS_TEXT[spelled][0].endswith("Z")}
+
+
+def test_texts_of_which_one_is_no_moment_stay_texts():
+    table = pd.DataFrame({"x": pd.array([*MOMENTS_AS_TEXT["days"][:30], "unknown"] * 3, dtype="string")})
+    assert draft_schema(FrameSource(table))["columns"][0]["type"] == "categorical"
+
+
+def test_days_in_a_csv_file_stay_days_beside_moments(tmp_path):
+    """The writer of a file asks every column by itself: no midnight is added to a day."""
+    pd.DataFrame({"day": MOMENTS_AS_TEXT["days"], "moment": MOMENTS_AS_TEXT["moments"]}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    draft = accepted(tmp_path / "t.csv")
+    release = sd.SyntheticRelease(schema=draft, epsilon=5.0, random_state=1).fit(sd.CsvSource(tmp_path / "t.csv"))
+    release.release_.output.sample_to(tmp_path / "out.csv", rows=50, random_state=1)
+    out = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    assert set(out["day"].str.len()) == {len("2013-01-01")}
+    assert set(out["moment"].str.len()) == {len("2013-01-01 06:00:00")}

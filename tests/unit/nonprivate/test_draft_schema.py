@@ -83,6 +83,13 @@ def test_a_typed_column_keeps_its_type(values, column):
     assert reviewed(of_values(values))["x"] == column
 
 
+def test_many_levels_that_repeat_often_are_listed():
+    """A hundred and forty countries of twelve rows each: none of them is to become "other"."""
+    countries = [f"country {i}" for i in range(140)]
+    assert reviewed(of_values(countries * 12))["x"].levels == tuple(sorted(countries))
+    assert reviewed(of_values(countries * 9))["x"].levels is None
+
+
 def test_parquet_files_say_their_types(tmp_path):
     moments = [dt.datetime.fromisoformat(f"2020-05-01T0{i}:00") for i in range(3)]
     pl.DataFrame({"t": moments, "code": ["1", "2", "1"], "n": [1, 2, 30]}).write_parquet(tmp_path / "t.parquet")

@@ -158,3 +158,17 @@ def test_progress_is_told_stage_by_stage_and_comes_to_its_end() -> None:
     sd.nonprivate_evaluate(table(), table(seed=1), SCHEMA, target="member", on_progress=told.append)
     assert [one.done for one in told] == list(range(len(told)))
     assert {one.total for one in told} == {len(told)}
+
+
+def test_kernel_queries_of_many_rows_are_asked_of_some_of_them(monkeypatch):
+    """A table of a few hundred thousand rows is compared in seconds, and nearly as if all were asked."""
+    rng = np.random.default_rng(0)
+    schema = sd.Schema({"x": sd.Continuous(0, 1)})
+    real, other = (pd.DataFrame({"x": rng.beta(2, b, 20_000)}) for b in (2, 3))
+    of_all = measures.kernel_error(real, other, schema, widths=(2.0,))
+    monkeypatch.setattr(measures, "KERNEL_ROWS", 5_000)
+    asked = []
+    monkeypatch.setattr(measures, "_kernels", lambda x, *rest, f=measures._kernels: asked.append(len(x)) or f(x, *rest))
+    assert abs(measures.kernel_error(real, other, schema, widths=(2.0,)) - of_all) < 0.05
+    assert set(asked) == {5_000}
+    assert measures.kernel_error(real, real, schema, widths=(0.5,)) == 0
