@@ -101,7 +101,9 @@ class Bootstrap:
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
         fitted = refitted(fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng)
-        return Replicates(codes, leaves, rows, np.column_stack([rows[:, :1], fitted]))
+        # By replicate: `tables` reads one after the other.
+        together = np.column_stack([rows[:, :1], fitted])
+        return Replicates(codes, leaves, np.asfortranarray(rows), np.asfortranarray(together))
 
     def tables(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield pairs of tables of groups, the second drawn and the first what a release would have made of it.

@@ -6,6 +6,7 @@ Pure arithmetic on public axes; knows no noise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -73,15 +74,27 @@ class Grouping:
 
 
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
-    """Return the part of each leaf's units in each group, or their weights' part; a sparse (axis.size, count) array."""
-    cells = axis.cells_of(np.arange(len(groups), dtype=np.uint32)).astype(np.int64)
-    inside = groups >= 0
-    places = (cells[inside], groups[inside])
-    units = sparse.coo_array(
-        (np.ones(len(places[0])) if weights is None else weights[inside], places), shape=(axis.size, count)
-    ).tocsr()
+    """Return the part of each leaf's units in each group, or their weights' part; a sparse (axis.size, count) array.
+
+    Leaves and groups are few runs of neighbouring units, of each of which one sum is taken.
+    """
+    starts = np.union1d(axis.starts[axis.starts < len(groups)], runs_of(groups))
+    of_run = groups[starts]
+    inside = of_run >= 0
+    if weights is None:
+        sums = np.diff(starts, append=len(groups)).astype(np.float64)
+    else:
+        sums = np.add.reduceat(weights, starts)
+    leaves = axis.cells_of(starts[inside].astype(np.uint32)).astype(np.int64)
+    units = sparse.coo_array((sums[inside], (leaves, of_run[inside])), shape=(axis.size, count)).tocsr()
     units.data /= np.repeat(axis.width, np.diff(units.indptr))
     return units
+
+
+def runs_of(*parts: AnyArray) -> IntArray:
+    """Return where runs of equal values begin, from 0: units that no part, (n,), tells from the one before are in one run."""
+    changes = [np.flatnonzero(part[1:] != part[:-1]) + 1 for part in parts]
+    return np.unique(np.concatenate([np.zeros(1, np.int64), *changes]))
 
 
 def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
@@ -129,10 +142,11 @@ def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, 
     return by_cell(column, axis) if bins is None else by_bins(column, bins)
 
 
+@lru_cache(maxsize=64)
 def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
     """Return each released unit's value as a float, 0 where missing, and 1 where there is one; (releasable,) each."""
     values, missing = unit_values(column)
-    return np.where(missing, 0.0, values.astype(np.float64)), (~missing).astype(np.int64)
+    return frozen(np.where(missing, 0.0, values.astype(np.float64))), frozen((~missing).astype(np.int64))
 
 
 LONGEST = 2.0**62
