@@ -74,9 +74,9 @@ def answer(model: SyntheticModel, measurements: Sequence[Measurements], question
     return asker(model, tuple(measurements)).ask(question).to_frame()
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def asker(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> Asker:
-    """Return what answers questions about one release; the last one is kept, with its bootstrap."""
+    """Return what answers questions about one release; the last ones are kept, with their bootstraps."""
     return Asker(model, measurements)
 
 

@@ -114,9 +114,10 @@ def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
 def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
     """Return the coarse cells of an ordered axis as groups, special and missing values apart, with labels."""
     grid = grid_of(column)
-    cells = axis.cells_of(np.arange(grid.releasable, dtype=np.uint32)).astype(np.int64)
-    apart = np.concatenate([np.zeros(grid.regular, np.int64), np.arange(1, grid.releasable - grid.regular + 1)])
-    return _numbered(column, cells * (int(apart[-1]) + 1) + apart)
+    starts = np.union1d(axis.starts[axis.starts < grid.releasable], np.arange(grid.regular, grid.releasable))
+    cells = axis.cells_of(starts.astype(np.uint32)).astype(np.int64)
+    apart = np.maximum(starts - grid.regular + 1, 0)
+    return _numbered(column, starts, cells * (int(apart[-1]) + 1) + apart)
 
 
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
@@ -132,7 +133,9 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
         cells = np.where(values == ends[-1], len(ends) - 2, cells)
         cells = np.where((cells < 0) | (cells > len(ends) - 2), -1, cells)
     special = units >= grid.regular
-    return _numbered(column, np.where(special, len(units) + 1 + units, cells))
+    key = np.where(special, len(units) + 1 + units, cells)
+    starts = runs_of(key)
+    return _numbered(column, starts, key[starts])
 
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
@@ -158,16 +161,19 @@ def show_number(column: Column, value: float) -> object:
     return column.estimate(value)
 
 
-def _numbered(column: Column, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
-    """Return groups, the keys numbered by first appearance without -1, each named by its first and last value."""
-    groups, first = numbered(key)
+def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
+    """Return groups, the keys of runs of units numbered by first appearance without -1, and the names of their ranges."""
+    of_run, first = numbered(key)
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order) + 1, np.int64)
     rank[order], rank[-1] = np.arange(len(order)), -1
-    groups = rank[groups]
+    of_run, stops = rank[of_run], np.append(starts[1:], grid_of(column).releasable)
     last = np.zeros(len(order) + 1, np.int64)
-    last[groups] = np.arange(len(groups))
-    return groups, tuple(_range(column, int(a), int(b)) for a, b in zip(first[order], last[:-1], strict=True))
+    last[of_run] = stops - 1
+    labels = tuple(
+        _range(column, int(a), int(b)) for a, b in zip(starts[first[order]], last[:-1], strict=True)
+    )  # fmt: skip
+    return np.repeat(of_run, stops - starts), labels
 
 
 def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
