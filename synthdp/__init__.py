@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         marginal as marginal,
         mean as mean,
         quantile as quantile,
+        regression as regression,
         share as share,
         smooth as smooth,
         sum as sum,  # noqa: A004 - the word users know
@@ -198,6 +199,7 @@ _HOME = {
     "quantile": "synthdp.answers.questions",
     "r_of_k": "synthdp.queries.fourier.conjunctions",
     "resume_session": "synthdp.mechanisms.sparse.weights",
+    "regression": "synthdp.answers.questions",
     "save": "synthdp.storage",
     "share": "synthdp.answers.questions",
     "smooth": "synthdp.answers.questions",
@@ -294,6 +296,7 @@ __all__ = [
     "plan",
     "quantile",
     "r_of_k",
+    "regression",
     "resume_session",
     "save",
     "share",

@@ -81,10 +81,7 @@ def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | 
     starts = np.union1d(axis.starts[axis.starts < len(groups)], runs_of(groups))
     of_run = groups[starts]
     inside = of_run >= 0
-    if weights is None:
-        sums = np.diff(starts, append=len(groups)).astype(np.float64)
-    else:
-        sums = np.add.reduceat(weights, starts)
+    sums = np.diff(starts, append=len(groups)).astype(float) if weights is None else np.add.reduceat(weights, starts)
     leaves = axis.cells_of(starts[inside].astype(np.uint32)).astype(np.int64)
     units = sparse.coo_array((sums[inside], (leaves, of_run[inside])), shape=(axis.size, count)).tocsr()
     units.data /= np.repeat(axis.width, np.diff(units.indptr))
@@ -92,7 +89,7 @@ def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | 
 
 
 def runs_of(*parts: AnyArray) -> IntArray:
-    """Return where runs of equal values begin, from 0: units that no part, (n,), tells from the one before are in one run."""
+    """Return where runs of neighbouring units begin, from 0, within which each part, (n,), has one value."""
     changes = [np.flatnonzero(part[1:] != part[:-1]) + 1 for part in parts]
     return np.unique(np.concatenate([np.zeros(1, np.int64), *changes]))
 

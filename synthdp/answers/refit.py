@@ -84,12 +84,8 @@ def refitted(
     total = weight * len(codes)
     totals = np.maximum(total + total_stddev * rng.standard_normal(count), 1.0)
     effects = pooled_effects(tables, shape, total=total)
-    noise = {
-        part: _centred(
-            rng.standard_normal((*table_shape(shape, part), count), np.float32) * np.float32(precision**-0.5)
-        )
-        for part, precision in effects.precisions.items()
-    }
+    noise = {part: _centred(rng.standard_normal((*table_shape(shape, part), count)) * precision**-0.5)
+             for part, precision in effects.precisions.items()}  # fmt: skip
     raked = []
     for table in make_consistent(tables, shape, total=total):
         key = cell_index(codes, shape, table.clique).astype(np.int64)
