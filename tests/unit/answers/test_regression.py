@@ -58,7 +58,7 @@ def fitted(epsilon: float) -> sd.SyntheticRelease:
 def model() -> SyntheticModel:
     """The rows themselves as a model."""
     domain, rows = sd.domain_of(SCHEMA), table()
-    codes = sd.DomainDiscretizer(SCHEMA).fit_transform(rows).to_numpy()
+    codes = sd.DomainDiscretizer(SCHEMA).fit_transform(rows)
     return SyntheticModel(
         schema=SCHEMA, domain=domain, total=float(len(rows)), format=sd.TableFormat.default(SCHEMA),
         distribution=Explicit(shape=domain.shape, codes=codes, weights=np.ones(len(rows))),
