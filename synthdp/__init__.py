@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         sum as sum,  # noqa: A004 - the word users know
         variance as variance,
     )
+    from synthdp.answers.samples import combine as combine
     from synthdp.curator.curator import Curator as Curator
     from synthdp.curator.ledger import Ledger as Ledger
     from synthdp.domain.discretize import domain_of as domain_of
@@ -182,6 +183,7 @@ _HOME = {
     "TrainOnSynthetic": "synthdp.estimators.train_on_synthetic",
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
+    "combine": "synthdp.answers.samples",
     "conjunction": "synthdp.queries.fourier.conjunctions",
     "correlation": "synthdp.answers.questions",
     "count": "synthdp.answers.questions",
@@ -280,6 +282,7 @@ __all__ = [
     "TrainOnSynthetic",
     "TrigonometricFeatures",
     "__version__",
+    "combine",
     "conjunction",
     "correlation",
     "count",
