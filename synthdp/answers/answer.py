@@ -287,7 +287,13 @@ class Asker:
         own = None if question.by else self._own_condition(question.where, question.column)
         leaves = self.direct.leaves(j)
         if own is not None and leaves is not None:
-            bounds = quantile_intervals(leaves, self.model.refinements[j].fine, shares, there.astype(np.bool_) & own)
+            bounds = quantile_intervals(
+                leaves,
+                self.model.refinements[j].fine,
+                shares,
+                there.astype(np.bool_) & own,
+                spread=self.direct.spread(j),
+            )
             shown = [show_values(column, one) for one in bounds]
             error = show_errors(column, (bounds[2] - bounds[1]) / (2 * NORMAL))
             return Answers(
@@ -380,7 +386,8 @@ class Asker:
     def _one_way(self, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Answer sums over rows of functions of one column's units.
 
-        Within a leaf rows are taken as spread evenly; the variance that this leaves is part of the error.
+        Within a leaf rows are taken as spread evenly; how far they may not be, as neighbouring leaves are not filled evenly,
+        is part of the error.
 
         Parameters
         ----------
@@ -392,7 +399,7 @@ class Asker:
         leaves = self.direct.leaves(column)
         if leaves is None:
             raise ParameterError("the release keeps no noisy table of this column")
-        counts = np.maximum(leaves.counts, 0.0)
+        counts = self.direct.spread(column)
         spread = np.maximum(squares @ counts - (means * means) @ counts, 0.0)
         return np.asarray(means @ leaves.counts), np.sqrt(leaves.variances(means) + spread)
 
