@@ -15,11 +15,13 @@ if TYPE_CHECKING:
         marginal as marginal,
         mean as mean,
         quantile as quantile,
+        regression as regression,
         share as share,
         smooth as smooth,
         sum as sum,  # noqa: A004 - the word users know
         variance as variance,
     )
+    from synthdp.answers.samples import combine as combine
     from synthdp.curator.curator import Curator as Curator
     from synthdp.curator.ledger import Ledger as Ledger
     from synthdp.domain.discretize import domain_of as domain_of
@@ -181,6 +183,7 @@ _HOME = {
     "TrainOnSynthetic": "synthdp.estimators.train_on_synthetic",
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
+    "combine": "synthdp.answers.samples",
     "conjunction": "synthdp.queries.fourier.conjunctions",
     "correlation": "synthdp.answers.questions",
     "count": "synthdp.answers.questions",
@@ -198,6 +201,7 @@ _HOME = {
     "quantile": "synthdp.answers.questions",
     "r_of_k": "synthdp.queries.fourier.conjunctions",
     "resume_session": "synthdp.mechanisms.sparse.weights",
+    "regression": "synthdp.answers.questions",
     "save": "synthdp.storage",
     "share": "synthdp.answers.questions",
     "smooth": "synthdp.answers.questions",
@@ -278,6 +282,7 @@ __all__ = [
     "TrainOnSynthetic",
     "TrigonometricFeatures",
     "__version__",
+    "combine",
     "conjunction",
     "correlation",
     "count",
@@ -294,6 +299,7 @@ __all__ = [
     "plan",
     "quantile",
     "r_of_k",
+    "regression",
     "resume_session",
     "save",
     "share",

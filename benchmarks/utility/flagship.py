@@ -88,6 +88,11 @@ def adult_table() -> tuple[pd.DataFrame, Schema]:
 def hmeq_table() -> tuple[pd.DataFrame, Schema]:
     """Home equity loans: missing values, mixed columns; the bounds are those of the data, taken as public."""
     table = pd.read_csv(HMEQ)
+    return table, schema_of(table)
+
+
+def schema_of(table: pd.DataFrame) -> Schema:
+    """Declare a table as its values are: for benchmarks only."""
     columns: dict[str, Column] = {}
     for name in table:
         values = table[name].dropna()
@@ -98,7 +103,7 @@ def hmeq_table() -> tuple[pd.DataFrame, Schema]:
             columns[name] = Integer(int(values.min()), int(values.max()), nullable=missing)
         else:
             columns[name] = Continuous(float(values.min()), float(values.max()), nullable=missing)
-    return table, Schema(columns)
+    return Schema(columns)
 
 
 def split(table: pd.DataFrame, *, rows: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:

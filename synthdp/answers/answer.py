@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers, show_errors, show_values, with_intervals
-from synthdp.answers.bootstrap import Bootstrap, draw_leaves
+from synthdp.answers.bootstrap import Bootstrap, draw_leaves, root_mean_square
 from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
 from synthdp.answers.division import MOST_CELLS, Division, divided
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import Grouping, leaf_means, numbers_of
+from synthdp.answers.moments import moment, pearson, positive
 from synthdp.answers.points import averages, points_in, points_of_grid, values_at, values_of
 from synthdp.answers.quantiles import quantile_intervals
 from synthdp.answers.questions import (
@@ -30,11 +31,13 @@ from synthdp.answers.questions import (
     Moments,
     Quantile,
     Question,
+    Regression,
     Share,
     Smooth,
     Sum,
     Variance,
 )
+from synthdp.answers.regression import Regressions
 from synthdp.arrays import AnyArray, BoolArray, FloatArray
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.grid import grid_of, has_labels
@@ -60,7 +63,7 @@ def answer(model: SyntheticModel, measurements: Sequence[Measurements], question
     measurements
         The noisy answers it was made of.
     question
-        Made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `quantile` or `smooth`.
+        Made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`, `quantile` or `smooth`.
 
     Returns
     -------
@@ -74,9 +77,9 @@ def answer(model: SyntheticModel, measurements: Sequence[Measurements], question
     return asker(model, tuple(measurements)).ask(question).to_frame()
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def asker(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> Asker:
-    """Return what answers questions about one release; the last one is kept, with its bootstrap."""
+    """Return what answers questions about one release; the last ones are kept, with their bootstraps."""
     return Asker(model, measurements)
 
 
@@ -95,6 +98,7 @@ class Asker:
         self.model, self.random_state = model, random_state
         self.direct = Direct(model, measurements)
         self.bootstrap = Bootstrap(self.direct, random_state)
+        self.regressions = Regressions(self.bootstrap, random_state)
 
     def ask(self, question: Question) -> Answers:
         """Answer one question; see `answer`."""
@@ -102,6 +106,9 @@ class Asker:
         match question:
             case Marginal():
                 return self._marginal(question)
+            case Count(weight=str(weight)):
+                self._weight(weight)
+                return self._moments(Sum(weight, question.where, question.by))
             case Count(None, ()):
                 total, stddev = self.direct.total
                 return with_intervals(
@@ -115,12 +122,15 @@ class Asker:
                 return self._moments(question)
             case Correlation():
                 return self._correlation(question)
+            case Regression():
+                return self.regressions.answer(question)
             case Quantile():
                 return self._quantile(question)
             case Smooth():
                 return self._smooth(question)
         raise ParameterError(
-            "a question must be made by marginal, count, share, sum, mean, variance, correlation, quantile or smooth"
+            "a question must be made by marginal, count, share, sum, mean, variance, correlation, regression, quantile or "
+            "smooth"
         )
 
     def _marginal(self, question: Marginal) -> Answers:
@@ -195,17 +205,19 @@ class Asker:
 
     def _share(self, question: Share) -> Answers:
         both = question.condition if question.where is None else Both(question.condition, question.where)
-        division = self._divided(question, [both, question.where])
+        weight = self._weight(question.weight)
+        division = self._divided(question, [both, question.where], values=dict.fromkeys(weight, 0.0))
         if (
             len(division.groupings) == 1
-            and not question.by
+            and not (question.by or weight)
             and self.direct.leaves(division.groupings[0].column) is not None
         ):
             own, groups = division.groupings[0].column, division.groupings[0].groups
             inside, values = (mask[groups] for mask in division.holds[::-1])
             estimate, stddev, basis = *self._average(own, inside, values.astype(np.float64)), MEASURED
         else:
-            of_some = lambda table: division.sums(table) / _positive(division.sums(table, 1))  # noqa: E731
+            power = 1 if weight else slice(None)  # of the weight
+            of_some = lambda table: division.sums(table)[power] / positive(division.sums(table, 1)[power])  # noqa: E731
             estimate, stddev, basis = *self._by_model(division.groupings, of_some), MODEL
         return with_intervals(
             division.labels, estimate, stddev, [basis] * division.size, lowest=0.0, highest=1.0
@@ -215,7 +227,8 @@ class Asker:
         j, column = self._numbers(question.column, type(question).__name__.lower())
         values, there = numbers_of(column)
         shift = float(values[there > 0].mean()) if isinstance(question, Variance) else 0.0
-        own = None if question.by else self._own_condition(question.where, question.column)
+        weight = [] if isinstance(question, Variance) else self._weight(question.weight, other_than=question.column)
+        own = None if question.by or weight else self._own_condition(question.where, question.column)
         if own is not None and self.direct.leaves(j) is not None:
             inside = there.astype(np.bool_) & own
             found = self._summed(j, inside, values) if isinstance(question, Sum) else self._average(j, inside, values)
@@ -223,8 +236,12 @@ class Asker:
                 found = self._average(j, inside, (values - found[0][0]) ** 2)
             labels, basis = {}, [MEASURED]
         else:
-            division = self._divided(question, [question.where], values={j: shift})
-            found = self._by_model(division.groupings, lambda table: _moment(question, division.sums(table)))
+            division = self._divided(question, [question.where], values={j: shift, **dict.fromkeys(weight, 0.0)})
+            once = (slice(None), 1) if [j] < weight else 1  # each value times its weight
+            found = self._by_model(
+                division.groupings,
+                lambda table: moment(question, division.sums(table)[once] if weight else division.sums(table)),
+            )
             labels, basis = division.labels, [MODEL] * division.size
         if isinstance(question, Variance):
             return with_intervals(labels, *found, basis, lowest=0.0)
@@ -237,8 +254,19 @@ class Asker:
             values, there = numbers_of(column)
             shifts[j] = float(values[there > 0].mean())
         division = self._divided(question, [question.where], values=shifts)
-        found = self._by_model(division.groupings, lambda table: _pearson(division.sums(table)))
+        found = self._by_model(division.groupings, lambda table: pearson(division.sums(table)))
         return with_intervals(division.labels, *found, [MODEL] * division.size, lowest=-1.0, highest=1.0)
+
+    def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
+        """Return the position of the column that weighs rows, if one does."""
+        if name is None:
+            return []
+        j, column = self._numbers(name, "weights")
+        if name == other_than:
+            raise ParameterError(f"column {name!r} cannot weigh itself: name another one as the weight")
+        if numbers_of(column)[0].min() < 0:
+            raise ParameterError(f"column {name!r} may be negative by its schema, which a weight may not")
+        return [j]
 
     def _numbers(self, name: str, what: str) -> tuple[int, Column]:
         """Return a column that has sums: one of numbers, of truth values, or where a mean is asked for, of times."""
@@ -259,7 +287,13 @@ class Asker:
         own = None if question.by else self._own_condition(question.where, question.column)
         leaves = self.direct.leaves(j)
         if own is not None and leaves is not None:
-            bounds = quantile_intervals(leaves, self.model.refinements[j].fine, shares, there.astype(np.bool_) & own)
+            bounds = quantile_intervals(
+                leaves,
+                self.model.refinements[j].fine,
+                shares,
+                there.astype(np.bool_) & own,
+                spread=self.direct.spread(j),
+            )
             shown = [show_values(column, one) for one in bounds]
             error = show_errors(column, (bounds[2] - bounds[1]) / (2 * NORMAL))
             return Answers(
@@ -333,7 +367,7 @@ class Asker:
             pool = self.bootstrap.replicates
             values = values_of(function, points_of([pool.leaves[:, j] for j in columns]))
             errors = [fitted - rows for fitted, rows in self.bootstrap.averages(values, columns)][1:]
-        return with_intervals({}, estimate, _root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
+        return with_intervals({}, estimate, root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
     def _average(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Answer the mean of a function of one column over some grid points: a ratio of sums, with its first-order error."""
@@ -352,7 +386,8 @@ class Asker:
     def _one_way(self, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Answer sums over rows of functions of one column's grid points.
 
-        Within a leaf rows are taken as spread evenly; the variance that this leaves is part of the error.
+        Within a leaf rows are taken as spread evenly; how far they may not be, as neighbouring leaves are not filled evenly,
+        is part of the error.
 
         Parameters
         ----------
@@ -364,7 +399,7 @@ class Asker:
         leaves = self.direct.leaves(column)
         if leaves is None:
             raise ParameterError("the release keeps no noisy table of this column")
-        counts = np.maximum(leaves.counts, 0.0)
+        counts = self.direct.spread(column)
         spread = np.maximum(squares @ counts - (means * means) @ counts, 0.0)
         return np.asarray(means @ leaves.counts), np.sqrt(leaves.variances(means) + spread)
 
@@ -388,7 +423,7 @@ class Asker:
         shares = [grouping.cell_share for grouping in groupings]
         estimate = function(self._table(self.model.distribution, groupings, shares) * self.direct.total[0])
         errors = [function(fitted) - function(drawn) for fitted, drawn in self._replicated(groupings)]
-        return estimate, _root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))
+        return estimate, root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))
 
     def _replicated(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         return iter(()) if self.direct.leaves(0) is None else self.bootstrap.tables(groupings)
@@ -431,38 +466,3 @@ def _group_means(grouping: Grouping, values: FloatArray) -> FloatArray:
     size = np.bincount(grouping.groups[inside], minlength=len(grouping.labels))
     total = np.bincount(grouping.groups[inside], weights=values[inside], minlength=len(grouping.labels))
     return np.asarray(total / np.maximum(size, 1))
-
-
-def _positive(sums: FloatArray) -> FloatArray:
-    """Return numbers of rows as denominators: of no rows nothing is known."""
-    return np.where(sums > 0, sums, np.nan)
-
-
-def _moment(question: Moments, sums: FloatArray) -> FloatArray:
-    """Return what is asked from the sums of the powers 0, 1 and 2, (3, q)."""
-    rows, first, second = sums
-    match question:
-        case Sum():
-            return np.asarray(first)
-        case Mean():
-            return np.asarray(first / _positive(rows))
-        case Variance():
-            return np.asarray(np.maximum(second / _positive(rows) - (first / _positive(rows)) ** 2, 0.0))
-
-
-def _pearson(sums: FloatArray) -> FloatArray:
-    """Return correlations from the sums of products of powers, (3, 3, q); 0 where a column does not vary."""
-    means = sums / _positive(sums[0, 0])
-    covariance = means[1, 1] - means[1, 0] * means[0, 1]
-    variances = (means[2, 0] - means[1, 0] ** 2) * (means[0, 2] - means[0, 1] ** 2)
-    found = np.where(np.isnan(variances), np.nan, 0.0)
-    np.divide(covariance, np.sqrt(np.maximum(variances, 0.0)), out=found, where=variances > 0)
-    return np.asarray(np.clip(found, -1.0, 1.0))
-
-
-def _root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
-    """Return the root of the mean square of those errors that are known; NaN where none is."""
-    squares = np.square(np.reshape(errors, (-1, size)))
-    known = ~np.isnan(squares)
-    sums = np.where(known, squares, 0.0).sum(axis=0)
-    return np.asarray(np.sqrt(np.divide(sums, known.sum(axis=0), out=np.full(size, np.nan), where=known.any(axis=0))))

@@ -101,7 +101,9 @@ class Bootstrap:
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
         fitted = refitted(fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng)
-        return Replicates(codes, leaves, rows, np.column_stack([rows[:, :1], fitted]))
+        # By replicate: `tables` reads one after the other.
+        together = np.column_stack([rows[:, :1], fitted])
+        return Replicates(codes, leaves, np.asfortranarray(rows), np.asfortranarray(together))
 
     def tables(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield pairs of tables of groups, the second drawn and the first what a release would have made of it.
@@ -143,14 +145,20 @@ class Bootstrap:
 
     def averages(self, values: FloatArray, columns: Sequence[int]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield pairs as `tables` does, of averages of functions of leaves given by their values (m, q) at the points."""
+        sums = [(w.T @ values) / np.maximum(w.sum(axis=0), 1e-300)[:, None] for w in self.weights(columns)]
+        return zip(*sums, strict=True)
+
+    def weights(self, columns: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Return the rows that each point stands for in every fit and in every drawn table, (m, 1 + size) each.
+
+        Those of the fits are divided among the leaves of some columns as releases would have divided them.
+        """
         found = self.replicates
         ratio = np.ones(found.rows.shape)
         for j in columns:
             share = leaf_shares_of(self.direct.model.refinements[j], self.leaf_counts(j))
             ratio *= (share / np.maximum(share[:, :1], 1e-300))[found.leaves[:, j]]
-        fitted = found.fitted * ratio
-        sums = [(w.T @ values) / np.maximum(w.sum(axis=0), 1e-300)[:, None] for w in (fitted, found.rows)]
-        return zip(*sums, strict=True)
+        return found.fitted * ratio, found.rows
 
     def leaf_counts(self, column: int) -> FloatArray:
         """Return the counts of a column's leaves that releases of the drawn tables would have found, (leaves, 1 + size).
@@ -249,3 +257,11 @@ def group_shares(grouping: Grouping, leaf_counts: FloatArray) -> FloatArray:
     places = (refinement.coarse_cell[leaf] * groups + group, leaf)
     into: Sparse = sparse.csr_array((entries.data, places), shape=(cells * groups, len(share)))
     return np.ascontiguousarray((into @ share).T).reshape(-1, cells, groups)
+
+
+def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
+    """Return the root of the mean square of those errors that are known; NaN where none is."""
+    squares = np.square(np.reshape(errors, (-1, size)))
+    known = ~np.isnan(squares)
+    sums = np.where(known, squares, 0.0).sum(axis=0)
+    return np.asarray(np.sqrt(np.divide(sums, known.sum(axis=0), out=np.full(size, np.nan), where=known.any(axis=0))))

@@ -8,7 +8,18 @@ import numpy as np
 
 from synthdp.answers.expressions import Both, Comparison, Either, Literal, Node, Not, points_where
 from synthdp.answers.grouping import Grouping, groups_of
-from synthdp.answers.questions import Bins, Correlation, Count, Mean, Quantile, Question, Share, Sum, Variance
+from synthdp.answers.questions import (
+    Bins,
+    Correlation,
+    Count,
+    Mean,
+    Quantile,
+    Question,
+    Regression,
+    Share,
+    Sum,
+    Variance,
+)
 from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.encoder import Numbers, decode
@@ -28,7 +39,8 @@ def about_modelled_columns(question: Question, schema: Schema) -> Question:
     """
     if isinstance(question, Share):
         question = replace(question, condition=_modelled(question.condition, schema))
-    if isinstance(question, (Count, Share, Sum, Mean, Variance, Correlation, Quantile)) and question.where is not None:
+    conditional = (Count, Share, Sum, Mean, Variance, Correlation, Regression, Quantile)
+    if isinstance(question, conditional) and question.where is not None:
         return replace(question, where=_modelled(question.where, schema))
     return question
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.answers.leaves import Histogram, LeafCounts, SpreadLeaves, least_squares
+from synthdp.answers.uneven import clumped, unevenness
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
 from synthdp.domain.axis import Axis
@@ -137,6 +138,18 @@ class Direct:
 
     @cached_property
     def _leaves(self) -> dict[int, LeafCounts | None]:
+        return {}
+
+    def spread(self, column: int) -> FloatArray:
+        """Return the rows of each leaf of a column as their spread within it counts them; see `clumped`."""
+        leaves = self.leaves(column)
+        if column not in self._spread and leaves is not None:
+            fine = self.model.refinements[column].fine
+            self._spread[column] = clumped(leaves.counts, unevenness(leaves, fine))
+        return self._spread[column]
+
+    @cached_property
+    def _spread(self) -> dict[int, FloatArray]:
         return {}
 
     def _least_squares(self, column: int) -> LeafCounts | None:

@@ -13,9 +13,8 @@ import numpy as np
 
 from synthdp.answers.derived import grouping_of
 from synthdp.answers.expressions import Comparison, Node, comparisons_of, points_where, truth
-from synthdp.answers.grouping import Grouping, numbered, numbers_of
+from synthdp.answers.grouping import Grouping, numbered, numbers_of, runs_of
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -105,16 +104,19 @@ def divided(
         name, column = model.domain.names[j], model.schema[model.domain.names[j]]
         along = [-1 if i == axis else 1 for i in range(len(ordered))]
         masks = {c: points_where(c, model.schema) for c in comparisons if c.column == name}
-        key = np.zeros(grid_of(column).releasable, np.int64)
-        if j == leaves_of:
-            key = model.refinements[j].fine.cells_of(np.arange(len(key), dtype=np.uint32)).astype(np.int64)
         mine = {name: one.groups for name, one in grouped.items() if one.column == j}
-        for part in mine.values():
-            key, _ = numbered(key * (int(part.max()) + 2) + part + 1)
-        for mask in masks.values():
-            key, _ = numbered(2 * key + mask)
         numbers, there = numbers_of(column)
-        groups, first = numbered(np.where(there > 0, key, -1) if j in shifts or j == leaves_of else key)
+        points = np.arange(len(there), dtype=np.uint32) if j == leaves_of else np.zeros(len(there), np.uint32)
+        leaf_of = model.refinements[j].fine.cells_of(points) if j == leaves_of else points
+        starts = runs_of(*mine.values(), *masks.values(), there, leaf_of)
+        key = leaf_of[starts].astype(np.int64)
+        for part in mine.values():
+            key, _ = numbered(key * (int(part.max()) + 2) + part[starts] + 1)
+        for mask in masks.values():
+            key, _ = numbered(2 * key + mask[starts])
+        left_out = (there[starts] == 0) & (j in shifts or j == leaves_of)
+        of_run, first = numbered(np.where(left_out, -1, key))
+        groups, first = np.repeat(of_run, np.diff(starts, append=len(there))), starts[first]
         grouping = Grouping(
             column=j, groups=groups, labels=tuple(range(len(first))), refinement=model.refinements[j],
             values=numbers - shifts[j] if j in shifts else None,

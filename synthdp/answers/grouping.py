@@ -6,6 +6,7 @@ Pure arithmetic on public axes; knows no noise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -73,15 +74,24 @@ class Grouping:
 
 
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
-    """Return which part of each leaf's grid points, or of their weights, is in each group; sparse, (axis.size, count)."""
-    cells = axis.cells_of(np.arange(len(groups), dtype=np.uint32)).astype(np.int64)
-    inside = groups >= 0
-    places = (cells[inside], groups[inside])
-    parts = sparse.coo_array(
-        (np.ones(len(places[0])) if weights is None else weights[inside], places), shape=(axis.size, count)
-    ).tocsr()
+    """Return the part of each leaf's grid points in each group, or their weights' part; a sparse (axis.size, count) array.
+
+    Leaves and groups are few runs of neighbouring grid points, of each of which one sum is taken.
+    """
+    starts = np.union1d(axis.starts[axis.starts < len(groups)], runs_of(groups))
+    of_run = groups[starts]
+    inside = of_run >= 0
+    sums = np.diff(starts, append=len(groups)).astype(float) if weights is None else np.add.reduceat(weights, starts)
+    leaves = axis.cells_of(starts[inside].astype(np.uint32)).astype(np.int64)
+    parts = sparse.coo_array((sums[inside], (leaves, of_run[inside])), shape=(axis.size, count)).tocsr()
     parts.data /= np.repeat(axis.width, np.diff(parts.indptr))
     return parts
+
+
+def runs_of(*parts: AnyArray) -> IntArray:
+    """Return where runs of neighbouring grid points begin, from 0, within which each part, (n,), has one value."""
+    changes = [np.flatnonzero(part[1:] != part[:-1]) + 1 for part in parts]
+    return np.unique(np.concatenate([np.zeros(1, np.int64), *changes]))
 
 
 def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
@@ -101,25 +111,28 @@ def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
 def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
     """Return the coarse cells of an ordered axis as groups, special and missing values apart, with labels."""
     grid = grid_of(column)
-    cells = axis.cells_of(np.arange(grid.releasable, dtype=np.uint32)).astype(np.int64)
-    apart = np.concatenate([np.zeros(grid.regular, np.int64), np.arange(1, grid.releasable - grid.regular + 1)])
-    return _numbered(column, cells * (int(apart[-1]) + 1) + apart)
+    starts = np.union1d(axis.starts[axis.starts < grid.releasable], np.arange(grid.regular, grid.releasable))
+    cells = axis.cells_of(starts.astype(np.uint32)).astype(np.int64)
+    apart = np.maximum(starts - grid.regular + 1, 0)
+    return _numbered(column, starts, cells * (int(apart[-1]) + 1) + apart)
 
 
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
     grid = grid_of(column)
-    indices = np.arange(grid.releasable)
+    points = np.arange(grid.releasable)
     if isinstance(bins, int):
-        cells = np.minimum(indices * bins // grid.regular, bins - 1)
+        cells = np.minimum(points * bins // grid.regular, bins - 1)
     else:
         values, _ = grid_values(column)
         ends = np.array(bins)
         cells = np.searchsorted(ends, values, side="right") - 1
         cells = np.where(values == ends[-1], len(ends) - 2, cells)
         cells = np.where((cells < 0) | (cells > len(ends) - 2), -1, cells)
-    special = indices >= grid.regular
-    return _numbered(column, np.where(special, len(indices) + 1 + indices, cells))
+    special = points >= grid.regular
+    key = np.where(special, len(points) + 1 + points, cells)
+    starts = runs_of(key)
+    return _numbered(column, starts, key[starts])
 
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
@@ -129,10 +142,15 @@ def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, 
     return by_cell(column, axis) if bins is None else by_bins(column, bins)
 
 
+@lru_cache(maxsize=64)
 def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
-    """Return each releasable grid point's value as a float, 0 if missing, and whether there is one; (releasable,) each."""
+    """Return each releasable grid point's value as a float, 0 where missing, and 1 where there is one; (releasable,) each."""
     values, missing = grid_values(column)
-    return np.where(missing, 0.0, values.astype(np.float64)), (~missing).astype(np.int64)
+    return frozen(np.where(missing, 0.0, values.astype(np.float64))), frozen((~missing).astype(np.int64))
+
+
+LONGEST = 2.0**62
+"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing."""
 
 
 def show_number(column: Column, value: float) -> object:
@@ -140,16 +158,19 @@ def show_number(column: Column, value: float) -> object:
     return column.estimate(value)
 
 
-def _numbered(column: Column, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
-    """Return groups, the keys numbered by first appearance without -1, each named by its first and last value."""
-    groups, first = numbered(key)
+def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
+    """Return groups, numbers of the keys of runs by first appearance without -1, and the names of their ranges."""
+    of_run, first = numbered(key)
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order) + 1, np.int64)
     rank[order], rank[-1] = np.arange(len(order)), -1
-    groups = rank[groups]
+    of_run, stops = rank[of_run], np.append(starts[1:], grid_of(column).releasable)
     last = np.zeros(len(order) + 1, np.int64)
-    last[groups] = np.arange(len(groups))
-    return groups, tuple(_range(column, int(a), int(b)) for a, b in zip(first[order], last[:-1], strict=True))
+    last[of_run] = stops - 1
+    labels = tuple(
+        _range(column, int(a), int(b)) for a, b in zip(starts[first[order]], last[:-1], strict=True)
+    )  # fmt: skip
+    return np.repeat(of_run, stops - starts), labels
 
 
 def numbered(key: IntArray) -> tuple[IntArray, IntArray]:

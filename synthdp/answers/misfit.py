@@ -82,7 +82,7 @@ class Misfit:
         dependences = _dependences(direct.model)
         for (a, b), whole in _relations(direct, dependences).items():
             known = dependences[a, b]
-            left = math.sqrt(max(whole**2 - known**2, 0.0))
+            left = math.sqrt(abs(whole**2 - known**2))
             beyond.append(left)
             strengths[a, b] = strengths[b, a] = max(left, WITHIN * max(whole, known))
         return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])))

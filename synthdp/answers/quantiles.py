@@ -14,7 +14,9 @@ from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 
 
-def quantile_intervals(leaves: LeafCounts, axis: Axis, shares: FloatArray, inside: BoolArray) -> tuple[FloatArray, ...]:
+def quantile_intervals(
+    leaves: LeafCounts, axis: Axis, shares: FloatArray, inside: BoolArray, *, spread: FloatArray
+) -> tuple[FloatArray, ...]:
     """Return quantiles and the ends of their intervals: the quantiles of q -/+ 1.96 standard errors of F(quantile).
 
     Woodruff (1952).  A quantile is a value that rows may have; so are the ends, so that intervals of columns of few values
@@ -30,6 +32,8 @@ def quantile_intervals(leaves: LeafCounts, axis: Axis, shares: FloatArray, insid
         (q,) which quantiles.
     inside
         (releasable,) the grid points over which they are taken.
+    spread
+        (size,) rows of each leaf as their spread within it counts them.
     """
     values, _ = grid_values(axis.column)
     share = leaf_means(axis, inside.astype(np.float64))
@@ -46,17 +50,25 @@ def quantile_intervals(leaves: LeafCounts, axis: Axis, shares: FloatArray, insid
     rows = max(float(counts[-1]), 1.0)
     cumulative = np.clip(np.maximum.accumulate(counts / rows), 0.0, 1.0)
     at_share = _between(shares, cumulative, lambda at: _errors(leaves, found, share, cumulative, at))
-    half = NORMAL * at_share
+    reached = np.clip(np.searchsorted(cumulative, shares), 1, len(cumulative) - 1)
+    part = _part(shares, cumulative, reached)
+    uneven = (part * (1 - part) * share[reached - 1] * spread[found][reached - 1]) / rows**2
+    half = NORMAL * np.sqrt(at_share**2 + uneven)
     place = np.append(0, np.cumsum(np.bincount(rank[leaf], minlength=len(found)))).astype(np.float64)
 
     def invert(share: FloatArray) -> FloatArray:
         reached = np.clip(np.searchsorted(cumulative, share), 1, len(cumulative) - 1)
-        before, after = cumulative[reached - 1], cumulative[reached]
-        part = np.clip((share - before) / np.maximum(after - before, 1e-12), 0.0, 1.0)
+        part = _part(share, cumulative, reached)
         index = place[reached - 1] + part * (place[reached] - place[reached - 1])
         return np.asarray(values[order][np.minimum(index.astype(np.int64), len(order) - 1)], np.float64)
 
     return invert(shares), invert(shares - half), invert(shares + half)
+
+
+def _part(share: FloatArray, cumulative: FloatArray, reached: IntArray) -> FloatArray:
+    """Return how far within a step each share is."""
+    before, after = cumulative[reached - 1], cumulative[reached]
+    return np.clip((share - before) / np.maximum(after - before, 1e-12), 0.0, 1.0)
 
 
 def _errors(leaves: LeafCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray) -> FloatArray:

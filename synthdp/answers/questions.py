@@ -1,4 +1,4 @@
-"""What a user may ask of a release: a marginal, counts, shares, sums, means, variances, correlations, quantiles.
+"""What a user may ask of a release: a marginal, counts, shares, sums, means, variances, quantiles, regressions.
 
 Plain data; `synthdp.answers` knows how to answer.
 """
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from synthdp.answers.expressions import Node, parse
+from synthdp.answers.formula import Formula, parse_formula
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_whole
 from synthdp.errors import ParameterError
@@ -39,6 +40,7 @@ class Count:
 
     where: Node | None
     by: tuple[str, ...] = ()
+    weight: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Share:
     condition: Node
     where: Node | None
     by: tuple[str, ...] = ()
+    weight: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Sum:
     column: str
     where: Node | None
     by: tuple[str, ...] = ()
+    weight: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Mean:
     column: str
     where: Node | None
     by: tuple[str, ...] = ()
+    weight: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,15 @@ class Correlation:
     """Pearson's correlation of two columns over the rows that meet a condition; made by `correlation`."""
 
     columns: tuple[str, str]
+    where: Node | None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """The least-squares coefficients of a column on others over the rows that meet a condition; made by `regression`."""
+
+    formula: Formula
     where: Node | None
     by: tuple[str, ...] = ()
 
@@ -106,7 +120,7 @@ class Smooth:
 
 Moments: TypeAlias = Sum | Mean | Variance
 
-Question: TypeAlias = Marginal | Count | Share | Moments | Correlation | Quantile | Smooth
+Question: TypeAlias = Marginal | Count | Share | Moments | Correlation | Regression | Quantile | Smooth
 
 
 def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None = None) -> Marginal:
@@ -138,7 +152,7 @@ def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None
     return Marginal(names, tuple((name, _bins(value)) for name, value in wished.items()))
 
 
-def count(where: str | None = None, *, by: By = ()) -> Count:
+def count(where: str | None = None, *, by: By = (), weight: str | None = None) -> Count:
     """Ask how many rows meet a condition, such as ``"age >= 40 and income == '>50K'"``; without one, how many there are.
 
     Parameters
@@ -147,6 +161,10 @@ def count(where: str | None = None, *, by: By = ()) -> Count:
         A condition in the language of `synthdp.answers.expressions.parse`.
     by
         A column, or a list of columns, by whose values (or cells, as in `marginal`) the rows are grouped: one answer each.
+    weight
+        A column of the schema that says for how many units of a population each row stands, as surveys have it: the
+        answer is then a total of that population.  A column of numbers whose bounds are not negative; rows without a
+        weight count nothing.
 
     Examples
     --------
@@ -160,11 +178,13 @@ def count(where: str | None = None, *, by: By = ()) -> Count:
     >>> bool(abs(answer["estimate"][0] - 500) < 200)
     True
     """
-    return Count(_parsed(where), _names(by))
+    return Count(_parsed(where), _names(by), _weight(weight))
 
 
-def mean(column: str, *, where: str | None = None, by: By = ()) -> Mean:
+def mean(column: str, *, where: str | None = None, by: By = (), weight: str | None = None) -> Mean:
     """Ask for the mean of a column, missing values left out, perhaps over the rows that meet a condition only.
+
+    ``by`` and ``weight`` as for `count`.
 
     Examples
     --------
@@ -178,7 +198,7 @@ def mean(column: str, *, where: str | None = None, by: By = ()) -> Mean:
     >>> bool(abs(answer["estimate"][0] - 39.5) < 5)
     True
     """
-    return Mean(_name(column), _parsed(where), _names(by))
+    return Mean(_name(column), _parsed(where), _names(by), _weight(weight))
 
 
 def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None = None, by: By = ()) -> Quantile:
@@ -212,8 +232,10 @@ def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None
     return Quantile(_name(column), shares, _parsed(where), _names(by))
 
 
-def sum(column: str, *, where: str | None = None, by: By = ()) -> Sum:  # noqa: A001 - the word users know
+def sum(column: str, *, where: str | None = None, by: By = (), weight: str | None = None) -> Sum:  # noqa: A001 - the word users know
     """Ask for the sum of a column, missing values left out, perhaps under a condition or by groups; see `count`.
+
+    With ``weight`` the total of a population: every value counts as often as its row's weight says.
 
     Examples
     --------
@@ -227,7 +249,7 @@ def sum(column: str, *, where: str | None = None, by: By = ()) -> Sum:  # noqa: 
     >>> answer[["member", "basis"]].shape
     (2, 2)
     """
-    return Sum(_name(column), _parsed(where), _names(by))
+    return Sum(_name(column), _parsed(where), _names(by), _weight(weight))
 
 
 def variance(column: str, *, where: str | None = None, by: By = ()) -> Variance:
@@ -239,8 +261,10 @@ def variance(column: str, *, where: str | None = None, by: By = ()) -> Variance:
     return Variance(_name(column), _parsed(where), _names(by))
 
 
-def share(condition: str, *, where: str | None = None, by: By = ()) -> Share:
-    """Ask which part of the rows, or of those ``where`` something holds, meet a condition; ``by`` as for `count`.
+def share(condition: str, *, where: str | None = None, by: By = (), weight: str | None = None) -> Share:
+    """Ask which part of the rows, or of those ``where`` something holds, meet a condition.
+
+    ``by`` and ``weight`` as for `count`.
 
     Examples
     --------
@@ -254,7 +278,7 @@ def share(condition: str, *, where: str | None = None, by: By = ()) -> Share:
     >>> bool(abs(answer["estimate"][0] - 0.5) < 0.2)
     True
     """
-    return Share(parse(condition), _parsed(where), _names(by))
+    return Share(parse(condition), _parsed(where), _names(by), _weight(weight))
 
 
 def correlation(first: str, second: str, *, where: str | None = None, by: By = ()) -> Correlation:
@@ -266,6 +290,36 @@ def correlation(first: str, second: str, *, where: str | None = None, by: By = (
     if first == second:
         raise ParameterError("a correlation needs two different columns")
     return Correlation((_name(first), _name(second)), _parsed(where), _names(by))
+
+
+def regression(formula: str, *, where: str | None = None, by: By = ()) -> Regression:
+    """Ask for the coefficients of a linear regression by least squares, with an intercept.
+
+    Answered by the model, from rows drawn from it; rows in which a column of the formula is missing are left out.  The
+    error is that of the coefficient as an estimate of the one that the private rows have: noise, shrinkage, chance, and
+    relations that were not measured.  It is not the error about a population of which these rows are a sample.
+
+    Parameters
+    ----------
+    formula
+        ``response ~ term + term``: names of columns, in backticks where they hold more than letters, digits, ``_``,
+        ``.`` and inner ``-``.  A column with levels has a coefficient for each level but the first, the column of truth
+        values one; columns of times are refused.
+    where, by
+        As for `count`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(3000) % 80, "member": np.arange(3000) % 3 == 0})
+    >>> schema = sd.Schema({"age": sd.Integer(0, 100), "member": sd.Boolean()})
+    >>> release = sd.SyntheticRelease(schema=schema).fit(table)
+    >>> release.answer(sd.regression("age ~ member"))["term"].tolist()
+    ['intercept', 'member']
+    """
+    return Regression(parse_formula(formula), _parsed(where), _names(by))
 
 
 def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[str] | None = None) -> Smooth:
@@ -298,6 +352,10 @@ def _name(column: object) -> str:
     if not isinstance(column, str):
         raise ParameterError("a column must be given by name")
     return column
+
+
+def _weight(column: object) -> str | None:
+    return None if column is None else _name(column)
 
 
 def _bins(value: Any) -> Bins:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
+from synthdp.answers.grouping import numbered
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, table_shape, table_size
 from synthdp.fit.graphical.consistency import make_consistent, pooled_effects
 from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.parallel import in_order
 from synthdp.randomness import Generator
 
 SWEEPS = 4
+
+TOGETHER = 12
+"""Replicates fitted by one thread, at once."""
 
 NEWTON_STEPS = 4
 """Steps towards the root of one cell's equation; Newton's method from above squares the error in each."""
@@ -39,6 +44,11 @@ class _Raked:
     target: AnyArray  # in multiples of the ridge
     potential: AnyArray
     ridge: float
+
+    def of(self, some: slice) -> _Raked:
+        """Return the same table of some replicates; its potentials are a copy."""
+        target, potential = (np.ascontiguousarray(part[:, some]) for part in (self.target, self.potential))
+        return replace(self, target=target, potential=potential)
 
 
 def refitted(
@@ -78,7 +88,9 @@ def refitted(
              for part, precision in effects.precisions.items()}  # fmt: skip
     raked = []
     for table in make_consistent(tables, shape, total=total):
-        cells, place = np.unique(cell_index(codes, shape, table.clique), return_inverse=True)
+        key = cell_index(codes, shape, table.clique).astype(np.int64)
+        place, first = numbered(key)
+        cells = key[first]
         sums = sparse.csr_array((np.ones(len(place), np.float32), (place, np.arange(len(place)))))
         size = table.counts.size
         target = sums @ rows + (totals - total) / size + _noise_at(cells, shape, table.clique, noise)
@@ -86,14 +98,22 @@ def refitted(
         rest = (table.counts[cells] - np.bincount(place) * weight) / ridge
         potential = np.repeat(rest[:, None], count, axis=1).astype(np.float32)
         raked.append(_Raked(place, sums, (target / ridge).astype(np.float32), potential, ridge))
-    weights = (np.full(rows.shape, weight) * (totals / total)).astype(np.float32)
+    blocks = [slice(begin, begin + TOGETHER) for begin in range(0, count, TOGETHER)]
+    found = in_order(lambda some: _fit([one.of(some) for one in raked], weight / total * totals[some]), blocks)
+    return np.concatenate(list(found), axis=1, dtype=np.float64)
+
+
+def _fit(raked: Sequence[_Raked], weight: FloatArray) -> AnyArray:
+    """Return the weights of the points in some replicates, (m, r), from the (r,) equal ones that they start from."""
+    count, totals = len(raked[0].place), weight * len(raked[0].place)
+    weights = np.tile(weight.astype(np.float32), (count, 1))
     for _ in range(SWEEPS):
         for one in reversed(raked):
             weights *= _factors(one, one.sums @ weights).take(one.place, axis=0)
         # A table whose noise leaves no rows in any cell takes every weight to 0, and nothing would bring them back.
         np.maximum(weights, _TINY, out=weights)
         weights *= (totals / weights.sum(axis=0)).astype(np.float32)
-    return np.asarray(weights, np.float64)
+    return weights
 
 
 def _factors(table: _Raked, expected: AnyArray) -> AnyArray:

@@ -18,58 +18,86 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for m
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 
 
+KINDS = ("marginal", "count", "share", "sum", "mean", "variance", "quantile", "correlation", "regression")
+"""Questions of ``synthdp answer``."""
+
+TAKEN_BY = {
+    "q": ("quantile",), "bins": ("marginal",), "weight": ("count", "share", "sum", "mean"),
+    "where": KINDS[2:], "by": KINDS[1:],
+}  # fmt: skip
+"""What goes with which question."""
+
+
 @click.command()
 @FOLDER
-@click.option("--marginal", "by", is_flag=True, help="Counts by the values of COLUMNS, which follow the options.")
-@click.option("--count", "condition", help="How many rows meet a condition.")
-@click.option("--mean", "mean_of", metavar="COLUMN", help="The mean of a column.")
-@click.option("--quantile", "quantile_of", metavar="COLUMN", help="Quantiles of a column; see --q.")
-@click.option("--q", "shares", type=float, multiple=True, help="Shares for --quantile; default .25, .5 and .75.")
-@click.option("--where", help="A condition for --mean and --quantile.")
+@click.option("--marginal", is_flag=True, help="Counts by the values of COLUMNS, which follow the options.")
+@click.option("--count", metavar="CONDITION", help="How many rows meet a condition.")
+@click.option("--share", metavar="CONDITION", help="Which part of the rows meets a condition.")
+@click.option("--sum", metavar="COLUMN", help="The sum of a column.")
+@click.option("--mean", metavar="COLUMN", help="The mean of a column.")
+@click.option("--variance", metavar="COLUMN", help="The variance of a column.")
+@click.option("--quantile", metavar="COLUMN", help="Quantiles of a column; see --q.")
+@click.option("--correlation", nargs=2, metavar="COLUMN COLUMN", help="The correlation of two columns.")
+@click.option("--regression", metavar="FORMULA", help="Coefficients of least squares: 'y ~ a + b'.")
+@click.option(
+    "--where", metavar="CONDITION", help="Of the rows that meet a condition; not with --marginal and --count."
+)
+@click.option("--by", multiple=True, metavar="COLUMN", help="One answer for each group of a column; repeatable.")
+@click.option(
+    "--weight", metavar="COLUMN", help="The survey weight of each row, for --count, --share, --sum and --mean."
+)
+@click.option("--q", type=float, multiple=True, help="Shares for --quantile; default .25, .5 and .75.")
 @click.option("--bins", type=int, help="Equal cells of columns of numbers, for --marginal.")
 @click.argument("columns", nargs=-1)
 @AS_JSON
-def answer(
-    folder: Path,
-    by: bool,
-    condition: str | None,
-    mean_of: str | None,
-    quantile_of: str | None,
-    shares: tuple[float, ...],
-    where: str | None,
-    bins: int | None,
-    columns: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def answer(folder: Path, columns: tuple[str, ...], as_json: bool, **told: Any) -> None:
     """Answer a question from a saved release, with standard error and 95 % interval; this costs no privacy.
 
     \b
     Examples:
       synthdp answer table.release --marginal age income
       synthdp answer table.release --count "age >= 40 and income == '>50K'"
-      synthdp answer table.release --mean hours-per-week --where "sex == 'Female'"
+      synthdp answer table.release --mean hours-per-week --where "sex == 'Female'" --by income
       synthdp answer table.release --quantile age --q 0.1 --q 0.9 --json
+      synthdp answer table.release --sum hours-per-week --weight fnlwgt
+      synthdp answer table.release --correlation age hours-per-week
+      synthdp answer table.release --regression "hours-per-week ~ age + sex"
     """
-    if by + sum(given is not None for given in (condition, mean_of, quantile_of)) != 1:
-        raise ParameterError("ask one question: --marginal COLUMNS, --count, --mean or --quantile")
-    if columns and not by:
+    asked = [kind for kind in KINDS if told[kind] not in (None, False)]
+    if len(asked) != 1:
+        raise ParameterError(f"ask one question: --marginal COLUMNS, --{', --'.join(KINDS[1:-1])} or --{KINDS[-1]}")
+    (kind,) = asked
+    if columns and kind != "marginal":
         raise ParameterError(f"{columns[0]!r} is no option; columns are named after --marginal")
-    question: Any
-    if by:
-        names = synthdp.load(folder).output.schema.outputs
-        limits = None if bins is None else {name: bins for name in columns if _is_number(names.get(name))}
-        question = synthdp.marginal(*columns, bins=limits)
-    elif condition is not None:
-        question = synthdp.count(condition)
-    elif mean_of is not None:
-        question = synthdp.mean(mean_of, where=where)
-    else:
-        question = synthdp.quantile(str(quantile_of), shares or (0.25, 0.5, 0.75), where=where)
-    answers = synthdp.load(folder).answer(question)
+    for name, kinds in TAKEN_BY.items():
+        if told[name] not in (None, ()) and kind not in kinds:
+            raise ParameterError(f"--{name} does not go with --{kind}, but with --{', --'.join(kinds)}")
+    question = _question(kind, told, columns)
+    release = synthdp.load(folder)
+    if told["bins"] is not None:
+        names = release.output.schema.outputs
+        question = synthdp.marginal(
+            *columns, bins={name: told["bins"] for name in columns if _is_number(names.get(name))}
+        )
+    answers = release.answer(question)
     if as_json:
         click.echo(answers.to_json(orient="records", date_format="iso", force_ascii=False))
     else:
         click.echo(answers.to_string(index=False, na_rep="missing", float_format=lambda value: f"{value:.4f}"))
+
+
+def _question(kind: str, told: dict[str, Any], columns: tuple[str, ...]) -> Any:
+    """Return what is asked; a wrong text is refused here, before the release is read."""
+    ask, value = getattr(synthdp, kind), told[kind]
+    options = {name: told[name] for name in ("where", "by", "weight") if kind in TAKEN_BY[name]}
+    match kind:
+        case "marginal":
+            return ask(*columns, bins=told["bins"])
+        case "correlation":
+            return ask(*value, **options)
+        case "quantile":
+            return ask(value, told["q"] or (0.25, 0.5, 0.75), **options)
+    return ask(value, **options)
 
 
 @click.command()

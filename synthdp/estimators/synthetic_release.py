@@ -392,13 +392,28 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if random_state is None else random_state
         return self._outer(self.release_.sample(rows, random_state=generator(seed), given=given, method=method))
 
+    def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
+        """Draw several synthetic tables for `synthdp.combine`; free, see `Release.samples`.
+
+        Parameters
+        ----------
+        m, rows
+            How many tables, and how many rows of each.
+        random_state
+            Seed; default: the estimator's.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        return [self._outer(table) for table in self.release_.samples(m, rows=rows, random_state=generator(seed))]
+
     def answer(self, question: Any) -> Any:
         """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
 
         Parameters
         ----------
         question
-            Made by `marginal`, `count`, `mean`, `quantile` or `smooth`; see `synthdp.answers`.
+            Made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`, `quantile` or
+            `smooth`.
         """
         check_is_fitted(self)
         return self.release_.answer(question)

@@ -15,6 +15,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.nonprivate.digits import Lattice
+from synthdp.schema.times import CALENDAR
 
 SLACK = Decimal("0.07")
 """Share of the width by which a rounded bound may lie beyond a value, at either end."""

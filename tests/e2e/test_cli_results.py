@@ -86,6 +86,36 @@ def test_answers_on_the_command_line_are_those_of_the_library(folder: Path, told
     assert "measured" in run("answer", saved, "--mean", "age", cwd=folder).stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        (["--count", "age >= 40", "--by", "sex"], sd.count("age >= 40", by=["sex"])),
+        (["--count", "age >= 40", "--weight", "fnlwgt"], sd.count("age >= 40", weight="fnlwgt")),
+        (["--share", "age in (30, 31)", "--where", "sex == 'Male'"], sd.share("age in (30, 31)", where="sex == 'Male'")),
+        (["--sum", "age"], sd.sum("age")),
+        (["--sum", "age", "--weight", "fnlwgt", "--by", "sex"], sd.sum("age", by="sex", weight="fnlwgt")),
+        (["--mean", "age", "--by", "sex", "--by", "income"], sd.mean("age", by=["sex", "income"])),
+        (["--variance", "age", "--where", "25 <= age < 60"], sd.variance("age", where="25 <= age < 60")),
+        (["--quantile", "age", "--q", "0.5", "--by", "sex"], sd.quantile("age", 0.5, by="sex")),
+        (["--correlation", "age", "education-num", "--by", "sex"], sd.correlation("age", "education-num", by="sex")),
+        (["--regression", "hours-per-week ~ age + sex"], sd.regression("hours-per-week ~ age + sex")),
+        (["--regression", "age ~ income", "--where", "age > 20", "--by", "sex"],
+         sd.regression("age ~ income", where="age > 20", by="sex")),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)  # fmt: skip
+def test_every_question_can_be_asked_on_the_command_line(
+    folder: Path, told: list[str], words: list[str], question: object
+) -> None:
+    saved = "published/adult.release"
+    result = run("answer", saved, *words, "--json", cwd=folder)
+    assert result.exit_code == 0, result.stderr
+    wanted = sd.load(folder / saved).answer(question)
+    printed = json.loads(result.stdout)
+    assert [row["estimate"] for row in printed] == pytest.approx(wanted["estimate"].tolist(), rel=1e-6)
+    assert list(printed[0]) == list(wanted.columns)
+
+
 def test_a_report_of_a_saved_release_is_the_one_made_with_it(folder: Path, told: list[str]) -> None:
     result = run("report", "published/adult.release", "--out", "again.html", cwd=folder)
     assert result.stdout == "report: again.html\n"
@@ -127,6 +157,19 @@ BAD_INPUTS = [
     (("answer", RELEASE, "--marginal", "age", "--bins", "0"), "bins (0)"),
     (("answer", RELEASE, "--mean", "sex"), "no mean"),
     (("answer", RELEASE, "--quantile", "age", "--q", "2"), "q ("),
+    (("answer", RELEASE, "--mean", "age", "--q", "0.5"), "--q does not go with --mean"),
+    (("answer", RELEASE, "--count", "age > 3", "--where", "age > 1"), "--where does not go with --count"),
+    (("answer", RELEASE, "--marginal", "age", "--by", "sex"), "--by does not go with --marginal"),
+    (("answer", RELEASE, "--variance", "age", "--weight", "fnlwgt"), "--weight does not go with --variance"),
+    (("answer", RELEASE, "--correlation", "age"), "--correlation"),
+    (("answer", RELEASE, "--correlation", "age", "age"), "two different columns"),
+    (("answer", RELEASE, "--correlation", "age", "sex"), "have no correlation"),
+    (("answer", RELEASE, "--regression", "age"), "formula, character 4"),
+    (("answer", RELEASE, "--regression", "sex ~ age"), "levels, which a regression cannot explain"),
+    (("answer", RELEASE, "--share", "age >"), "character 6"),
+    (("answer", RELEASE, "--sum", "age", "--weight", "sex"), "have no weights"),
+    (("answer", "missing.release", "--regression", "age ~ *"), "formula, character 7"),
+    (("answer", "missing.release", "--marginal", "age", "--bins", "0"), "bins (0)"),
     (("report", RELEASE, "--out", "no/such/page.html"), "cannot be written"),
     (("report", RELEASE, "--out", "published"), "is a folder"),
     (("report", "adult.csv", "--out", "page.html"), "adult.csv"),

@@ -5,6 +5,7 @@ Shared by the builders of all dataframe libraries; it knows none of them.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal

@@ -15,7 +15,7 @@ from synthdp.errors import ParameterError
 
 SCHEMA = sd.Schema({
     "a": sd.Integer(0, 3), "b": sd.Integer(0, 4, nullable=True), "c": sd.Categorical(["x", "y"]), "m": sd.Boolean(),
-    "t": sd.Datetime("2020-01-01", "2020-01-05", resolution="D"),
+    "t": sd.Datetime("2020-01-01", "2020-01-05", resolution="D"), "n": sd.Integer(-1, 1),
 })  # fmt: skip
 WHERE = {None: lambda t: t.index >= 0, "a > 0": lambda t: t["a"] > 0, "m": lambda t: t["m"],
          "a in (0, 1, 2) and not m": lambda t: t["a"].isin([0, 1, 2]) & ~t["m"],
@@ -33,7 +33,13 @@ def table(rows: int = 6000) -> pd.DataFrame:
         "c": np.array(["x", "y"])[(rng.random(rows) < 0.2 + 0.15 * a).astype(int)],
         "m": rng.random(rows) < 0.5,
         "t": np.datetime64("2020-01-01") + rng.integers(5, size=rows).astype("timedelta64[D]"),
+        "n": rng.integers(-1, 2, size=rows),
     })  # fmt: skip
+
+
+def weighted(values: pd.Series, weights: pd.Series) -> float:
+    there = values.notna() & (weights > 0)
+    return float(np.average(values[there].astype(float), weights=weights[there])) if there.any() else math.nan
 
 
 QUESTIONS: dict[str, tuple[Callable[..., object], Callable[[pd.DataFrame], float]]] = {
@@ -44,6 +50,11 @@ QUESTIONS: dict[str, tuple[Callable[..., object], Callable[[pd.DataFrame], float
     "share": (lambda **o: sd.share("b >= 2", **o), lambda t: (t["b"] >= 2).mean()),
     "share of two": (lambda **o: sd.share("b >= 2 and a == 1", **o), lambda t: ((t["b"] >= 2) & (t["a"] == 1)).mean()),
     "correlation": (lambda **o: sd.correlation("a", "b", **o), lambda t: t["a"].corr(t["b"])),
+    "weighted count": (lambda **o: sd.count(weight="a", **o), lambda t: t["a"].sum()),
+    "weighted sum": (lambda **o: sd.sum("b", weight="a", **o), lambda t: (t["a"] * t["b"]).sum()),
+    "sum weighted by a later column": (lambda **o: sd.sum("a", weight="b", **o), lambda t: (t["a"] * t["b"]).sum()),
+    "weighted mean": (lambda **o: sd.mean("b", weight="a", **o), lambda t: weighted(t["b"], t["a"])),
+    "weighted share": (lambda **o: sd.share("b >= 2", weight="a", **o), lambda t: weighted(t["b"] >= 2, t["a"])),
     "median": (lambda **o: sd.quantile("a", 0.45, **o), lambda t: np.quantile(t["a"], 0.45, method="inverted_cdf")),
 }  # fmt: skip
 
@@ -129,6 +140,11 @@ def test_groups_are_those_of_a_marginal() -> None:
         (lambda: sd.sum("t"), "have no sum"),
         (lambda: sd.variance("t"), "have no variance"),
         (lambda: sd.correlation("a", "c"), "have no correlation"),
+        (lambda: sd.sum("a", weight="c"), "have no weights"),
+        (lambda: sd.sum("a", weight="t"), "have no weights"),
+        (lambda: sd.sum("a", weight="a"), "cannot weigh itself"),
+        (lambda: sd.count(weight="n"), "may be negative"),
+        (lambda: sd.share("m", weight="height"), "no column named 'height'|there is no column 'height'"),
         (lambda: sd.mean("a", by="height"), "there is no column 'height'"),
         (lambda: sd.share("height > 3"), "there is no column 'height'"),
     ],
@@ -144,6 +160,7 @@ def test_a_question_without_an_answer_is_refused(exact_release: sd.SyntheticRele
         (lambda: sd.count(by=["c", "c"]), "different columns"),
         (lambda: sd.correlation("a", "a"), "two different columns"),
         (lambda: sd.mean("a", by=[3]), "by name"),
+        (lambda: sd.sum("a", weight=3), "by name"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_when_it_is_made(make, message: str) -> None:

@@ -1,0 +1,137 @@
+"""Several synthetic tables that differ as widely as what is known about the private one, and the rule that combines them.
+
+Post-processing of a release.  Tables drawn from one fitted model agree too well: they do not know how far the model may be
+from the private rows.  Here each is drawn from a model of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from synthdp.answers.bootstrap import Bootstrap
+from synthdp.answers.direct import Direct
+from synthdp.arrays import FloatArray
+from synthdp.checks import check_whole
+from synthdp.distribution.explicit import Explicit
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
+from synthdp.randomness import Generator, RandomState, generator
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.tables.results import dataframe
+
+FEWEST = 2
+"""Tables of which a spread can be had."""
+
+LEAST_FITTED = 1e-6
+"""Part of the mean weight of a point below which a fit's weight of it is not taken to be."""
+
+
+def plausible_models(
+    model: SyntheticModel, measurements: Sequence[Measurements], m: int, *, random_state: RandomState = None
+) -> Iterator[SyntheticModel]:
+    """Yield models of what the private table may be, as far from the released one as it may be from the private table.
+
+    A replicate of the bootstrap is a table drawn from the model and what a release of that table would have been fitted to.
+    As the fit is to its table, so the released model is taken to be to the private one: each point of the model counts as
+    often as the table has it for every time that the fit has it.
+
+    Raises
+    ------
+    ParameterError
+        If ``m`` is below 2, or the release keeps no noisy tables.
+    """
+    check_whole("m", m, least=FEWEST)
+    direct, rng = Direct(model, tuple(measurements)), generator(random_state)
+    if direct.leaves(0) is None:
+        raise ParameterError(
+            "this release keeps no noisy tables that say how far it may be from the private rows: draw with sample()"
+        )
+    replicates = Bootstrap(direct, int(rng.integers(2**31)), size=m).replicates
+    for r in range(1, m + 1):
+        fitted, rows = replicates.fitted[:, r], replicates.rows[:, r]
+        weights = rows / np.maximum(fitted, LEAST_FITTED * float(fitted.mean()))
+        refinements = tuple(_drawn(direct, j, rng) for j in range(len(model.domain)))
+        distribution = Explicit(shape=model.domain.shape, codes=replicates.codes, weights=weights)
+        yield replace(model, distribution=distribution, refinements=refinements)
+
+
+def _drawn(direct: Direct, column: int, rng: Generator) -> Refinement:
+    """Return a column's refinement with counts of leaves that the noisy ones leave possible."""
+    refinement, leaves = direct.model.refinements[column], direct.leaves(column)
+    if leaves is None:
+        return refinement
+    noise = np.sqrt(np.maximum(leaves.variance, 0.0)) * rng.standard_normal(len(refinement.weights))
+    counts = np.maximum(np.maximum(refinement.weights, leaves.counts) + noise, 0.0)
+    return Refinement(refinement.fine, refinement.coarse_cell, counts)
+
+
+def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Any:
+    """Combine what several synthetic tables of one release say: the rule for fully synthetic data.
+
+    With the mean q of the estimates, their variance b and the mean u of their own variances, the error of q has the
+    variance ``(1 + 1/m) b - u`` (Raghunathan, Reiter and Rubin 2003), and Student's t the degrees of freedom
+    ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  Where chance makes the variance negative,
+    ``(1 + 1/m) b`` is taken, which is too large.
+
+    The error is that of q as an estimate of what the private rows themselves have.  About a population of which these are
+    a simple random sample, add the variance that the estimate would have in a sample of as many rows.
+
+    Parameters
+    ----------
+    estimates
+        (m,) or (m, q): the same estimate, or estimates, from each of the tables that ``release.samples(m)`` gave.
+    variances
+        The same shape: the squared standard error that each table's analysis shows, as if its rows were a random sample.
+    level
+        Of the interval, 0 < level < 1.
+
+    Returns
+    -------
+    A pandas DataFrame with one row for each estimate: estimate, standard_error, lower, upper.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than 2 tables, the shapes differ, or a number is not finite or a variance negative.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> sd.combine([1.0, 1.2, 0.8, 1.1], [0.01, 0.01, 0.01, 0.01]).round(2).to_dict("records")[0]["standard_error"]
+    0.16
+    """
+    values, within = (_numbers(name, given) for name, given in (("estimates", estimates), ("variances", variances)))
+    if values.shape != within.shape:
+        raise ParameterError(f"variances must have the shape of estimates, {values.shape}, not {within.shape}")
+    if (within < 0).any():
+        raise ParameterError("variances must not be negative")
+    if not 0 < level < 1:
+        raise ParameterError(f"level ({level}) must be above 0 and below 1")
+    m = len(values)
+    between, mean = (1 + 1 / m) * values.var(axis=0, ddof=1), within.mean(axis=0)
+    known = between > mean
+    variance = np.where(known, between - mean, between)
+    part = np.divide(mean, between, out=np.zeros(len(between)), where=known)
+    freedom = np.maximum((m - 1) * (1 - part) ** 2, 1.0)
+    quantile = np.where(known, stdtrit(freedom, 0.5 + level / 2), ndtri(0.5 + level / 2))
+    centre, stddev = values.mean(axis=0), np.sqrt(variance)
+    return dataframe({
+        "estimate": centre, "standard_error": stddev, "lower": centre - quantile * stddev,
+        "upper": centre + quantile * stddev,
+    })  # fmt: skip
+
+
+def _numbers(name: str, given: Any) -> FloatArray:
+    try:
+        found = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be numbers, one for each table") from None
+    if found.ndim not in (1, 2) or len(found) < FEWEST or not np.isfinite(found).all():
+        raise ParameterError(f"{name} must be (m,) or (m, q) finite numbers of {FEWEST} or more tables")
+    return found.reshape(len(found), -1)
