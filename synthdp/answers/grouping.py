@@ -144,7 +144,7 @@ def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, 
 
 @lru_cache(maxsize=64)
 def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
-    """Return each releasable grid point's value as a float, 0 where missing, and 1 where there is one; (releasable,) each."""
+    """Return each releasable grid point's value as a float, 0 if missing, and 1 where there is one; (releasable,) each."""
     values, missing = grid_values(column)
     return frozen(np.where(missing, 0.0, values.astype(np.float64))), frozen((~missing).astype(np.int64))
 

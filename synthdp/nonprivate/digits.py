@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray
-from synthdp.domain.grid import MAX_UNITS
+from synthdp.domain.grid import MAX_POINTS
 from synthdp.schema.spacing import LARGEST_EXACT
 
 MOST_DECIMALS = 12
@@ -117,7 +117,7 @@ def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
     places
         How many numbers a column of these bounds and digits may hold.
     """
-    if places < min(MAX_UNITS, VERY_EMPTY * len(counts)):
+    if places < min(MAX_POINTS, VERY_EMPTY * len(counts)):
         return []
     rows = sum(counts.values())
     least = max(FEWEST_ROWS, HEAP * rows, HEIGHT * rows / places)
