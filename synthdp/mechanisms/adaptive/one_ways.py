@@ -15,8 +15,10 @@ import numpy as np
 
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
+from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
+from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.budget import BudgetAllocation
@@ -43,7 +45,8 @@ class OneWayTree:
     Parameters
     ----------
     bins
-        Bins of the first histogram of an ordered column, >= 2.
+        Bins of the first histogram of an ordered column, >= 2.  A column of up to twice as many values has a bin for each:
+        bins of one value and of two side by side would hide which of them stands out.
     fan
         Parts of a split bin, >= 2.
     levels
@@ -95,7 +98,7 @@ class OneWayTree:
         schema = curator.schema
         each = share / len(schema)
         deeper = each * self.deep ** (-1 / budget.exponent)
-        domain = Domain(tuple(axis_of(name, column, bins=self.bins) for name, column in schema.items()))
+        domain = Domain(tuple(self.first_axis(name, column) for name, column in schema.items()))
         queries = one_ways(domain)
         part, rest = budget.take(each * len(schema))
         first = curator.measure(queries, spend=part.loss, step="one-way marginals")
@@ -119,12 +122,17 @@ class OneWayTree:
                 trees[j] = trees[j].grown(heavy, np.asarray(counts, np.float64), found.stddev, fan=self.fan)
         return MeasuredOneWays(tuple(tree.one_way() for tree in trees), rest, tuple(answers))
 
+    def first_axis(self, name: str, column: Column) -> Axis:
+        """Return the bins of a column's first histogram."""
+        grid = grid_of(column)
+        return axis_of(name, column, bins=grid.regular if grid.regular <= 2 * self.bins else self.bins)
+
     def most_levels(self, column: Column) -> int:
         """Return how many levels a column can use, by its declaration."""
-        axis = axis_of("", column, bins=self.bins)
-        if not axis.grid.ordered:
+        grid = grid_of(column)
+        if not grid.ordered or grid.regular <= 2 * self.bins:
             return 1
-        width, levels = -(-axis.grid.regular // self.bins), 1
+        width, levels = -(-grid.regular // self.bins), 1
         while width > 1 and levels < self.levels:
             width, levels = -(-width // self.fan), levels + 1
         return levels
