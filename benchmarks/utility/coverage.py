@@ -195,25 +195,30 @@ def main() -> None:
     options = parser.parse_args()
     real, schema = TABLES[options.table]()
     asked = intervals if options.table == "adult" else any_questions
-    releases = []
+    releases: list[list[Held]] = []
     for _ in range(1 if options.tiny else options.repetitions):
         release = sd.SyntheticRelease(schema=schema, epsilon=options.epsilon).fit(real)
         releases.append(list(asked(real, release)))
+        if options.out is not None:  # after each, for runs that are broken off
+            facts = {"table": options.table, "epsilon": options.epsilon}
+            options.out.write_text("\n".join(lines_about(releases, facts)) + "\n")
+    print("\n".join(lines_about(releases, {"table": options.table, "epsilon": options.epsilon})))
+
+
+def lines_about(releases: list[list[Held]], facts: dict[str, Any]) -> list[str]:
+    """Return a line for each kind of question and basis."""
     answers: dict[tuple[str, str], list[tuple[Held, ...]]] = defaultdict(list)
     for same in zip(*releases, strict=True):
         answers[same[0].kind, "all"].append(same)
         for basis in {one.basis for one in same}:
             answers[same[0].kind, basis].append(tuple(one for one in same if one.basis == basis))
-    lines = [
+    return [
         json.dumps({
-            "table": options.table, "question": kind, "basis": basis, "epsilon": options.epsilon,
-            "releases": len(releases), "intervals": sum(map(len, found)), **summary(found),
+            **facts, "question": kind, "basis": basis, "releases": len(releases), "intervals": sum(map(len, found)),
+            **summary(found),
         })
         for (kind, basis), found in sorted(answers.items())
     ]  # fmt: skip
-    print("\n".join(lines))
-    if options.out is not None:
-        options.out.write_text("\n".join(lines) + "\n")
 
 
 def summary(found: list[tuple[Held, ...]]) -> dict[str, float]:

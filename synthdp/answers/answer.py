@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers, show_errors, show_values, with_intervals
+from synthdp.answers.answers import MEASURED, MODEL, NORMAL, STUDENT, Answers, show_errors, show_values, with_intervals
 from synthdp.answers.bootstrap import Bootstrap, draw_leaves, root_mean_square
 from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
@@ -22,7 +22,7 @@ from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comp
 from synthdp.answers.grouping import Grouping, leaf_means, numbers_of
 from synthdp.answers.moments import moment, pearson, positive
 from synthdp.answers.points import averages, points_in, points_of_grid, values_at, values_of
-from synthdp.answers.quantiles import quantile_intervals
+from synthdp.answers.quantiles import Ladder, quantile_intervals, reached_by
 from synthdp.answers.questions import (
     Correlation,
     Count,
@@ -39,7 +39,6 @@ from synthdp.answers.questions import (
 )
 from synthdp.answers.regression import Regressions
 from synthdp.arrays import AnyArray, BoolArray, FloatArray
-from synthdp.distribution.protocol import Distribution
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
@@ -302,22 +301,38 @@ class Asker:
             )  # fmt: skip
         division = self._divided(question, [question.where], leaves_of=j)
         grouping = next(grouping for grouping in division.groupings if grouping.column == j)
-        values = _group_means(grouping, numbers_of(column)[0])
-        order = np.argsort(values, kind="stable")
+        ladder = Ladder.of(grouping.groups, numbers_of(column)[0])
 
-        def quantiles_of(table: FloatArray) -> FloatArray:
-            mass = division.sums(table).reshape(len(values), -1)[order]
-            steps = np.cumsum(mass, axis=0).T
-            place = [np.searchsorted(one, shares * max(float(one[-1]), 1e-9)) for one in steps]
-            found = values[order][np.minimum(place, len(order) - 1)]
-            return np.asarray(np.where(steps[:, -1:] > 0, found, np.nan).ravel(), np.float64)
+        def steps_of(table: FloatArray) -> FloatArray:
+            """Return each answer's distribution function before each group, (answers, groups + 1); NaN of no rows."""
+            mass = division.sums(table).reshape(len(grouping.labels), -1)[ladder.groups]
+            steps = np.cumsum(np.concatenate([np.zeros((1, mass.shape[1])), mass]), axis=0).T
+            return steps / positive(steps[:, -1:])
 
-        estimate, stddev = self._by_model(division.groupings, quantiles_of)
+        modelled = steps_of(self._grouped(division.groupings))
+        reached = [reached_by(shares, np.nan_to_num(one)) for one in modelled]
+
+        def below(table: FloatArray) -> FloatArray:
+            """Return the part of the rows below the quantiles of the model."""
+            steps = steps_of(table)
+            found = [a[at] + part * (a[at + 1] - a[at]) for a, (at, part) in zip(steps, reached, strict=True)]
+            return np.asarray(found, np.float64).ravel()
+
+        half = STUDENT * self._by_model(division.groupings, below)[1].reshape(len(modelled), -1)
+        ends = [
+            np.ravel([np.where(np.isnan(one[-1] + s), np.nan, ladder.at(np.nan_to_num(one), np.nan_to_num(shares + s)))
+                      for one, s in zip(modelled, side, strict=True)])
+            for side in (np.zeros_like(half), -half, half)
+        ]  # fmt: skip
+        shown = [show_values(column, one) for one in ends]
         labels: dict[str, list[Any]] = {
             name: [label for label in each for _ in shares] for name, each in division.labels.items()
         }
-        labels["q"] = [float(q) for q in question.q] * (len(estimate) // len(shares))
-        return with_intervals(labels, estimate, stddev, [MODEL] * len(estimate), column=column)
+        labels["q"] = [float(q) for q in question.q] * len(modelled)
+        return Answers(
+            labels=labels, estimate=shown[0], stddev=show_errors(column, (ends[2] - ends[1]) / (2 * STUDENT)),
+            lower=shown[1], upper=shown[2], basis=[MODEL] * len(ends[0]),
+        )  # fmt: skip
 
     def _divided(
         self,
@@ -420,22 +435,20 @@ class Asker:
         self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Answer a function of the table of groups from the model, with bootstrap errors."""
-        shares = [grouping.cell_share for grouping in groupings]
-        estimate = function(self._table(self.model.distribution, groupings, shares) * self.direct.total[0])
+        estimate = function(self._grouped(groupings))
         errors = [function(fitted) - function(drawn) for fitted, drawn in self._replicated(groupings)]
         return estimate, root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))
 
     def _replicated(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         return iter(()) if self.direct.leaves(0) is None else self.bootstrap.tables(groupings)
 
-    def _table(
-        self, distribution: Distribution, groupings: tuple[Grouping, ...], shares: Sequence[FloatArray]
-    ) -> FloatArray:
+    def _grouped(self, groupings: tuple[Grouping, ...]) -> FloatArray:
+        """Return the model's table of groups, in rows."""
         clique = tuple(grouping.column for grouping in groupings)
-        table = distribution.marginal(clique).reshape([self.model.domain.shape[j] for j in clique])
-        for share in shares:  # the first axis becomes the last one
-            table = np.tensordot(table, share, axes=(0, 0))
-        return table
+        table = self.model.distribution.marginal(clique).reshape([self.model.domain.shape[j] for j in clique])
+        for grouping in groupings:  # the first axis becomes the last one
+            table = np.tensordot(table, grouping.cell_share, axes=(0, 0))
+        return np.asarray(table * self.direct.total[0])
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
         """Return a condition on one column's own grid points, or None if it needs others."""
@@ -458,11 +471,3 @@ def _contract(where: FloatArray, groupings: Sequence[Grouping]) -> FloatArray:
     for grouping in groupings:
         table = np.tensordot(table, grouping.cell_share, axes=(0, 1))
     return table.ravel()
-
-
-def _group_means(grouping: Grouping, values: FloatArray) -> FloatArray:
-    """Return the mean value of the grid points of each group."""
-    inside = grouping.groups >= 0
-    size = np.bincount(grouping.groups[inside], minlength=len(grouping.labels))
-    total = np.bincount(grouping.groups[inside], weights=values[inside], minlength=len(grouping.labels))
-    return np.asarray(total / np.maximum(size, 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -51,6 +51,12 @@ SMALL_PRODUCT = 2**18
 SAMPLE = 500
 """Rows by which the size of a random relation is found: to about 3 %."""
 
+LEAST_EXCESS = 0.01
+"""Dependence that the model has too much, as a part of the rows, below which it is left alone."""
+
+MOST_EXCESS = 3.0
+"""Most that a cell grows by, as a part of it, when dependence is taken away."""
+
 STRONGEST = 3.0
 """Largest standard deviation of the relative change of a row's weight by all relations together; chosen on hmeq."""
 
@@ -67,25 +73,32 @@ class Misfit:
         (d, d) mean relative change of a pair's cells: its L1 distance from the model, as a part of the rows.
     triples
         The same for every three columns.
+    excess
+        For pairs that were not measured and depend on each other in the model more than the screening says, relative
+        changes of their cells that take what is too much away.  Maximum entropy makes two causes of one effect dependent.
     """
 
     direct: Direct
     strengths: FloatArray
     triples: float
+    excess: dict[Clique, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, direct: Direct) -> Misfit:
         """Return the relations that the screening of a release leaves open."""
         d = len(direct.model.domain)
         strengths = np.zeros((d, d))
-        beyond = []
+        beyond: list[float] = []
+        excess: dict[Clique, FloatArray] = {}
         dependences = _dependences(direct.model)
         for (a, b), whole in _relations(direct, dependences).items():
             known = dependences[a, b]
             left = math.sqrt(abs(whole**2 - known**2))
             beyond.append(left)
             strengths[a, b] = strengths[b, a] = max(left, WITHIN * max(whole, known))
-        return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])))
+            if known - whole > LEAST_EXCESS and len(dependences) <= MOST_PAIRS and not direct.has((a, b)):
+                excess[a, b] = (1 - whole / known) * _towards_independence(direct.model, a, b)
+        return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])), excess)
 
     def weights(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
         """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
@@ -98,6 +111,9 @@ class Misfit:
         place = np.ascontiguousarray((leaves + starts).T)
         pairs = np.argwhere(np.triu(self.strengths) > 0)
         measured = np.array([self.direct.has((a, b)) for a, b in pairs.tolist()], np.bool_)
+        systematic = np.zeros(len(leaves))
+        for (a, b), table in self.excess.items():
+            systematic += table[columns[a].cell[leaves[:, a]], columns[b].cell[leaves[:, b]]]
         for _ in range(size):
             functions = [column.functions(rng) for column in columns]
             chosen = rng.permutation(len(pairs))[:RELATIONS]
@@ -109,7 +125,7 @@ class Misfit:
                 whole[a, b], known[a, b] = height, height * measured[chosen]
             some = rng.permutation(leaves.shape[1])[:TOGETHER]
             between = [column.between(function) for column, function in zip(columns, functions, strict=True)]
-            change = np.zeros(len(leaves))
+            change = systematic.copy()
             for values, means in zip(_by_rank(functions), _by_rank(between), strict=True):
                 at = values.take(place)
                 change += _quadratic(at, whole)
@@ -218,6 +234,14 @@ def _dependences(model: SyntheticModel) -> dict[Clique, float]:
         distance = float(np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
         found[a, b] = math.sqrt(max(distance**2 - 2 * table.size / (math.pi * rows), 0.0))
     return found
+
+
+def _towards_independence(model: SyntheticModel, a: int, b: int) -> FloatArray:
+    """Return by how much the cells of a pair would change, as a part of them, were the columns independent; bounded."""
+    table = model.distribution.marginal((a, b)).reshape(model.domain.shape[a], model.domain.shape[b])
+    alone = np.outer(table.sum(axis=1), table.sum(axis=0))
+    change = np.divide(alone - table, table, out=np.zeros(table.shape), where=table > 0)
+    return np.minimum(change, MOST_EXCESS)
 
 
 def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:

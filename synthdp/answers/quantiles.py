@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from synthdp.answers.answers import NORMAL
 from synthdp.answers.expressions import grid_values
-from synthdp.answers.grouping import leaf_means
+from synthdp.answers.grouping import leaf_means, numbered
 from synthdp.answers.leaves import LeafCounts
-from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 
 
@@ -37,38 +38,71 @@ def quantile_intervals(
     """
     values, _ = grid_values(axis.column)
     share = leaf_means(axis, inside.astype(np.float64))
-    by_value = np.flatnonzero(inside)
-    by_value = by_value[np.argsort(values[by_value], kind="stable")]
-    leaf = axis.cells_of(by_value.astype(np.uint32)).astype(np.int64)
-    found, first = np.unique(leaf, return_index=True)
-    found = found[np.argsort(first, kind="stable")]  # leaves by their least value
-    rank = np.zeros(axis.size, np.int64)
-    rank[found] = np.arange(len(found))
-    order = by_value[np.argsort(rank[leaf], kind="stable")]
+    leaf = axis.cells_of(np.arange(len(values), dtype=np.uint32)).astype(np.int64)
+    ladder = Ladder.of(np.where(inside, leaf, -1), values)
+    found = ladder.groups
     share, expected = share[found], leaves.counts[found]
     counts = np.append(0.0, np.cumsum(share * expected))
     rows = max(float(counts[-1]), 1.0)
     cumulative = np.clip(np.maximum.accumulate(counts / rows), 0.0, 1.0)
     at_share = _between(shares, cumulative, lambda at: _errors(leaves, found, share, cumulative, at))
-    reached = np.clip(np.searchsorted(cumulative, shares), 1, len(cumulative) - 1)
-    part = _part(shares, cumulative, reached)
-    uneven = (part * (1 - part) * share[reached - 1] * spread[found][reached - 1]) / rows**2
+    reached, part = reached_by(shares, cumulative)
+    uneven = (part * (1 - part) * share[reached] * spread[found][reached]) / rows**2
     half = NORMAL * np.sqrt(at_share**2 + uneven)
-    place = np.append(0, np.cumsum(np.bincount(rank[leaf], minlength=len(found)))).astype(np.float64)
-
-    def invert(share: FloatArray) -> FloatArray:
-        reached = np.clip(np.searchsorted(cumulative, share), 1, len(cumulative) - 1)
-        part = _part(share, cumulative, reached)
-        index = place[reached - 1] + part * (place[reached] - place[reached - 1])
-        return np.asarray(values[order][np.minimum(index.astype(np.int64), len(order) - 1)], np.float64)
-
-    return invert(shares), invert(shares - half), invert(shares + half)
+    return tuple(ladder.at(cumulative, wanted) for wanted in (shares, shares - half, shares + half))
 
 
-def _part(share: FloatArray, cumulative: FloatArray, reached: IntArray) -> FloatArray:
-    """Return how far within a step each share is."""
-    before, after = cumulative[reached - 1], cumulative[reached]
-    return np.clip((share - before) / np.maximum(after - before, 1e-12), 0.0, 1.0)
+@dataclass(frozen=True, slots=True, eq=False)
+class Ladder:
+    """The values of a column's grid points, those of one group after those of another.
+
+    Parameters
+    ----------
+    groups
+        (g,) the groups that have grid points, by their least value.
+    values
+        (points,) the values, by group, then by value.
+    place
+        (g + 1,) where the values of each group begin, and where the last ones end.
+    """
+
+    groups: IntArray
+    values: AnyArray
+    place: IntArray
+
+    @classmethod
+    def of(cls, groups: IntArray, values: AnyArray) -> Ladder:
+        """Return that of grid points in groups, -1 for those in none."""
+        points = np.flatnonzero(groups >= 0)
+        points = points[np.argsort(values[points], kind="stable")]
+        _, first = numbered(groups[points])
+        found = groups[points][np.sort(first)]  # by their least value
+        rank = np.zeros(int(groups.max(initial=0)) + 1, np.int64)
+        rank[found] = np.arange(len(found))
+        points = points[np.argsort(rank[groups[points]], kind="stable")]
+        sizes = np.bincount(rank[groups[points]], minlength=len(found))
+        return cls(found, values[points], np.append(0, np.cumsum(sizes)))
+
+    def at(self, cumulative: FloatArray, shares: FloatArray) -> FloatArray:
+        """Return the values up to which shares of the rows lie, which are spread evenly over the grid points of each group.
+
+        Parameters
+        ----------
+        cumulative
+            (g + 1,) part of the rows in all groups before each one; the last is 1.
+        shares
+            Any shares; those below 0 and above 1 give the least and the largest value.
+        """
+        reached, part = reached_by(shares, cumulative)
+        index = self.place[reached] + part * (self.place[reached + 1] - self.place[reached])
+        return np.asarray(self.values[np.minimum(index.astype(np.int64), len(self.values) - 1)], np.float64)
+
+
+def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return in which step of a distribution function each share lies, and how far within it, from 0 to 1."""
+    after = np.clip(np.searchsorted(cumulative, shares), 1, len(cumulative) - 1)
+    low, high = cumulative[after - 1], cumulative[after]
+    return after - 1, np.clip((shares - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
 
 
 def _errors(leaves: LeafCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray) -> FloatArray:

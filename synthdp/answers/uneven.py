@@ -12,16 +12,13 @@ from synthdp.arrays import FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 
-ONE_LEAF = 0.5
-"""Unevenness within a leaf as a part of that of two neighbours: a quarter where density is a line, the whole where it is
-rough; halfway between, by factors."""
-
 
 def unevenness(leaves: LeafCounts, axis: Axis) -> float:
     """Return k in [0, 1] such that of n rows of a leaf, n p (1 - p) (1 + (n - 1) k) is the variance of those in a part p.
 
     That is Polya's law: 0 for rows that lie evenly, each for itself, 1 for rows that lie all in one place.  Found by the
-    method of moments: two neighbours of widths a and b have n rows, of which a / (a + b) are expected in the first.
+    method of moments: two neighbours of widths a and b have n rows, of which a / (a + b) are expected in the first.  Within
+    a leaf rows are taken to lie as unevenly as in two, as rough densities have it; of smooth ones it is less.
     """
     if has_labels(axis.column):
         return 0.0
@@ -36,7 +33,7 @@ def unevenness(leaves: LeafCounts, axis: Axis) -> float:
     of_noise = (1 - part) ** 2 * variance[:-1] + part**2 * variance[1:]
     found = (counts[:-1] - part * rows) ** 2 - of_noise - even * rows
     most = float((even * (rows**2 - noise)).sum())
-    return float(np.clip(ONE_LEAF * found.sum() / most, 0.0, 1.0)) if most > 0 else 0.0
+    return float(np.clip(found.sum() / most, 0.0, 1.0)) if most > 0 else 0.0
 
 
 def clumped(counts: FloatArray, uneven: float) -> FloatArray:

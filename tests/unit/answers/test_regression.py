@@ -31,11 +31,11 @@ FORMULAS = {"y ~ a": ["a"], "y ~ a + c": ["a", "c"], "y ~ m + a + c": ["m", "a",
 def table(rows: int = 6000) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     a, c, m = rng.integers(4, size=rows), rng.integers(3, size=rows), rng.random(rows) < 0.4
-    y = np.clip(a + (c == 2) + rng.integers(0, 2, size=rows) + m, 0, 6).astype(float)
+    y = np.where(rng.random(rows) < 0.4, a + (c == 2) + m, rng.integers(0, 7, size=rows)).astype(float)
     return pd.DataFrame({
         "y": np.where(rng.random(rows) < 0.1, np.nan, y), "a": a, "c": np.array(["u", "v", "w"])[c], "m": m,
         "t": np.datetime64("2020-01-01") + rng.integers(5, size=rows).astype("timedelta64[D]"),
-        "few words": (a > 1) + 0 * m + rng.integers(2, size=rows),
+        "few words": np.where(rng.random(rows) < 0.5, (a > 1) + m, rng.integers(3, size=rows)),
     })  # fmt: skip
 
 
