@@ -15,7 +15,7 @@ _NARROW, _THIN = frozenset(" ijlIft.,:;'|!()[]{}/\\-r"), 0.42
 _BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
 
 
-def in_figures(value: float, *, digits: int = 6) -> str:
+def in_figures(value: float, *, digits: int = 15) -> str:
     """Return a number with at most so many significant digits: 0.25, 2013, 1,350,000.
 
     Examples
@@ -27,7 +27,7 @@ def in_figures(value: float, *, digits: int = 6) -> str:
     if not math.isfinite(value) or size >= LARGEST_PLAIN or 0 < size < LEAST_PLAIN:
         return f"{value:.{min(digits, 4)}g}"
     if size >= FIRST_GROUPED:
-        return f"{value:,.0f}"
+        return f"{value if isinstance(value, int) else float(f'{value:.{digits}g}'):,.0f}"
     shown = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e" in shown else shown
 
@@ -35,9 +35,9 @@ def in_figures(value: float, *, digits: int = 6) -> str:
 def precise_to(value: float, error: float) -> str:
     """Return a number with the digits that an error leaves it: the error's first two."""
     if not 0 < error < math.inf:
-        return in_figures(value)
+        return in_figures(value, digits=6)
     places = 1 - math.floor(math.log10(error))
-    return in_figures(round(value, places)) if places <= 0 else in_figures(round(value, min(places, 12)), digits=12)
+    return in_figures(round(value, min(places, 12)))
 
 
 def in_per_cent(share: float) -> str:

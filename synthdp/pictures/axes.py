@@ -18,7 +18,7 @@ MOST_MARKED = 290.0
 TAILS = (0.005, 0.025, 0.05)
 """Share of rows beyond each end of the range that is shown; the first that spreads the others is taken."""
 
-SPREAD = 1 / 6
+SPREAD = 1 / 4
 """Least part of a range between the first and the last decile; else the others would be one bar."""
 
 
@@ -81,10 +81,8 @@ def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = F
         step = spacing * math.ceil(step / spacing - 1e-9)
     start = step * math.floor(low / step + 1e-9)
     single = bool(spacing) and step < 1.5 * spacing
-    if spacing:
-        count = math.floor((high - start) / step + 1e-9) + 1
-    else:
-        count = max(1, math.ceil((high - start) / step - 1e-9))
+    steps = (high - start) / step
+    count = math.floor(steps + 1e-9) + 1 if spacing else max(1, math.ceil(steps - 1e-9))
     return Axis(start=start, step=step, count=count, single=single)
 
 

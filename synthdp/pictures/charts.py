@@ -28,7 +28,8 @@ def bars(shown: Sequence[Bar], *, title: str, name: str) -> str:
     left = GAP + max(width_of(label) for label in labels) + GAP
     right = WIDTH - GAP - max(width_of(share) for share in shares) - GAP
     scale, two = (right - left) / _top(shown), any(math.isfinite(bar.beside) for bar in shown)
-    step = 26.0 if two else 20.0
+    step = min(max(150.0 / len(shown), 26.0 if two else 20.0), 34.0)
+    thick = step * (0.36 if two else 0.65)
     marks = [
         {
             "about": _about(bar),
@@ -37,13 +38,15 @@ def bars(shown: Sequence[Bar], *, title: str, name: str) -> str:
             "y": step * i,
             "length": max(scale * bar.share, 0.5),
             "beside": scale * bar.beside if math.isfinite(bar.beside) else None,
-            "interval": (left + scale * bar.low, left + scale * bar.high) if math.isfinite(bar.low + bar.high) else None,
+            "interval": (left + scale * bar.low, left + scale * bar.high)
+            if math.isfinite(bar.low + bar.high)
+            else None,
         }
         for i, (bar, label, share) in enumerate(zip(shown, labels, shares, strict=True))
     ]
     return render(
         "bars.svg", name=name, title=title, width=WIDTH, left=left, label=left - GAP, end=WIDTH - GAP, marks=marks,
-        height=step * len(shown) + 2, thick=10.0 if two else 13.0,
+        height=step * len(shown), step=step, thick=thick, above=(step - thick * (1.8 if two else 1.0)) / 2,
     )  # fmt: skip
 
 
@@ -67,6 +70,8 @@ def histogram(
     levels = decades(shown) if logarithmic else _levels(_top(shown))
     texts = [f"{level:g}\u00a0%" for level in levels]
     left, right, bottom = GAP + max(width_of(text) for text in texts) + 4, WIDTH - 12.0, above + height
+    if marks and marks[-1][0] > 0.9 * len(shown):
+        right = min(right, WIDTH - 2 - width_of(marks[-1][1]) / 2)
     step = (right - left) / len(shown)
 
     def tall(share: float) -> float:
@@ -129,8 +134,8 @@ def heat_map(
         for value in [min(max(values[i][j], 0.0), 1.0)]
     ]
     labels = max(min(width_of(row), 112.0) for row in rows)
-    wide = min((WIDTH - labels - 3 * GAP) / len(columns), 60.0)
-    return _grid(rows, columns, cells, side=(wide, 19.0), title=title, name=name, width=WIDTH)
+    wide, tall = min((WIDTH - labels - 3 * GAP) / len(columns), 80.0), min(max(130.0 / len(rows), 19.0), 28.0)
+    return _grid(rows, columns, cells, side=(wide, tall), title=title, name=name, width=WIDTH)
 
 
 def scale_legend(*, name: str) -> str:
@@ -153,7 +158,7 @@ def _grid(
     before = [shortened(row, 112.0) for row in rows]
     left = GAP + max(width_of(row) for row in before) + GAP
     straight = all(width_of(column) <= across - 4 for column in columns)
-    below = [column if straight else shortened(column, min(96.0, (left + across / 2) * 1.15)) for column in columns]
+    below = [column if straight else shortened(column, min(112.0, (left + across / 2) * 1.3)) for column in columns]
     deep = 20.0 if straight else 16.0 + 0.8 * max(width_of(column) for column in below)
     marks = [
         {
@@ -197,4 +202,3 @@ def _about(bar: Bar) -> str:
     known = f" (95 % interval {bar.low:.4g} to {bar.high:.4g})" if math.isfinite(bar.low + bar.high) else ""
     beside = f"; beside it {bar.beside:.4g} %" if math.isfinite(bar.beside) else ""
     return f"{bar.label}: {bar.share:.4g} %{known}{beside}"
-

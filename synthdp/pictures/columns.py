@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,15 +13,13 @@ from synthdp.answers.expressions import unit_values
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.questions import marginal, quantile
 from synthdp.domain.grid import bounds_of, grid_of, has_labels
-from synthdp.figures import in_per_cent, precise_to
+from synthdp.figures import in_figures, in_per_cent, precise_to
 from synthdp.measurements import Measurements
-from synthdp.pictures.axes import axis_between, zoomed
+from synthdp.pictures.axes import COARSEST, FINEST, axis_between, zoomed
+from synthdp.pictures.times import marks_between
 from synthdp.pictures.view import Bar, ColumnView
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Column, Steps
-
-BINS = 32
-"""Of times, whose range is divided evenly."""
 
 SHOWN_LEVELS = 8
 LISTED_LEVELS = 50
@@ -66,7 +65,9 @@ def _bars(ask: Asker, name: str, bins: Any) -> list[tuple[Any, Bar]]:
     """Return each group's label as the answer has it, ``None`` for missing values, and its bar."""
     answers = ask.ask(marginal(name) if bins is None else marginal(name, bins={name: bins}))
     per_row = 100 / max(ask.direct.total[0], 1.0)
-    parts = [np.clip(np.asarray(p, np.float64) * per_row, 0, 100) for p in (answers.estimate, answers.lower, answers.upper)]
+    parts = [
+        np.clip(np.asarray(p, np.float64) * per_row, 0, 100) for p in (answers.estimate, answers.lower, answers.upper)
+    ]
     labels = answers.labels[name]
     texts = ["missing" if label is None else str(label) for label in labels]
     return [
@@ -91,23 +92,22 @@ def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> Column
 
 
 def _evenly(ask: Asker, name: str, column: Column) -> ColumnView:
-    """Return the view of times, in even bins, marked by the names of some of them."""
-    found = _bars(ask, name, BINS)
-    regular = min(len(found), _regular(column, found))
-    bars, apart = [bar for _, bar in found[:regular]], [bar for _, bar in found[regular:]]
-    starts = [bar.label.split(" to ")[0].removesuffix(" 00:00:00") for bar in bars]
-    places = sorted({0, len(bars) // 2, len(bars) - 1}) if len(bars) > 2 else range(len(bars))
+    """Return the view of times, or of numbers that are looked up, in even bins over the whole range."""
+    grid, (lower, upper) = grid_of(column), bounds_of(column)
+    bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)
+    found = _bars(ask, name, bins)
+    regular = len(found) - (grid.releasable - grid.regular)  # special and missing values come last
+    if column.temporal:
+        marks = marks_between(int(lower), int(upper), column.quantity)
+    else:
+        marks = [(0.0, in_figures(lower, digits=6)), (1.0, in_figures(upper, digits=6))]
     summary = _median(ask, name, column) if name in ask.model.schema else ""
     return ColumnView(
-        name=name, bars=tuple(bars), ticks=tuple((place + 0.5, starts[place]) for place in places), ordered=True, apart=tuple(apart),
+        name=name, ordered=True,
+        bars=tuple(bar for _, bar in found[:regular]), apart=tuple(bar for _, bar in found[regular:]),
+        ticks=tuple((place * regular, text) for place, text in marks),
         summary=_with_missing(summary, [bar for label, bar in found if label is None]),
     )  # fmt: skip
-
-
-def _regular(column: Column, found: list[tuple[Any, Bar]]) -> int:
-    """Return how many of the groups hold neither special nor missing values; those come last."""
-    grid = grid_of(column)
-    return len(found) - (grid.releasable - grid.regular)
 
 
 def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
@@ -142,7 +142,7 @@ def _median(ask: Asker, name: str, column: Column) -> str:
     answers = ask.ask(quantile(name, 0.5))
     ends = [part[0] for part in (answers.estimate, answers.lower, answers.upper)]
     if column.temporal:
-        shown = [_time(column, end) for end in ends]
+        shown = _times(column, ends)
     else:
         numbers = [float(end) for end in ends]
         shown = [precise_to(number, max(10.0 * column.whole, (numbers[2] - numbers[1]) / 2)) for number in numbers]
@@ -150,11 +150,16 @@ def _median(ask: Asker, name: str, column: Column) -> str:
     return f"median {shown[0]}" + (f" ({shown[1]} to {shown[2]})" if known else "")
 
 
-def _time(column: Column, value: Any) -> str:
+def _times(column: Column, ends: Sequence[Any]) -> list[str]:
+    """Return times as texts, days alone where an interval is longer than that."""
     if column.quantity == "clock":
-        return str(value)[:8]
-    text = str(value.astype("datetime64[s]" if column.quantity == "moment" else "timedelta64[s]"))
-    return text.replace("T", " ").removesuffix(" 00:00:00")
+        return [str(end)[:8] for end in ends]
+    if column.quantity == "length":
+        return [str(end.astype("timedelta64[s]")) for end in ends]
+    known = not any(np.isnat(end) for end in ends)
+    wide = known and (ends[2] - ends[1]) > np.timedelta64(1, "D")
+    texts = [str(end.astype("datetime64[s]")).replace("T", " ").removesuffix(" 00:00:00") for end in ends]
+    return [text[:10] for text in texts] if wide else texts
 
 
 def _with_missing(summary: str, missing: list[Bar]) -> str:

@@ -19,6 +19,7 @@ ROWS = 50_000
 GROUPS = 7
 """Levels or intervals of each column; the other levels are one more, and missing values."""
 
+FEW = 0.01
 RARE = 0.002
 """Missing values that fewer rows have than this are not shown."""
 
@@ -72,7 +73,9 @@ def pair_of_values(values: Mapping[str, tuple[Column, RawColumn]], name: str, wi
     (rows, row_names), (columns, column_names) = (grouped(*values[one]) for one in (within, name))
     kept = (rows >= 0) & (columns >= 0)
     flat = rows[kept] * len(column_names) + columns[kept]
-    table = np.bincount(flat, minlength=len(row_names) * len(column_names)).reshape(len(row_names), -1).astype(np.float64)
+    table = (
+        np.bincount(flat, minlength=len(row_names) * len(column_names)).reshape(len(row_names), -1).astype(np.float64)
+    )
     some = table.sum(axis=1) > 0
     return PairView(
         within=within, name=name, rows=tuple(np.array(row_names, object)[some]), columns=tuple(column_names),
@@ -82,7 +85,9 @@ def pair_of_values(values: Mapping[str, tuple[Column, RawColumn]], name: str, wi
 
 def grouped(column: Column, raw: RawColumn) -> tuple[IntArray, list[str]]:
     """Return the group of each value, -1 for rare missing ones, and the groups' names."""
-    codes, names, missing = _by_level(column, raw) if isinstance(raw, Labels) else _by_size(column, raw.values, raw.missing)
+    codes, names, missing = (
+        _by_level(column, raw) if isinstance(raw, Labels) else _by_size(column, raw.values, raw.missing)
+    )
     if not missing.mean() > RARE:
         return np.where(missing, -1, codes), names
     return np.where(missing, len(names), codes), [*names, "missing"]
@@ -116,6 +121,9 @@ def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tup
         more = rest[[len(rest) * k // 3 for k in range(3)]] if len(rest) else rest
         starts = np.concatenate([starts, [one[0] for one in after if len(one)], more])
     starts = np.unique(starts)
+    held = np.diff(np.append(np.searchsorted(there, starts), len(there)))
+    after_few = np.append(False, held[:-1] < FEW * len(there)) & ~np.isin(starts, common)
+    starts = starts[~after_few]  # what few rows have is no interval of its own
     codes = np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
     firsts = np.searchsorted(there, starts)
     lasts = np.append(firsts[1:], len(there)) - 1
@@ -123,7 +131,10 @@ def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tup
 
 
 def _interval(column: Column, first: float, last: float) -> str:
+    if column.quantity == "moment":
+        ends = [str(np.datetime64(int(end), "us"))[:10] for end in (first, last)]
+        return ends[0] if ends[0] == ends[1] else f"from {ends[0]}"
     if column.temporal:
-        return "from " + str(column.shown(int(first))).replace("T", " ").removesuffix(" 00:00:00")
+        return f"from {str(column.shown(int(first))).removesuffix('.000000')}"
     ends = [in_figures(float(end), digits=6 if column.whole else 3) for end in (first, last)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"

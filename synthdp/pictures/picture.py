@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from markupsafe import Markup
-
 from synthdp.errors import DataError, ParameterError
 from synthdp.figures import in_per_cent, shortened, width_of
 from synthdp.markup import render
@@ -20,12 +18,10 @@ from synthdp.pictures.pairs import PairView, drawn_units, pair_view
 from synthdp.pictures.view import ColumnView
 from synthdp.sampling.synthetic_model import SyntheticModel
 
-
 MARGIN = 8.0
 LINE = 16.0
 NOTED = "share of rows in per cent, with 95 % intervals"
 SHARED = "synthetic rows, per cent; each row adds up to 100"
-_STYLE = re.compile(r'style="[^"]*"')
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 
@@ -68,7 +64,7 @@ class Picture:
         top = 28 + (10 + LINE * len(stamp)) * bool(stamp)
         return render(
             "picture.svg", width=wide + MARGIN, height=top + tall + LINE * len(note) + MARGIN, top=top, tall=tall,
-            stamp=stamp, title=shortened(self.title, wide - MARGIN, 13.5), chart=_fixed(self.chart, wide, tall), note=note,
+            stamp=stamp, title=shortened(self.title, wide - MARGIN, 13.5), wide=wide, chart=self.chart, note=note,
         )  # fmt: skip
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -85,11 +81,14 @@ class Picture:
             raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
 
 
-def picture_of(model: SyntheticModel, measurements: tuple[Measurements, ...], column: str, by: str | None = None) -> Picture:
+def picture_of(
+    model: SyntheticModel, measurements: tuple[Measurements, ...], column: str, by: str | None = None
+) -> Picture:
     """Return the picture of a column of a release, or of its shares within groups of another one."""
     if by is None:
         view = column_view(model, measurements, column)
-        note = " · ".join(filter(None, [view.summary, view.beyond and f"{in_per_cent(view.beyond)} beyond", NOTED]))
+        beyond = [f"{in_per_cent(view.beyond)} beyond"] if view.beyond else []
+        note = " · ".join([*filter(None, [view.summary]), *beyond, NOTED])
         return Picture(title=column, chart=column_chart(view, _name(column)), note=note)
     if column == by:
         raise ParameterError("by must be another column")
@@ -100,12 +99,6 @@ def picture_of(model: SyntheticModel, measurements: tuple[Measurements, ...], co
 def _name(title: str) -> str:
     """Return a name for the text of a chart that is not that of another one in the same page."""
     return f"synthdp-{zlib.crc32(title.encode()):08x}"
-
-
-def _fixed(chart: str, wide: float, tall: float) -> str:
-    """Return a chart of a fixed size, as it must be within another picture."""
-    style = f'style="width:{wide:g}px;height:{tall:g}px"'
-    return Markup(_STYLE.sub(style, chart, count=1))  # noqa: S704 - charts come from templates that escape
 
 
 def _lines(text: str, width: float) -> list[str]:

@@ -124,4 +124,3 @@ def _distance(
         distance += 0.5 * float(np.abs(p - q).sum())
         spread += float(np.sqrt(2 / math.pi * np.maximum(p * (1 - p), 0.0)).sum())
     return distance / len(pairs), spread / len(pairs)
-

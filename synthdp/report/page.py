@@ -44,9 +44,7 @@ WEAKEST_DRAWN = 0.05
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 
 
-def report_page(
-    release: Release[Any], *, fingerprint: str, title: str | None = None, target: str | None = None
-) -> str:
+def report_page(release: Release[Any], *, fingerprint: str, title: str | None = None, target: str | None = None) -> str:
     """Return the report of a release as HTML.
 
     Parameters
@@ -104,7 +102,11 @@ def _promise(receipt: Receipt) -> str:
     if receipt.odds is None:
         return f"Protects {who} of the real table: {receipt.total}."
     added = adjacency.neighbors is Neighbors.ADD_REMOVE
-    what = f"whether {who} {'was' if adjacency.unit is None else 'were'} in the real table" if added else f"what {who} said"
+    what = (
+        f"whether {who} {'was' if adjacency.unit is None else 'were'} in the real table"
+        if added
+        else f"what {who} said"
+    )
     return (
         f"A 50:50 guess {what if added else 'between two versions of ' + what} becomes right at most {receipt.odds:.1%} of "
         f"the time, whatever else the guesser knows ({receipt.total})."
@@ -137,7 +139,9 @@ def _table(model: SyntheticModel) -> dict[str, Any]:
 def _texts(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]:
     texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
     shown = [
-        in_figures(value).replace(",", "") if "e" in text and isinstance(value, float) else text.removesuffix(" 00:00:00")
+        in_figures(value).replace(",", "")
+        if "e" in text and isinstance(value, float)
+        else text.removesuffix(" 00:00:00")
         for value, text in zip(values, texts, strict=True)
     ]
     return [None if gone else text for text, gone in zip(shown, missing, strict=True)]

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from synthdp.report.charts import bars, heat_map, histogram, nice
 
 import synthdp as sd
 from synthdp.errors import DataError, ParameterError
 from synthdp.report.card import card_rows, card_text, privacy_card
-from synthdp.report.charts import bars, heat_map, histogram, nice
 from synthdp.report.content import cramers_v, expected_errors
 from synthdp.storage import fingerprint
 
