@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from synthdp.figures import in_figures, multiples, round_step, width_of
 
-COARSEST, FINEST = 8, 36
+COARSEST, FINEST = 8, 40
 """A range is divided into at most so many bins and two, and at least into about two fifths of that."""
 
-MARKS = 6
+SINGLE = 60
+"""So many values have a bin each, if bins need not be few."""
+
+MARKS = 7
 MOST_MARKED = 290.0
 """Px that the texts of all marks may fill together."""
 
@@ -75,7 +78,8 @@ def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = F
     most
         Bins, about, if they are not too few or too many.
     """
-    bins = min(max(most, COARSEST), FINEST)
+    finest = SINGLE if spacing and high - low < SINGLE * spacing else FINEST
+    bins = finest if most >= FINEST else max(most, COARSEST)
     step = round_step(max((high - low) / bins, spacing, 1e-12 * max(abs(low), abs(high), 1e-300)))
     if spacing:
         step = spacing * math.ceil(step / spacing - 1e-9)

@@ -73,6 +73,7 @@ def histogram(
     if marks and marks[-1][0] > 0.9 * len(shown):
         right = min(right, WIDTH - 2 - width_of(marks[-1][1]) / 2)
     step = (right - left) / len(shown)
+    thick = min(0.4 * step, 8.0)
 
     def tall(share: float) -> float:
         if logarithmic:
@@ -86,7 +87,12 @@ def histogram(
             "x": left + step * i + min(0.4, step / 8),
             "wide": max(step - min(0.8, step / 4), 0.6),
             "tall": max(tall(bar.share), 0.5 * (bar.share > 0)),
-            "band": (left + step * (i + 0.3), bottom - tall(bar.high), step * 0.4, tall(bar.high) - tall(bar.low))
+            "band": (
+                left + step * (i + 0.5) - thick / 2,
+                bottom - tall(bar.high),
+                thick,
+                tall(bar.high) - tall(bar.low),
+            )
             if math.isfinite(bar.low + bar.high) and tall(bar.high) - tall(bar.low) > 0.3
             else None,
         }

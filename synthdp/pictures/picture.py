@@ -22,6 +22,7 @@ MARGIN = 8.0
 LINE = 16.0
 NOTED = "share of rows in per cent, with 95 % intervals"
 SHARED = "synthetic rows, per cent; each row adds up to 100"
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 
@@ -62,10 +63,11 @@ class Picture:
         wide, tall = (float(part) for part in found.groups()) if found else (WIDTH, 0.0)
         stamp, note = (_lines(text, wide) for text in (self.stamp, self.note))
         top = 28 + (10 + LINE * len(stamp)) * bool(stamp)
-        return render(
+        document = render(
             "picture.svg", width=wide + MARGIN, height=top + tall + LINE * len(note) + MARGIN, top=top, tall=tall,
             stamp=stamp, title=shortened(self.title, wide - MARGIN, 13.5), wide=wide, chart=self.chart, note=note,
         )  # fmt: skip
+        return _NO_XML.sub("\ufffd", document)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to an SVG file.

@@ -108,8 +108,8 @@ def _promise(receipt: Receipt) -> str:
         else f"what {who} said"
     )
     return (
-        f"A 50:50 guess {what if added else 'between two versions of ' + what} becomes right at most {receipt.odds:.1%} of "
-        f"the time, whatever else the guesser knows ({receipt.total})."
+        f"A 50:50 guess {what if added else 'between two versions of ' + what} is right at most {receipt.odds:.1%} of "
+        f"the time, whatever the guesser knows ({receipt.total})."
     )
 
 
