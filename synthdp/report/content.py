@@ -14,8 +14,8 @@ import numpy as np
 
 from synthdp.answers.answer import asker
 from synthdp.answers.bootstrap import Bootstrap
-from synthdp.arrays import Clique, Codes, FloatArray, Units
-from synthdp.distribution.contingency import cell_index, contingency, table_size
+from synthdp.arrays import Clique, Codes, FloatArray, IntArray, Units
+from synthdp.distribution.contingency import cell_index, table_size
 from synthdp.distribution.systematic import systematic_counts
 from synthdp.measurements import Measurements
 from synthdp.randomness import Generator, generator
@@ -52,24 +52,26 @@ class ErrorView:
 
 def associations(model: SyntheticModel, units: Mapping[str, Units]) -> tuple[list[str], FloatArray]:
     """Return the columns and how closely each two go together in synthetic rows: Cramér's V with Bergsma's correction."""
-    kept = [j for j, name in enumerate(model.domain.names) if not model.schema[name].names_rows]
-    codes = np.column_stack([axis.cells_of(units[axis.name]) for axis in model.domain.axes])
+    kept = [axis for axis in model.domain.axes if not model.schema[axis.name].names_rows]
+    codes = [axis.cells_of(units[axis.name]).astype(np.int64) for axis in kept]
     matrix = np.eye(len(kept))
     for a, b in itertools.combinations(range(len(kept)), 2):
-        matrix[a, b] = matrix[b, a] = cramers_v(codes, model.domain.shape, kept[a], kept[b])
-    return [model.domain.names[j] for j in kept], matrix
+        shape = (kept[a].size, kept[b].size)
+        table = np.bincount(codes[a] * shape[1] + codes[b], minlength=shape[0] * shape[1]).reshape(shape)
+        matrix[a, b] = matrix[b, a] = cramers_v(table)
+    return [axis.name for axis in kept], matrix
 
 
-def cramers_v(codes: Codes, shape: tuple[int, ...], a: int, b: int) -> float:
-    """Return the association of two columns of codes, from 0 to 1; corrected for chance (Bergsma 2013)."""
-    table = contingency(codes, shape, (min(a, b), max(a, b))).reshape(shape[min(a, b)], shape[max(a, b)])
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    rows, columns = table.shape
-    n = float(table.sum())
+def cramers_v(table: IntArray) -> float:
+    """Return the association of two columns from their table of counts, from 0 to 1; corrected for chance (Bergsma 2013)."""
+    of_rows, of_columns = table.sum(axis=1), table.sum(axis=0)
+    rows, columns = np.count_nonzero(of_rows), np.count_nonzero(of_columns)
+    n = float(of_rows.sum())
     if min(rows, columns) < 2:
         return 0.0
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
-    phi = max(0.0, float(((table - expected) ** 2 / expected).sum()) / n - (rows - 1) * (columns - 1) / (n - 1))
+    expected = np.outer(of_rows, of_columns) / n
+    difference = np.divide((table - expected) ** 2, expected, out=np.zeros(table.shape), where=expected > 0)
+    phi = max(0.0, float(difference.sum()) / n - (rows - 1) * (columns - 1) / (n - 1))
     smaller = min(rows - (rows - 1) ** 2 / (n - 1), columns - (columns - 1) ** 2 / (n - 1)) - 1
     return min(1.0, math.sqrt(phi / smaller))
 
