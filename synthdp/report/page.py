@@ -73,6 +73,7 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
         "report.html",
         title=title or "A synthetic table and its privacy card",
         promise=_promise(release.receipt),
+        loss=release.receipt.total,
         facts=_facts(release, model, fingerprint),
         table=_table(model),
         card=_card(release, fingerprint),
@@ -96,21 +97,16 @@ def card_page(release: Release[Any], *, fingerprint: str) -> str:
 
 
 def _promise(receipt: Receipt) -> str:
-    """Return what a reader may rely on, in one sentence."""
+    """Return what a reader may rely on, in one sentence, which ends with the loss."""
     adjacency = receipt.adjacency
-    who = "any one row" if adjacency.unit is None else f"the rows of any one value of '{adjacency.unit}'"
+    who, were = (
+        ("any one row", "was") if adjacency.unit is None else (f"the rows of any one '{adjacency.unit}'", "were")
+    )
     if receipt.odds is None:
-        return f"Protects {who} of the real table: {receipt.total}."
+        return f"Differential privacy protects {who} of the real table"
     added = adjacency.neighbors is Neighbors.ADD_REMOVE
-    what = (
-        f"whether {who} {'was' if adjacency.unit is None else 'were'} in the real table"
-        if added
-        else f"what {who} said"
-    )
-    return (
-        f"A 50:50 guess {what if added else 'between two versions of ' + what} is right at most {receipt.odds:.1%} of "
-        f"the time, whatever the guesser knows ({receipt.total})."
-    )
+    what = f"whether {who} {were} in the real table" if added else f"between two versions of {who}"
+    return f"A 50:50 guess {what} is right at most {receipt.odds:.1%} of the time, whatever the guesser knows"
 
 
 def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> list[str]:

@@ -89,14 +89,14 @@ PROBE = """
 addEventListener('load', () => {
   const round = b => [b.left, b.top, b.right, b.bottom].map(v => Math.round(10 * v) / 10);
   const found = [...document.querySelectorAll('iframe')].map(frame => {
-    const d = frame.contentDocument, letters = d.querySelectorAll('svg text');
+    const d = frame.contentDocument;
     return {
       width: d.documentElement.scrollWidth,
-      smallest: Math.min(...[...d.querySelectorAll('.column svg text')].map(t => t.getBoundingClientRect().height)),
+      smallest: Math.min(...[...d.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height)),
       colour: d.defaultView.getComputedStyle(d.querySelector('.bar')).fill,
       charts: [...d.querySelectorAll('svg')].map(s => ({
         title: s.querySelector('title').textContent, box: round(s.getBoundingClientRect()),
-        place: round((s.closest('.scroll') ? s.parentElement : s.closest('figure')).getBoundingClientRect()),
+        place: round((s.closest('.scroll') ? s : s.closest('figure')).getBoundingClientRect()),
         marks: s.querySelectorAll('rect').length,
         texts: [...s.querySelectorAll('text')].map(t => [t.textContent, ...round(t.getBoundingClientRect())]),
         level: [...s.querySelectorAll('text:not([transform])')].map(t => round(t.getBoundingClientRect())),
