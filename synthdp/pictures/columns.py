@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.answers.answer import Asker, asker
-from synthdp.answers.expressions import unit_values
+from synthdp.answers.expressions import grid_values
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.questions import marginal, quantile
 from synthdp.domain.grid import bounds_of, grid_of, has_labels
@@ -119,7 +119,7 @@ def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
     spacing = support.size / (support.denominator or 1) if isinstance(support, Steps) else 0.0
     axis = axis_between(low, high, spacing=spacing, most=round(2 * ask.model.rows ** (1 / 3)))
     ends = [lower, *(end for end in axis.ends if lower < end < upper + spacing), upper + spacing]
-    values = unit_values(column)[0][: grid_of(column).regular].astype(np.float64)
+    values = grid_values(column)[0][: grid_of(column).regular].astype(np.float64)
     filled = np.flatnonzero(np.histogram(values, ends)[0]).tolist()  # bins between two values are not answered
     answered = _bars(ask, name, tuple(ends))
     bars, tails = [NOTHING] * axis.count, {"below": NOTHING, "above": NOTHING}

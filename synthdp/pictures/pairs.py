@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.answers.derived import modelled_column
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Units
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.domain.encoder import Labels, RawColumn, decode
 from synthdp.figures import in_figures
 from synthdp.randomness import generator
@@ -50,12 +50,12 @@ class PairView:
         return f"{self.name} by {self.within}"
 
 
-def drawn_units(model: SyntheticModel) -> dict[str, Units]:
-    """Return many synthetic rows, always the same, as units of each modelled column."""
-    return model.sample_units(ROWS, generator(0), independent=True)
+def drawn_indices(model: SyntheticModel) -> dict[str, GridIndices]:
+    """Return many synthetic rows, always the same, as grid points of each modelled column."""
+    return model.sample_indices(ROWS, generator(0), independent=True)
 
 
-def pair_view(model: SyntheticModel, units: Mapping[str, Units], name: str, within: str) -> PairView:
+def pair_view(model: SyntheticModel, indices: Mapping[str, GridIndices], name: str, within: str) -> PairView:
     """Return how a column's shares depend on another one, in synthetic rows.
 
     Raises
@@ -64,7 +64,7 @@ def pair_view(model: SyntheticModel, units: Mapping[str, Units], name: str, with
         If one of them is an identifier, derived, or does not exist.
     """
     columns = [modelled_column(model, one)[1] for one in (within, name)]
-    raws = [decode(column, units[one]) for column, one in zip(columns, (within, name), strict=True)]
+    raws = [decode(column, indices[one]) for column, one in zip(columns, (within, name), strict=True)]
     return pair_of_values(dict(zip((within, name), zip(columns, raws, strict=True), strict=True)), name, within)
 
 

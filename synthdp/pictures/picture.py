@@ -14,7 +14,7 @@ from synthdp.markup import render
 from synthdp.measurements import Measurements
 from synthdp.pictures.charts import WIDTH, bars, heat_map, histogram
 from synthdp.pictures.columns import column_view
-from synthdp.pictures.pairs import PairView, drawn_units, pair_view
+from synthdp.pictures.pairs import PairView, drawn_indices, pair_view
 from synthdp.pictures.view import ColumnView
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -94,7 +94,7 @@ def picture_of(
         return Picture(title=column, chart=column_chart(view, _name(column)), note=note)
     if column == by:
         raise ParameterError("by must be another column")
-    pair = pair_view(model, drawn_units(model), column, by)
+    pair = pair_view(model, drawn_indices(model), column, by)
     return Picture(title=pair.title, chart=pair_chart(pair, _name(pair.title)), note=SHARED)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from synthdp.answers.answer import asker
 from synthdp.answers.bootstrap import Bootstrap
-from synthdp.arrays import Clique, Codes, FloatArray, IntArray, Units
+from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
 from synthdp.distribution.contingency import cell_index, table_size
 from synthdp.distribution.systematic import systematic_counts
 from synthdp.measurements import Measurements
@@ -50,10 +50,10 @@ class ErrorView:
     tables: int
 
 
-def associations(model: SyntheticModel, units: Mapping[str, Units]) -> tuple[list[str], FloatArray]:
+def associations(model: SyntheticModel, indices: Mapping[str, GridIndices]) -> tuple[list[str], FloatArray]:
     """Return the columns and how closely each two go together in synthetic rows: Cramér's V with Bergsma's correction."""
     kept = [axis for axis in model.domain.axes if not model.schema[axis.name].names_rows]
-    codes = [axis.cells_of(units[axis.name]).astype(np.int64) for axis in kept]
+    codes = [axis.cells_of(indices[axis.name]).astype(np.int64) for axis in kept]
     matrix = np.eye(len(kept))
     for a, b in itertools.combinations(range(len(kept)), 2):
         shape = (kept[a].size, kept[b].size)

@@ -13,7 +13,7 @@ from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
 from synthdp.pictures.charts import heat_map, scale_legend, triangle
 from synthdp.pictures.columns import column_views
-from synthdp.pictures.pairs import drawn_units, pair_view
+from synthdp.pictures.pairs import drawn_indices, pair_view
 from synthdp.pictures.picture import column_chart
 from synthdp.privacy.loss import combined
 from synthdp.privacy.neighbors import Neighbors
@@ -158,8 +158,8 @@ def _card(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str]]
 
 
 def _pairs(model: SyntheticModel, target: str | None) -> dict[str, Any] | None:
-    units = drawn_units(model)
-    names, matrix = associations(model, units)
+    indices = drawn_indices(model)
+    names, matrix = associations(model, indices)
     if len(names) < 2:
         return None
     first = names.index(target) if target in names else None
@@ -167,7 +167,7 @@ def _pairs(model: SyntheticModel, target: str | None) -> dict[str, Any] | None:
     shown = _most_related(matrix, first)
     drawn = [pair for pair in order if pair[0] >= WEAKEST_DRAWN]
     drawn = sorted(drawn, key=lambda one: first not in one[1:])[:DRAWN]
-    views = [pair_view(model, units, *_within(model, names[i], names[j], target)) for _, i, j in drawn]
+    views = [pair_view(model, indices, *_within(model, names[i], names[j], target)) for _, i, j in drawn]
     title = "Association of each two columns in the release"
     return {
         "columns": len(names),
