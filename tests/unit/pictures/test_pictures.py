@@ -294,7 +294,7 @@ SHARES = st.floats(0, 100, allow_nan=False)
 
 def bar_of(label: str, ends: tuple[float, float, float], *, known: bool) -> Bar:
     low, share, high = sorted(ends)
-    return Bar(label, share, low, high) if known else Bar(label, share)
+    return Bar(label, share, low, 3 * high) if known else Bar(label, share)
 
 
 BARS = st.lists(
