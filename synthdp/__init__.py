@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.universe.private_multiplicative_weights import (
         PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
     )
+    from synthdp.nonprivate.compare import compare as compare
     from synthdp.nonprivate.evaluate import nonprivate_evaluate as nonprivate_evaluate
     from synthdp.planning.dry_run import plan as plan
     from synthdp.planning.plan import Plan as Plan
@@ -184,6 +185,7 @@ _HOME = {
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
     "combine": "synthdp.answers.samples",
+    "compare": "synthdp.nonprivate.compare",
     "conjunction": "synthdp.queries.fourier.conjunctions",
     "correlation": "synthdp.answers.questions",
     "count": "synthdp.answers.questions",
@@ -283,6 +285,7 @@ __all__ = [
     "TrigonometricFeatures",
     "__version__",
     "combine",
+    "compare",
     "conjunction",
     "correlation",
     "count",

@@ -13,6 +13,7 @@ from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.markup import render
 from synthdp.measurements import Measurements
+from synthdp.pictures.picture import Picture, picture_of
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
@@ -146,6 +147,23 @@ class Release(Generic[OutputT_co]):
         if isinstance(self.output, SyntheticModel):
             return answer(self.output, self.measurements, query)
         return self._method("answer")(query, **options)
+
+    def plot(self, column: str, *, by: str | None = None) -> Picture:
+        """Return a picture of a column, as the report has it; a notebook shows it, and ``save`` writes it.
+
+        Parameters
+        ----------
+        column
+            Its name.
+        by
+            Another column: the shares of ``column`` within its groups.
+
+        Raises
+        ------
+        ParameterError
+            If the output is no table, or a column is an identifier or does not exist.
+        """
+        return picture_of(self.model, self.measurements, column, by)
 
     def _method(self, name: str) -> Any:
         method = getattr(self.output, name, None)

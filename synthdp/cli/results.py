@@ -104,9 +104,10 @@ def _question(kind: str, told: dict[str, Any], columns: tuple[str, ...]) -> Any:
 @FOLDER
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The page, HTML.")
 @click.option("--title", help="Of the page.")
+@click.option("--target", help="A column whose relations are shown first.")
 @AS_JSON
-def report(folder: Path, out: Path, title: str | None, as_json: bool) -> None:
-    """Write a publishable page about a saved release: its privacy card, distributions, associations, accuracy.
+def report(folder: Path, out: Path, title: str | None, target: str | None, as_json: bool) -> None:
+    """Write a publishable page about a saved release: rows, distributions, associations, accuracy, its privacy card.
 
     Made from the release alone; needs no network; prints to PDF from any browser.
 
@@ -118,7 +119,7 @@ def report(folder: Path, out: Path, title: str | None, as_json: bool) -> None:
 
     release = synthdp.load(folder)
     with whole_file(out) as scratch:
-        write_report(release, scratch, title=title)
+        write_report(release, scratch, title=title, target=target)
     click.echo(json.dumps({"report": str(out)}) if as_json else f"report: {out}")
 
 

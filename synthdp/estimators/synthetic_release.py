@@ -25,6 +25,7 @@ from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLa
 from synthdp.estimators.findings import discovery_notes, misfit_notes, warn_of_misfits, warn_of_undiscovered
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.pictures.picture import Picture
 from synthdp.planning import Plan, plan
 from synthdp.privacy.loss import PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import neighbors_named
@@ -466,7 +467,16 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Of the page.
         """
         check_is_fitted(self)
-        write_report(self.release_, path, title=title)
+        target = self.target if self.target in self.schema_.outputs else None
+        write_report(self.release_, path, title=title, target=target)
+
+    def plot(self, column: str, *, by: str | None = None) -> Picture:
+        """Return a picture of a column of the release, as the report has it, or of its shares by another column.
+
+        See `Release.plot`; publishable as all that is made from the release.
+        """
+        check_is_fitted(self)
+        return self.release_.plot(column, by=by)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
@@ -574,15 +584,19 @@ def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def write_report(release: Release[Any], path: str | PathLike[str], *, title: str | None = None) -> None:
+def write_report(
+    release: Release[Any], path: str | PathLike[str], *, title: str | None = None, target: str | None = None
+) -> None:
     """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
+
+    A ``target`` is a column whose relations are shown first.
 
     Raises
     ------
     DataError
         If the file cannot be written.
     """
-    page = report_page(release, fingerprint=fingerprint(release), title=title)
+    page = report_page(release, fingerprint=fingerprint(release), title=title, target=target)
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:

@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from synthdp.arrays import FloatArray
 from synthdp.errors import ParameterError
+from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
+from synthdp.pictures.charts import heat_map, scale_legend, triangle
+from synthdp.pictures.columns import column_views
+from synthdp.pictures.pairs import drawn_indices, pair_view
+from synthdp.pictures.picture import column_chart
 from synthdp.privacy.loss import combined
+from synthdp.privacy.neighbors import Neighbors
+from synthdp.privacy.receipt import Receipt
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
-from synthdp.report.charts import bars, heat_map, histogram, scale_legend
-from synthdp.report.content import ColumnView, associations, column_views, expected_errors
+from synthdp.report.content import associations, expected_errors
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.derived import Derived
+from synthdp.tables.format import TableFormat
 
-MOST_ASSOCIATED = 60
-"""Columns in the heat map, the first ones, when there are more."""
+SHOWN_ROWS = 8
+MOST_COLUMNS = 60
+"""Columns of the rows that are shown."""
+
+ASSOCIATED = 12
+"""Columns in the heat map: those of the strongest pairs, when there are more."""
 
 STRONGEST = 10
-"""Pairs of columns that are listed below the heat map."""
+"""Pairs of columns that are listed beside the heat map."""
+
+DRAWN = 6
+"""Pairs of columns that are drawn."""
+
+WEAKEST_DRAWN = 0.05
+"""Association of a pair below which there is nothing to see."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 
 
-def report_page(release: Release[Any], *, fingerprint: str, title: str | None = None) -> str:
+def report_page(release: Release[Any], *, fingerprint: str, title: str | None = None, target: str | None = None) -> str:
     """Return the report of a release as HTML.
 
     Parameters
@@ -33,23 +55,31 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
         Its short name, see `storage.fingerprint`.
     title
         Of the page; default: a general one.
+    target
+        A column whose relations are shown first.
 
     Raises
     ------
     ParameterError
-        If the release is no synthetic table.
+        If the release is no synthetic table, or has no such target.
     """
     model = release.output
     if not isinstance(model, SyntheticModel):
         raise ParameterError(f"a release by {release.mechanism} is no synthetic table: it has no report")
+    if target is not None and target not in model.schema.outputs:
+        raise ParameterError(f"there is no column {target!r}; the release has: {', '.join(model.schema.outputs)}")
     views = column_views(model, release.measurements)
     return render(
         "report.html",
         title=title or "A synthetic table and its privacy card",
+        promise=_promise(release.receipt),
+        loss=release.receipt.total,
         facts=_facts(release, model, fingerprint),
+        table=_table(model),
         card=_card(release, fingerprint),
-        columns=[(view, _chart(view, f"chart-{i}")) for i, view in enumerate(views)],
-        pairs=_pairs(model),
+        columns=[(view, column_chart(view, f"chart-{i}")) for i, view in enumerate(views)],
+        others=_others(model),
+        pairs=_pairs(model, target),
         errors=[
             {"words": ORDERS[view.order], "distance": view.distance, "like_rows": view.like_rows}
             for view in sorted(expected_errors(model, release.measurements), key=lambda view: view.order)
@@ -57,6 +87,7 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
         spend=_spend(release),
         rules=[constraint.in_words() for constraint in model.schema.constraints],
         citation=_citation(release, fingerprint),
+        per_cent=in_per_cent,
     )
 
 
@@ -65,42 +96,113 @@ def card_page(release: Release[Any], *, fingerprint: str) -> str:
     return render("card.html", title="Privacy card", card=_card(release, fingerprint), spend=_spend(release))
 
 
-def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> list[tuple[str, str]]:
-    adjacency = release.receipt.adjacency
+def _promise(receipt: Receipt) -> str:
+    """Return what a reader may rely on, in one sentence, which ends with the loss."""
+    adjacency = receipt.adjacency
+    who, were = (
+        ("any one row", "was") if adjacency.unit is None else (f"the rows of any one '{adjacency.unit}'", "were")
+    )
+    if receipt.odds is None:
+        return f"Differential privacy protects {who} of the real table"
+    added = adjacency.neighbors is Neighbors.ADD_REMOVE
+    what = f"whether {who} {were} in the real table" if added else f"between two versions of {who}"
+    return f"A 50:50 guess {what} is right at most {receipt.odds:.1%} of the time, whatever the guesser knows"
+
+
+def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> list[str]:
+    public = release.receipt.adjacency.rows_are_public
+    columns = len(model.schema.outputs)
     return [
-        ("Rows", f"{'' if adjacency.rows_are_public else 'about '}{model.rows:,}"),
-        ("Columns", str(len(model.schema.outputs))),
-        ("Promise", str(release.receipt.total)),
-        ("Protects", str(adjacency).replace("add or remove ", "").replace("replace ", "")),
-        ("Release", fingerprint),
+        f"{'' if public else 'about '}{model.rows:,} row{'s' * (model.rows != 1)}",
+        f"{columns:,} column{'s' * (columns != 1)}",
+        release.mechanism,
+        f"release {fingerprint}",
     ]
+
+
+def _table(model: SyntheticModel) -> dict[str, Any]:
+    """Return a few synthetic rows as texts, ``None`` for a missing value."""
+    names = [name for name, _ in model.format.dtypes]
+    form = TableFormat.default(model.schema).in_order(names)
+    frame = model.sample(SHOWN_ROWS, random_state=0, format=form)
+    shown = names[:MOST_COLUMNS]
+    columns = [_texts(frame[name].tolist(), frame[name].isna().tolist()) for name in shown]
+    numeric = [model.schema.outputs[name].quantity == "number" for name in shown]
+    heads = [{"name": name, "numeric": is_number} for name, is_number in zip(shown, numeric, strict=True)]
+    return {"heads": heads, "rows": list(zip(*columns, strict=True)), "columns": len(names)}
+
+
+def _texts(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]:
+    texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
+    shown = [
+        in_figures(value).replace(",", "")
+        if "e" in text and isinstance(value, float)
+        else text.removesuffix(" 00:00:00")
+        for value, text in zip(values, texts, strict=True)
+    ]
+    return [None if gone else text for text, gone in zip(shown, missing, strict=True)]
+
+
+def _others(model: SyntheticModel) -> list[tuple[str, str]]:
+    """Return the columns without a picture, and why they have none."""
+    named = [(name, column.in_words()) for name, column in model.schema.items() if column.names_rows]
+    return named + [(name, _rule_in_words(rule)) for name, rule in model.schema.derived.items()]
+
+
+def _rule_in_words(rule: Derived) -> str:
+    return f"looked up by {rule.of}" if rule.expression is None else f"computed as {rule.expression}"
 
 
 def _card(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str]]]:
     return card_rows(privacy_card(release, fingerprint=fingerprint))
 
 
-def _chart(view: ColumnView, name: str) -> str:
-    title = f"{view.name}: share of rows in per cent, with 95 % intervals"
-    numbers = (view.labels, view.shares, view.lower, view.upper)
-    if view.ordered:
-        return histogram(*numbers, title=title, name=name, unit=" %", axis=view.name)
-    return bars(*numbers, title=title, name=name, unit=" %")
-
-
-def _pairs(model: SyntheticModel) -> dict[str, Any] | None:
-    names, matrix = associations(model)
+def _pairs(model: SyntheticModel, target: str | None) -> dict[str, Any] | None:
+    indices = drawn_indices(model)
+    names, matrix = associations(model, indices)
     if len(names) < 2:
         return None
-    shown = names[:MOST_ASSOCIATED]
-    pairs = [(matrix[i, j], names[j], names[i]) for i in range(len(names)) for j in range(i)]
+    first = names.index(target) if target in names else None
+    order = sorted(((matrix[i, j], i, j) for i in range(len(names)) for j in range(i)), key=lambda one: -one[0])
+    shown = _most_related(matrix, first)
+    drawn = [pair for pair in order if pair[0] >= WEAKEST_DRAWN]
+    drawn = sorted(drawn, key=lambda one: first not in one[1:])[:DRAWN]
+    views = [pair_view(model, indices, *_within(model, names[i], names[j], target)) for _, i, j in drawn]
+    title = "Association of each two columns in the release"
     return {
         "columns": len(names),
         "shown": len(shown),
-        "strongest": sorted(pairs, reverse=True)[:STRONGEST],
-        "chart": heat_map(shown, matrix.tolist(), title="Association of each two columns in the release", name="heat"),
+        "target": first is not None,
+        "strongest": [(value, names[j], names[i]) for value, i, j in order[:STRONGEST]],
+        "chart": triangle([names[i] for i in shown], matrix[np.ix_(shown, shown)].tolist(), title=title, name="heat"),
         "legend": scale_legend(name="legend"),
+        "drawn": [
+            (view, heat_map(view.rows, view.columns, view.shares.tolist(), title=view.title, name=f"pair-{i}"))
+            for i, view in enumerate(views)
+        ],
     }
+
+
+def _most_related(matrix: FloatArray, first: int | None) -> list[int]:
+    """Return the columns of the heat map: the target, half of the places to what goes with it, then the strongest pairs."""
+    d = len(matrix)
+    chosen = [] if first is None else [first]
+    if first is not None:
+        related = sorted(set(range(d)) - {first}, key=lambda j: -matrix[first, j])
+        chosen += related[: ASSOCIATED // 2 - 1]
+    pairs = sorted(((i, j) for i in range(d) for j in range(i)), key=lambda pair: -matrix[pair])
+    for pair in pairs:
+        more = [j for j in sorted(pair) if j not in chosen]
+        if len(chosen) + len(more) <= ASSOCIATED:
+            chosen += more
+    return sorted(chosen, key=lambda j: (j != first, j))
+
+
+def _within(model: SyntheticModel, a: str, b: str, target: str | None) -> tuple[str, str]:
+    """Return of two columns the one whose shares are shown, and the one within whose groups: the target, or fewer levels."""
+    sizes = {name: model.domain.shape[model.domain.index(name)[0]] for name in (a, b)}
+    shown = target if target in sizes else min(sizes, key=lambda name: sizes[name])
+    return str(shown), b if shown == a else a
 
 
 def _spend(release: Release[Any]) -> list[tuple[str, list[str]]]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.errors import SchemaError
+from synthdp.figures import in_figures
 from synthdp.schema.column import (
     COLUMN_TYPES,
     DISCOVERED,
@@ -122,7 +123,7 @@ class Continuous(Known):
 
     def in_words(self) -> str:
         """Return the bounds."""
-        return f"number, {self.lower:,g} to {self.upper:,g}"
+        return "number" + _range_in_words(self.lower, self.upper)
 
 
 @register
@@ -226,7 +227,7 @@ class Integer(Known):
 
     def in_words(self) -> str:
         """Return the bounds."""
-        return f"whole number, {self.lower:,} to {self.upper:,}"
+        return "whole number" + _range_in_words(self.lower, self.upper)
 
 
 @register
@@ -450,6 +451,10 @@ class Identifier(Known):
     def in_words(self) -> str:
         """Return what the column is."""
         return "identifier"
+
+
+def _range_in_words(lower: float | None, upper: float | None) -> str:
+    return "" if lower is None or upper is None else f", {in_figures(lower, digits=6)} to {in_figures(upper, digits=6)}"
 
 
 def _check_numbers(column: Continuous | Integer, where: str) -> None:

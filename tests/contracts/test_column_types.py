@@ -18,7 +18,7 @@ from strategies import columns as any_columns
 import synthdp as sd
 from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import grid_of
-from synthdp.report.content import column_views
+from synthdp.pictures.columns import column_views
 from synthdp.schema.column import COLUMN_TYPES, Column, Known, Level, Levels, Quantity, Steps, register
 from synthdp.tables.format import TableFormat
 from synthdp.tables.sources.dataframe import FrameSource

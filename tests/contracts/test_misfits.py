@@ -16,7 +16,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.errors import MisfitWarning
-from synthdp.report.content import column_views
+from synthdp.pictures.columns import column_views
 
 ROWS, MISSING = 4000, 0.3
 RAGGED = "l1 fit of cosines"

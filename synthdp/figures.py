@@ -1,0 +1,83 @@
+"""Numbers as people read them, round steps of axes, and about how wide a text is.  Knows no table and no page."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+import numpy as np
+
+LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-5
+FIRST_GROUPED = 10_000
+"""From here on digits stand in groups of three; a year or a small count has no comma."""
+
+_NARROW, _THIN = frozenset(" ijlIft.,:;'|!()[]{}/\\-r"), 0.42
+_BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
+
+
+def in_figures(value: float, *, digits: int = 15) -> str:
+    """Return a number with at most so many significant digits: 0.25, 2013, 1,350,000.
+
+    Examples
+    --------
+    >>> [in_figures(value) for value in (0.25, 2013, 1350000, 1e-7, -12345.6)]
+    ['0.25', '2013', '1,350,000', '1e-07', '-12,346']
+    """
+    size = abs(value)
+    if not math.isfinite(value) or size >= LARGEST_PLAIN or 0 < size < LEAST_PLAIN:
+        return f"{value:.{min(digits, 4)}g}"
+    if size >= FIRST_GROUPED:
+        return f"{value if isinstance(value, int) else float(f'{value:.{digits}g}'):,.0f}"
+    shown = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e" in shown else shown
+
+
+def precise_to(value: float, error: float) -> str:
+    """Return a number with the digits that an error leaves it: the error's first two."""
+    if not 0 < error < math.inf:
+        return in_figures(value, digits=6)
+    places = 1 - math.floor(math.log10(error))
+    return in_figures(round(value, min(places, 12)))
+
+
+def in_per_cent(share: float) -> str:
+    """Return a share that is given in per cent: 69.7 %, or that it is less than the last digit shows."""
+    return "< 0.1\u00a0%" if 0 < share < 0.05 else f"{share:.1f}\u00a0%"
+
+
+def round_step(least: float) -> float:
+    """Return the least of 1, 2, 5 times a power of ten that is not below a positive number."""
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(power * one for one in (1, 2, 5, 10) if power * one >= least * (1 - 1e-9))
+    return float(f"{step:.3g}")
+
+
+def multiples(step: float, low: float, high: float) -> list[float]:
+    """Return the multiples of a step from ``low`` to ``high``, both inclusive."""
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
+def width_of(text: str, size: float = 11.0) -> float:
+    """Return about how wide a text is in px, rather too much: of the widest of the usual sans-serif letters."""
+    return size * sum(_advance(letter) for letter in text)
+
+
+def shortened(text: str, width: float, size: float = 11.0) -> str:
+    """Return as much of the beginning of a text as fits."""
+    if width_of(text, size) <= width:
+        return text
+    steps = np.cumsum([_advance(letter) for letter in text]) * size + size
+    return text[: int(np.searchsorted(steps, width))].rstrip() + "…"
+
+
+def _advance(letter: str) -> float:
+    if letter in _NARROW:
+        return _THIN
+    if letter in _BROAD:
+        return _WIDE
+    if unicodedata.combining(letter):
+        return 0.0
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 1.3
+    return 0.78 if letter.isupper() else 0.65

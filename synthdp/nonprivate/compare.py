@@ -1,0 +1,173 @@
+"""NON-PRIVATE pictures of a synthetic table beside the real one, for those who hold the real rows, never for publication."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.domain.conform import conform
+from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.errors import DataError, ParameterError
+from synthdp.nonprivate.evaluate import WARNING
+from synthdp.pictures.axes import axis_between, zoomed
+from synthdp.pictures.charts import bars, histogram
+from synthdp.pictures.picture import Picture
+from synthdp.pictures.times import marks_between
+from synthdp.pictures.view import Bar, ColumnView
+from synthdp.schema.column import Column
+from synthdp.schema.schema import Schema, schema_given
+from synthdp.tables.infer import infer_schema
+from synthdp.tables.source import Source
+from synthdp.tables.sources.resolve import source_of
+
+SHOWN_LEVELS = 8
+TIME_BINS = 32
+QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.9, 0.95, 0.975, 0.995)
+KEY = "share of rows; bars: synthetic, line: real"
+KEY_OF_LEVELS = "share of rows; blue, with its number: synthetic; grey: real"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NonprivateComparison:
+    """A real and a synthetic table side by side; made by `compare`.  Not private: its pictures are not for publication.
+
+    Parameters
+    ----------
+    real, synthetic
+        The tables.
+    columns
+        What they hold.
+    warning
+        The stamp.
+    """
+
+    real: Source = field(repr=False)
+    synthetic: Source = field(repr=False)
+    columns: Schema = field(repr=False)
+    warning: str = field(default=WARNING)
+
+    def plot(self, column: str) -> Picture:
+        """Return a picture of one column in both tables, stamped; a notebook shows it, and ``save`` writes it.
+
+        Raises
+        ------
+        DataError
+            If a table lacks the column or has no rows.
+        ParameterError
+            If the column is an identifier.
+        """
+        if column not in self.columns:
+            raise DataError(f"there is no column {column!r} to compare; there are: {', '.join(self.columns)}")
+        kind = self.columns[column]
+        if kind.names_rows:
+            raise ParameterError(f"column {column!r} is an identifier: its labels carry no information")
+        blocks = [
+            _read(table, column, kind, who) for table, who in ((self.real, "real"), (self.synthetic, "synthetic"))
+        ]
+        view = _levels(column, *blocks) if isinstance(blocks[0][0], Labels) else _numbers(column, kind, *blocks)
+        title, name = f"{column}: synthetic beside real", f"synthdp-nonprivate-{zlib.crc32(column.encode()):08x}"
+        if view.ordered:
+            chart = histogram(view.bars, view.ticks, title=title, name=name, logarithmic=view.is_logarithmic)
+        else:
+            chart = bars(view.bars, title=title, name=name)
+        return Picture(title=title, chart=chart, note=view.summary, stamp=self.warning)
+
+
+def compare(real: Any, synthetic: Any, schema: Any = None) -> NonprivateComparison:
+    """Put a synthetic table beside the real one.  Not private: pictures are stamped and must not be published.
+
+    Parameters
+    ----------
+    real, synthetic
+        Dataframes, or sources of rows.
+    schema
+        The columns, if values should be brought to what they may hold first, as a release does; default: the values as
+        they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": np.arange(1000) % 80})
+    >>> sd.compare(table, table).plot("age")
+    NON-PRIVATE: contains the real data's statistics; not for publication: picture of age: synthetic beside real
+    """
+    columns = None if schema is None else schema_given(schema)
+    sources = [source_of(table, columns) for table in (real, synthetic)]
+    if columns is None:
+        columns = infer_schema(sources[0])
+    return NonprivateComparison(real=sources[0], synthetic=sources[1], columns=columns)
+
+
+def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]:
+    if name not in table.names:
+        raise DataError(f"column {name!r} is missing from the {who} table")
+    blocks = [conform(column, block[name]) for block in table.blocks({name: column})]
+    if not any(len(raw.codes if isinstance(raw, Labels) else raw.values) for raw in blocks):
+        raise DataError(f"the {who} table has no rows")
+    return blocks
+
+
+def _levels(name: str, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]) -> ColumnView:
+    ours, theirs = (_shares_of_levels(blocks) for blocks in (synthetic, real))
+    levels = sorted({*ours, *theirs}, key=lambda level: -ours.get(level, 0.0) - theirs.get(level, 0.0))
+    shown = tuple(Bar(level, ours.get(level, 0.0), beside=theirs.get(level, 0.0)) for level in levels[:SHOWN_LEVELS])
+    more = f"; {len(levels) - SHOWN_LEVELS} more" if len(levels) > SHOWN_LEVELS else ""
+    return ColumnView(
+        name=name, bars=shown or (Bar("missing", 0.0, beside=0.0),), ordered=False, summary=KEY_OF_LEVELS + more
+    )
+
+
+def _shares_of_levels(blocks: Sequence[RawColumn]) -> dict[str, float]:
+    """Return each level's share of rows in per cent, and that of missing values, if there are some."""
+    counts: dict[str, float] = {}
+    rows = 0
+    for raw in blocks:
+        if isinstance(raw, Labels):
+            rows += len(raw.codes)
+            names = ["missing", *map(str, raw.levels)]
+            found = np.bincount(raw.codes + 1, minlength=len(names))
+            for k in np.flatnonzero(found).tolist():
+                counts[names[k]] = counts.get(names[k], 0.0) + float(found[k])
+    return {level: 100 * count / rows for level, count in counts.items()}
+
+
+def _numbers(name: str, column: Column, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]) -> ColumnView:
+    tables = [_values(blocks) for blocks in (synthetic, real)]
+    there = [values[~np.isnan(values)] for values in tables]
+    both = np.concatenate(there)
+    if not len(both):
+        return ColumnView(name=name, bars=(Bar("missing", 100.0, beside=100.0),), ordered=False, summary=KEY_OF_LEVELS)
+    lower, upper = float(both.min()), float(both.max())
+    if column.temporal:
+        ends = np.linspace(lower, upper + 1, TIME_BINS + 1)
+        marks = [(TIME_BINS * place, text) for place, text in marks_between(int(lower), int(upper), column.quantity)]
+    else:
+        low, high = zoomed(lower, upper, dict(zip(QUANTILES, np.quantile(both, QUANTILES).tolist(), strict=True)))
+        axis = axis_between(low, high, spacing=1.0 if column.whole else 0.0)
+        ends, marks = np.array(axis.ends), list(axis.marks())
+    shares = [np.histogram(part, ends)[0] * 100 / len(whole) for part, whole in zip(there, tables, strict=True)]
+    missing = [100 * float(np.isnan(values).mean()) for values in tables]
+    told = f"; missing: {missing[0]:.1f} %, in the real table {missing[1]:.1f} %" if max(missing) > 0 else ""
+    labels = [f"from {end:.6g}" for end in ends[:-1]]
+    pairs = zip(labels, *(part.tolist() for part in shares), strict=True)
+    return ColumnView(
+        name=name, ordered=True, ticks=tuple(marks), summary=KEY + told,
+        bars=tuple(Bar(label, ours, beside=theirs) for label, ours, theirs in pairs),
+    )  # fmt: skip
+
+
+def _values(blocks: Sequence[RawColumn]) -> FloatArray:
+    """Return all values as floats, NaN where missing."""
+    parts = [
+        np.where(False if raw.missing is None else raw.missing, np.nan, raw.values.astype(np.float64))
+        for raw in blocks
+        if isinstance(raw, Numbers)
+    ]
+    return np.concatenate(parts)

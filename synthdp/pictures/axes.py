@@ -1,0 +1,109 @@
+"""Axes of histograms: which range to show, even bins with round ends, and their marks.  Pure arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from synthdp.figures import in_figures, multiples, round_step, width_of
+
+COARSEST, FINEST = 8, 40
+"""A range is divided into at most so many bins and two, and at least into about two fifths of that."""
+
+SINGLE = 60
+"""So many values have a bin each, if bins need not be few."""
+
+MARKS = 7
+MOST_MARKED = 290.0
+"""Px that the texts of all marks may fill together."""
+
+TAILS = (0.005, 0.025, 0.05)
+"""Share of rows beyond each end of the range that is shown; the first that spreads the others is taken."""
+
+SPREAD = 1 / 4
+"""Least part of a range between the first and the last decile; else the others would be one bar."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """Even bins.
+
+    Parameters
+    ----------
+    start, step, count
+        The bins are ``start + step * k <= x < start + step * (k + 1)`` for 0 <= k < count.
+    single
+        Whether each bin holds one value, whose mark stands below its middle.
+    """
+
+    start: float
+    step: float
+    count: int
+    single: bool = False
+
+    @property
+    def ends(self) -> list[float]:
+        """The ends of the bins, increasing."""
+        return [float(f"{self.start + self.step * k:.12g}") for k in range(self.count + 1)]
+
+    def place(self, value: float) -> int:
+        """Return the number of the bin that holds a value, which may lie beyond the axis."""
+        return math.floor((value - self.start) / self.step + 1e-9)
+
+    def marks(self) -> tuple[tuple[float, str], ...]:
+        """Return round values on the axis: their places, from 0 to ``count``, and texts."""
+        ends = self.ends
+        last = ends[-2] if self.single else ends[-1]
+        step = round_step(max(self.step, (last - ends[0]) / MARKS))
+        while True:
+            values = multiples(step, ends[0], last)
+            texts = [in_figures(value) for value in values]
+            if len(texts) <= 2 or sum(width_of(text) + 8 for text in texts) <= MOST_MARKED:
+                break
+            step = round_step(1.5 * step)
+        shift = 0.5 if self.single else 0.0
+        return tuple(((value - ends[0]) / self.step + shift, text) for value, text in zip(values, texts, strict=True))
+
+
+def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = FINEST) -> Axis:
+    """Return bins that hold all values from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    low, high
+        The range, both inclusive.
+    spacing
+        The distance of neighbouring values; 0 if they may be any numbers.
+    most
+        Bins, about, if they are not too few or too many.
+    """
+    finest = SINGLE if spacing and high - low < SINGLE * spacing else FINEST
+    bins = finest if most >= FINEST else max(most, COARSEST)
+    step = round_step(max((high - low) / bins, spacing, 1e-12 * max(abs(low), abs(high), 1e-300)))
+    if spacing:
+        step = spacing * math.ceil(step / spacing - 1e-9)
+    start = step * math.floor(low / step + 1e-9)
+    single = bool(spacing) and step < 1.5 * spacing
+    steps = (high - start) / step
+    count = math.floor(steps + 1e-9) + 1 if spacing else max(1, math.ceil(steps - 1e-9))
+    return Axis(start=start, step=step, count=count, single=single)
+
+
+def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tuple[float, float]:
+    """Return the range to show of a column: all of it, unless nearly all rows would share a few bins.
+
+    Parameters
+    ----------
+    lower, upper
+        The bounds of the column.
+    quantiles
+        By their shares: those of `TAILS` from either end, and the first and last decile.
+    """
+    deciles = quantiles[0.1], quantiles[0.9]
+    ranges = [(lower, upper), *((quantiles[tail], quantiles[1 - tail]) for tail in TAILS)]
+    ranges = [(max(a, lower), min(b, upper)) for a, b in ranges if math.isfinite(a) and math.isfinite(b)]
+    for low, high in ranges:
+        if low < high and deciles[1] - deciles[0] >= SPREAD * (high - low):
+            return low, high
+    return next(((low, high) for low, high in ranges[1:] if low < high), (lower, upper))

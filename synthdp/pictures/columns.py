@@ -1,0 +1,167 @@
+"""From a release to the view of one column: estimated shares with 95 % intervals; post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from synthdp.answers.answer import Asker, asker
+from synthdp.answers.expressions import grid_values
+from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
+from synthdp.answers.questions import marginal, quantile
+from synthdp.domain.grid import bounds_of, grid_of, has_labels
+from synthdp.figures import in_figures, in_per_cent, precise_to
+from synthdp.measurements import Measurements
+from synthdp.pictures.axes import COARSEST, FINEST, axis_between, zoomed
+from synthdp.pictures.times import marks_between
+from synthdp.pictures.view import Bar, ColumnView
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.column import Column, Steps
+
+SHOWN_LEVELS = 8
+LISTED_LEVELS = 50
+LEAST_TOLD = 0.05
+"""Per cent of missing values that the summary mentions."""
+NOTHING = Bar("", 0.0)
+QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
+
+
+def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ColumnView]:
+    """Return a view of every modelled column but identifiers."""
+    shown = [name for name, column in model.schema.items() if not column.names_rows]
+    ask, misfits = asker(model, measurements), misfit_shares(model, measurements)
+    return [_view(ask, name, model.schema[name], misfits[name]) for name in shown]
+
+
+def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], name: str) -> ColumnView:
+    """Return the view of one column, which may be looked up by another.
+
+    Raises
+    ------
+    ParameterError
+        If it is an identifier, computed from others, or does not exist.
+    """
+    ask = asker(model, measurements)
+    ask.ask(marginal(name))  # refuses what cannot be shown
+    column = model.schema.outputs[name]
+    return _view(ask, name, column, misfit_shares(model, measurements).get(name))
+
+
+def _view(ask: Asker, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
+    if has_labels(column):
+        view = _levels(_bars(ask, name, None), name, ordered=column.ordered and column.quantity == "label")
+    elif column.temporal or name not in ask.model.schema:
+        view = _evenly(ask, name, column)
+    else:
+        view = _numbers(ask, name, column)
+    said = None if misfits is None else (misfits.share * 100, misfits.stddev * 100)
+    return replace(view, kind=column.in_words(), source=column.source, misfits=said)
+
+
+def _bars(ask: Asker, name: str, bins: Any) -> list[tuple[Any, Bar]]:
+    """Return each group's label as the answer has it, ``None`` for missing values, and its bar."""
+    answers = ask.ask(marginal(name) if bins is None else marginal(name, bins={name: bins}))
+    per_row = 100 / max(ask.direct.total[0], 1.0)
+    parts = [
+        np.clip(np.asarray(p, np.float64) * per_row, 0, 100) for p in (answers.estimate, answers.lower, answers.upper)
+    ]
+    labels = answers.labels[name]
+    texts = ["missing" if label is None else str(label) for label in labels]
+    return [
+        (label, Bar(text, *numbers))
+        for label, text, *numbers in zip(labels, texts, *(part.tolist() for part in parts), strict=True)
+    ]
+
+
+def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> ColumnView:
+    bars = [bar for label, bar in found if label is not None]
+    missing = [bar for label, bar in found if label is None]
+    number = f"{len(bars)} level{'s' * (len(bars) != 1)}"
+    if not ordered or len(bars) > SHOWN_LEVELS:
+        bars = sorted(bars, key=lambda bar: -bar.share)
+    shown, listed, rest = bars[:SHOWN_LEVELS], bars[SHOWN_LEVELS:LISTED_LEVELS], bars[LISTED_LEVELS:]
+    if rest:
+        listed.append(Bar(f"{len(rest)} other levels", min(sum(bar.share for bar in rest), 100.0)))
+    summary = number if len(bars) <= SHOWN_LEVELS else f"{number}, the {SHOWN_LEVELS} most frequent"
+    return ColumnView(
+        name=name, bars=tuple(shown), ordered=False, apart=(*listed, *missing), summary=_with_missing(summary, missing)
+    )
+
+
+def _evenly(ask: Asker, name: str, column: Column) -> ColumnView:
+    """Return the view of times, or of numbers that are looked up, in even bins over the whole range."""
+    grid, (lower, upper) = grid_of(column), bounds_of(column)
+    bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)
+    found = _bars(ask, name, bins)
+    regular = len(found) - (grid.releasable - grid.regular)  # special and missing values come last
+    if column.temporal:
+        marks = marks_between(int(lower), int(upper), column.quantity)
+    else:
+        marks = [(0.0, in_figures(lower, digits=6)), (1.0, in_figures(upper, digits=6))]
+    summary = _median(ask, name, column) if name in ask.model.schema else ""
+    return ColumnView(
+        name=name, ordered=True,
+        bars=tuple(bar for _, bar in found[:regular]), apart=tuple(bar for _, bar in found[regular:]),
+        ticks=tuple((place * regular, text) for place, text in marks),
+        summary=_with_missing(summary, [bar for label, bar in found if label is None]),
+    )  # fmt: skip
+
+
+def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
+    """Return the view of numbers: where most of them lie, in bins with round ends, and what lies beyond."""
+    lower, upper = (float(bound) for bound in bounds_of(column))
+    found = np.asarray(ask.ask(quantile(name, QUANTILES)).estimate, np.float64).tolist()
+    low, high = zoomed(lower, upper, dict(zip(QUANTILES, found, strict=True)))
+    support = column.support()
+    spacing = support.size / (support.denominator or 1) if isinstance(support, Steps) else 0.0
+    axis = axis_between(low, high, spacing=spacing, most=round(2 * ask.model.rows ** (1 / 3)))
+    ends = [lower, *(end for end in axis.ends if lower < end < upper + spacing), upper + spacing]
+    values = grid_values(column)[0][: grid_of(column).regular].astype(np.float64)
+    filled = np.flatnonzero(np.histogram(values, ends)[0]).tolist()  # bins between two values are not answered
+    answered = _bars(ask, name, tuple(ends))
+    bars, tails = [NOTHING] * axis.count, {"below": NOTHING, "above": NOTHING}
+    for k, (_, bar) in zip(filled, answered, strict=False):
+        place = axis.place((ends[k] + ends[k + 1]) / 2)
+        if 0 <= place < axis.count:
+            bars[place] = bar
+        else:
+            tails["below" if place < 0 else "above"] = bar
+    others = [bar for _, bar in answered[len(filled) :]]
+    beyond = [replace(bar, label=f"beyond: {bar.label}") for bar in tails.values() if bar is not NOTHING]
+    summary = _with_missing(_median(ask, name, column), [bar for label, bar in answered if label is None])
+    return ColumnView(
+        name=name, bars=tuple(bars), ticks=axis.marks(), ordered=True, apart=(*beyond, *others), summary=summary,
+        beyond=sum(bar.share for bar in beyond),
+    )  # fmt: skip
+
+
+def _median(ask: Asker, name: str, column: Column) -> str:
+    answers = ask.ask(quantile(name, 0.5))
+    ends = [part[0] for part in (answers.estimate, answers.lower, answers.upper)]
+    if column.temporal:
+        shown = _times(column, ends)
+    else:
+        numbers = [float(end) for end in ends]
+        shown = [precise_to(number, max(10.0 * column.whole, (numbers[2] - numbers[1]) / 2)) for number in numbers]
+    known = answers.stddev[0] == answers.stddev[0] and len(set(shown)) > 1  # not NaN
+    return f"median {shown[0]}" + (f" ({shown[1]} to {shown[2]})" if known else "")
+
+
+def _times(column: Column, ends: Sequence[Any]) -> list[str]:
+    """Return times as texts, days alone where an interval is longer than that."""
+    if column.quantity == "clock":
+        return [str(end)[:8] for end in ends]
+    if column.quantity == "length":
+        return [str(end.astype("timedelta64[s]")) for end in ends]
+    known = not any(np.isnat(end) for end in ends)
+    wide = known and (ends[2] - ends[1]) > np.timedelta64(1, "D")
+    texts = [str(end.astype("datetime64[s]")).replace("T", " ").removesuffix(" 00:00:00") for end in ends]
+    return [text[:10] for text in texts] if wide else texts
+
+
+def _with_missing(summary: str, missing: list[Bar]) -> str:
+    shares = [f"{in_per_cent(bar.share)} missing" for bar in missing if bar.share >= LEAST_TOLD]
+    return " · ".join([summary, *shares] if summary else shares)
