@@ -134,7 +134,9 @@ class Datetime(Known):
 
     def shown(self, value: Any) -> str:
         """Return a moment as text."""
-        return str(np.datetime64(int(value), "us").astype(f"datetime64[{_unit(self.resolution)}]")).replace("T", " ")
+        return str(np.datetime64(int(value), "us").astype(f"datetime64[{_numpy_code(self.resolution)}]")).replace(
+            "T", " "
+        )
 
     def in_words(self) -> str:
         """Return the days of the bounds."""
@@ -383,7 +385,7 @@ class Duration(Known):
 
     def shown(self, value: Any) -> str:
         """Return a length of time as text."""
-        return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_unit(self.resolution)}]"))
+        return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_numpy_code(self.resolution)}]"))
 
     def in_words(self) -> str:
         """Return what the column is."""
@@ -421,7 +423,8 @@ def _time_steps(first: int, last: int, resolution: str) -> Steps:
     return Steps(first, last, step, rounds_down=True, clock=tuple(lengths))
 
 
-def _unit(resolution: str) -> str:
+def _numpy_code(resolution: str) -> str:
+    """Return what NumPy calls a resolution."""
     return {"min": "m"}.get(resolution, resolution)
 
 
