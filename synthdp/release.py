@@ -60,7 +60,7 @@ class Release(Generic[OutputT_co]):
         Raises
         ------
         ParameterError
-            If the output is no table.
+            If the output is not a table.
         """
         found = self.output if isinstance(self.output, SyntheticModel) else getattr(self.output, "model", None)
         if not isinstance(found, SyntheticModel):
@@ -76,7 +76,7 @@ class Release(Generic[OutputT_co]):
         Raises
         ------
         ParameterError
-            If the output is no table.
+            If the output is not a table.
         """
         return misfit_shares(self.model, self.measurements)
 
@@ -86,7 +86,7 @@ class Release(Generic[OutputT_co]):
         Raises
         ------
         ParameterError
-            If the output is no table.
+            If the output is not a table.
         """
         return self._method("sample")(rows, **options)
 
@@ -125,7 +125,7 @@ class Release(Generic[OutputT_co]):
         Raises
         ------
         ParameterError
-            If the output is no table.
+            If the output is not a table.
         """
         self._method("sample_to")(path, **options)
 

@@ -18,12 +18,12 @@ SHOWN = 10
 
 
 def discovery_notes(*, without_range: Sequence[str], without_levels: Sequence[str]) -> tuple[str, ...]:
-    """Return what a receipt says of the columns of which discovery found nothing."""
+    """Return the receipt's lines about columns in which discovery found nothing."""
     return (*map(NO_RANGE.format, without_range), *map(RARE.format, without_levels))
 
 
 def warn_of_undiscovered(columns: Sequence[str], *, stacklevel: int) -> None:
-    """Warn of columns of which discovery found nothing.
+    """Warn of columns in which discovery found nothing.
 
     Warns
     -----

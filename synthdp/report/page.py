@@ -37,11 +37,11 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
     Raises
     ------
     ParameterError
-        If the release is no synthetic table.
+        If the release is not a synthetic table.
     """
     model = release.output
     if not isinstance(model, SyntheticModel):
-        raise ParameterError(f"a release by {release.mechanism} is no synthetic table: it has no report")
+        raise ParameterError(f"a release by {release.mechanism} is not a synthetic table: it has no report")
     views = column_views(model, release.measurements)
     return render(
         "report.html",

@@ -244,7 +244,7 @@ class Known(Column):
     ----------
     source
         Where the bounds or levels are known from, in a few words: a codebook, a law, common knowledge.  The receipt
-        prints it; it is no part of what the column may hold, and two columns that differ in it alone are equal.
+        prints it.  It does not change what the column may hold: columns that differ only in it are equal.
     """
 
     source: str | None = field(default=None, compare=False, repr=False)
@@ -309,7 +309,7 @@ def _is_short_text(text: object) -> bool:
 
 
 def values_as_tuple(name: str, values: object) -> tuple[Any, ...]:
-    """Return a list of values as a tuple of Python's own; SchemaError if it is no list."""
+    """Return a list of values as a tuple of Python's own; SchemaError if it is not a list."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise SchemaError(f"{name} must be a list of values, not {type(values).__name__}")
     return tuple(value.item() if isinstance(value, np.generic) else value for value in values)

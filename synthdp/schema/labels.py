@@ -64,7 +64,7 @@ class Categorical(Known):
         if self.other is not None and not isinstance(self.other, str):
             raise SchemaError(f"other must be a text label {where}")
         if self.other in {str(level) for level in self.levels or () if not isinstance(level, str)}:
-            raise SchemaError(f"other must not be the text of a level that is no text {where}")
+            raise SchemaError(f"other must not be the text of a level that is not a text {where}")
 
     def example(self) -> Self:
         """Return the column with a level that a type of texts, of numbers or of booleans can hold.

@@ -233,7 +233,7 @@ class Time(Known):
             try:
                 self.number_of(bound)
             except (TypeError, ValueError):
-                refusal = SchemaError(f"{bound!r} is no time of day in ISO 8601, such as 23:59 {where}")
+                refusal = SchemaError(f"{bound!r} is not a time of day in ISO 8601, such as 23:59 {where}")
             else:
                 continue
             raise refusal
@@ -439,7 +439,7 @@ def moment_of(moment: Any) -> np.datetime64:
             moment = dt.datetime.fromisoformat(moment)
         except ValueError:
             raise SchemaError(f"{moment!r} is not a date or time in ISO 8601, such as 2026-01-31T12:00") from None
-    if not isinstance(moment, (dt.date, np.datetime64)) or moment != moment:  # NaT is no moment
+    if not isinstance(moment, (dt.date, np.datetime64)) or moment != moment:  # NaT is not a moment
         raise SchemaError("bounds of a Datetime must be dates, datetimes or ISO 8601 texts")
     if isinstance(moment, dt.datetime) and moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
