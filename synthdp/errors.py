@@ -108,7 +108,7 @@ class InternalError(SynthDPError):
 
 
 class DiscoveryWarning(UserWarning):
-    """No range or no level of an undeclared column could be told from noise: what comes out of it means nothing."""
+    """No range or no level of an undeclared column could be told from noise: its synthetic values mean nothing."""
 
 
 class MisfitWarning(UserWarning):

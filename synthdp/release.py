@@ -61,7 +61,7 @@ class Release(Generic[OutputT_co]):
         Raises
         ------
         ParameterError
-            If the output is no table.
+            If the output is not a table.
         """
         found = self.output if isinstance(self.output, SyntheticModel) else getattr(self.output, "model", None)
         if not isinstance(found, SyntheticModel):
@@ -77,7 +77,7 @@ class Release(Generic[OutputT_co]):
         Raises
         ------
         ParameterError
-            If the output is no table.
+            If the output is not a table.
         """
         return misfit_shares(self.model, self.measurements)
 
@@ -87,7 +87,7 @@ class Release(Generic[OutputT_co]):
         Raises
         ------
         ParameterError
-            If the output is no table.
+            If the output is not a table.
         """
         return self._method("sample")(rows, **options)
 
@@ -126,7 +126,7 @@ class Release(Generic[OutputT_co]):
         Raises
         ------
         ParameterError
-            If the output is no table.
+            If the output is not a table.
         """
         self._method("sample_to")(path, **options)
 

@@ -86,7 +86,7 @@ def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
     Raises
     ------
     FormatError
-        If the folder is no release, has another version, or was changed.
+        If the folder is not a release, has another version, or was changed.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
 
 
 def check_place(folder: Path) -> None:
-    """Raise `DataError` if there is something at a path that is no release; for asking before a budget is spent."""
+    """Raise `DataError` if there is something at a path that is not a release; for asking before a budget is spent."""
     if folder.exists() and not (folder / DOCUMENT).is_file():
         raise DataError(f"'{folder}' exists and is not a release: give another path")
 

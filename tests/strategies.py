@@ -134,23 +134,6 @@ ordinals = st.builds(Ordinal, levels, nullable=st.booleans())
 booleans = st.builds(Boolean, nullable=st.booleans())
 identifiers = st.builds(Identifier, prefix=st.one_of(st.none(), texts))
 
-columns: st.SearchStrategy[Column] = st.one_of(
-    continuous(),
-    decimal_numbers(),
-    integers(),
-    multiples(),
-    datetimes(),
-    dates(),
-    clocks(),
-    exact_decimals,
-    durations(),
-    categoricals,
-    ordinals,
-    booleans,
-    identifiers,
-)
-"""Declared columns of every kind."""
-
 measured_columns: st.SearchStrategy[Column] = st.one_of(
     continuous(),
     decimal_numbers(),
@@ -166,6 +149,9 @@ measured_columns: st.SearchStrategy[Column] = st.one_of(
     booleans,
 )
 """Declared columns whose values are read."""
+
+columns: st.SearchStrategy[Column] = st.one_of(measured_columns, identifiers)
+"""Declared columns of every kind."""
 
 undeclared_columns: st.SearchStrategy[Column] = st.one_of(
     st.builds(Continuous, nullable=st.booleans()),

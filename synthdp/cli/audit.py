@@ -19,7 +19,7 @@ import click
 def audit(names: tuple[str, ...], epsilon: float, delta: float, runs: int, confidence: float, as_json: bool) -> None:
     """Try to show that this installation is less private than it claims; exit code 1 if it can be shown.
 
-    Releases simulated tables only.  A bound within its claim is no proof; a bound above it is.  With 1000 runs a true
+    Releases simulated tables only.  A bound within its claim is not a proof; a bound above it is.  With 1000 runs a true
     epsilon of 1.25 is caught 95 % of the time at a claim of 1; with 200 runs, gross errors only.
 
     \b

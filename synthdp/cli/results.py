@@ -68,7 +68,7 @@ def answer(folder: Path, columns: tuple[str, ...], as_json: bool, **told: Any) -
         raise ParameterError(f"ask one question: --marginal COLUMNS, --{', --'.join(KINDS[1:-1])} or --{KINDS[-1]}")
     (kind,) = asked
     if columns and kind != "marginal":
-        raise ParameterError(f"{columns[0]!r} is no option; columns are named after --marginal")
+        raise ParameterError(f"{columns[0]!r} is not an option; columns are named after --marginal")
     for name, kinds in TAKEN_BY.items():
         if told[name] not in (None, ()) and kind not in kinds:
             raise ParameterError(f"--{name} does not go with --{kind}, but with --{', --'.join(kinds)}")

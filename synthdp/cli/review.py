@@ -116,7 +116,7 @@ def _number(text: str, column: Column) -> Any:
 
 
 def _levels(text: str, known: Any) -> list[Any]:
-    """Return levels; a text that writes a level that is a number is that level."""
+    """Return levels; the text of a level that is a number stands for the number."""
     numbers = {str(level): level for level in known if not isinstance(level, str)}
     return [numbers.get(level.strip(), level.strip()) for level in text.split("|")]
 

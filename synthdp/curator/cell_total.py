@@ -1,4 +1,4 @@
-"""The total of one query over cells, on the scale of a watch: what the sparse vector technique compares with a guess.
+"""The total of one query over cells, on the scale of a watch (the sparse vector technique), which compares it with a guess.
 
 On the curator's side only.
 """

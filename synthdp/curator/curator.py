@@ -218,14 +218,8 @@ class Curator:
         ------
         BudgetExceededError
             If less is left; nothing is read then.
-        DataError
-            If a column of a record's key is missing.
-        ParameterError
-            If a column of the queries is declared otherwise than in the curator's schema.
-        PrivacyError
-            In a forked process.
-        SensitivityError
-            If the statistic may overflow an integer sum.
+        DataError, ParameterError, PrivacyError, SensitivityError
+            As `check` raises them.
         """
         self.check(queries)
         loss = self.cost(spend)

@@ -250,7 +250,7 @@ def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
 
 
 def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> None:
-    """Check that a statistic is about this table, so that nothing is charged, or read, for one that cannot be answered.
+    """Refuse a statistic that is not about this table, before anything is charged or read.
 
     Raises
     ------

@@ -111,7 +111,7 @@ class SavedWatch:
 
     @classmethod
     def read(cls, folder: Path) -> SavedWatch:
-        """Read a folder, which stays as it is.
+        """Read a folder without changing it.
 
         It stays on the curator's side.
 

@@ -143,7 +143,7 @@ class SparseVector:
         Raises
         ------
         ParameterError
-            If the query is not a single one with values in [0, 1], of the curator's schema, or the guess is no number.
+            If the query is not a single one with values in [0, 1], of the curator's schema, or the guess is not a number.
         PrivacyError
             If all answers were given, the watch was closed or saved, it was asked again while it was being asked (by a
             signal's handler, or by the query itself), or in a forked process.

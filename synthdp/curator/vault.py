@@ -26,7 +26,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Vault:
-    """A private table that is reached through `turn` alone, and the record of what was asked of it.
+    """A private table, reached only through `turn`, and the record of what was asked of it.
 
     Parameters
     ----------

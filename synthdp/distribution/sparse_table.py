@@ -21,7 +21,7 @@ STEPS = 200
 
 @dataclass(slots=True, eq=False)
 class SparseTable:
-    """A distribution on ``slots`` unnamed records, of which those that were asked about have a key.
+    """A distribution on ``slots`` unnamed records; a record gets a key when it is first asked about.
 
     It starts uniform.  A key that is asked about for the first time takes one of the untouched slots (Blum, Roth 2011,
     section 3), so that a universe of any size is one of ``slots`` records.

@@ -182,13 +182,13 @@ def labels_of_numbers(raw: Numbers) -> Labels:
 
 
 def numbers_of_labels(raw: Labels) -> Numbers:
-    """Return labels as real numbers; what is no number is missing."""
+    """Return labels as real numbers; other labels become missing."""
     of_level: FloatArray = np.array([*(_number(level) for level in raw.levels), math.nan], np.float64)
     return Numbers(np.asarray(of_level[raw.codes]))
 
 
 def whole_numbers_of_labels(raw: Labels) -> Numbers:
-    """Return labels as the nearest whole numbers, exact to 63 bits; what is no number is missing."""
+    """Return labels as the nearest whole numbers, exact to 63 bits; other labels become missing."""
     found = [*(_whole_number(level) for level in raw.levels), None]
     values = np.array([0 if number is None else number for number in found], np.int64)
     missing = np.array([number is None for number in found])[raw.codes]
@@ -200,7 +200,7 @@ def _number(level: object) -> float:
         return float(level)  # type: ignore[arg-type]
     except OverflowError:
         return math.inf if level > 0 else -math.inf  # type: ignore[operator]
-    except Exception:  # noqa: BLE001 - whatever the object does, it is no number
+    except Exception:  # noqa: BLE001 - whatever the object does, it is not a number
         return math.nan
 
 

@@ -258,7 +258,7 @@ def _regular_numbers(schema: Schema, name: str) -> IntArray:
 
 
 def _listed(schema: Schema, rule: Combinations) -> Listed:
-    """Return the values of each column, those that are listed together as one, and which of them may stand together."""
+    """Return a list of combinations in kinds of grid points: values that occur in the same combinations are one kind."""
     kinds, of_value = {}, []
     for name, given in zip(rule.columns, zip(*rule.combinations, strict=True), strict=True):
         number: dict[str, int] = {}

@@ -18,12 +18,12 @@ SHOWN = 10
 
 
 def discovery_notes(*, without_range: Sequence[str], without_levels: Sequence[str]) -> tuple[str, ...]:
-    """Return what a receipt says of the columns of which discovery found nothing."""
+    """Return the receipt's lines about columns in which discovery found nothing."""
     return (*map(NO_RANGE.format, without_range), *map(RARE.format, without_levels))
 
 
 def warn_of_undiscovered(columns: Sequence[str], *, stacklevel: int) -> None:
-    """Warn of columns of which discovery found nothing.
+    """Warn of columns in which discovery found nothing.
 
     Warns
     -----
@@ -31,9 +31,8 @@ def warn_of_undiscovered(columns: Sequence[str], *, stacklevel: int) -> None:
         With their names.
     """
     if columns:
-        more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
         warnings.warn(
-            f"no range or no levels could be told from noise in column {', '.join(map(repr, columns[:SHOWN]))}{more}: what "
+            f"no range or no levels could be told from noise in column {_some([*map(repr, columns)])}: what "
             "comes out there means nothing; declare them, drop the column, or use more rows or a larger budget",
             DiscoveryWarning,
             stacklevel=stacklevel + 1,
@@ -67,14 +66,19 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
     clear = misfit_columns(shares)
     if not clear:
         return
-    named = [f"{name!r} ({_percent(share)})" for name, share in list(clear.items())[:SHOWN]]
-    more = f" and {len(clear) - SHOWN} more" if len(clear) > SHOWN else ""
+    named = [f"{name!r} ({_percent(share)})" for name, share in clear.items()]
     warnings.warn(
-        f"values that do not fit the schema were left out of the model, in column {', '.join(named)}{more}: "
+        f"values that do not fit the schema were left out of the model, in column {_some(named)}: "
         "declare their levels, nullable=True or a label for others if they should come out; see misfits_",
         MisfitWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def _some(named: Sequence[str]) -> str:
+    """Return the first few of some columns, and how many there are beside them."""
+    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+    return ", ".join(named[:SHOWN]) + more
 
 
 def _percent(share: MisfitShare) -> str:

@@ -514,7 +514,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(table) if array and not isinstance(like, Source) else table
 
     def _declared(self) -> Schema | None:
-        """Return the schema that was given in any form, as it is now; a draft must have been reviewed."""
+        """Return the schema, in whatever form it was given; a draft must have been reviewed."""
         return None if self.schema is None else schema_given(self.schema)
 
     def _drafted_or_declared(self) -> Schema | None:
@@ -580,7 +580,7 @@ def _check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
 def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
     lines = [f"column {name!r} is not in the schema and was ignored" for name in ignored if name != unit]
     if unit in ignored:
-        lines.append(f"column {unit!r} says whose rows are whose; it is not in the schema and is not released")
+        lines.append(f"column {unit!r} names the privacy units; it is not in the schema and is not released")
     return tuple(lines)
 
 

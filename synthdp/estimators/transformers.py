@@ -35,8 +35,8 @@ from synthdp.tables.sources.dataframe import FrameSource
 class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn numeric columns into the cosine basis cos(m arccos x), m = 1 … degree, of the smooth-query mechanisms.
 
-    Bounds that are not given are read off the data that it is fitted on, so that one row can set them: that is **not
-    private**.  Give bounds that are public, or fit it on synthetic rows.
+    Bounds that are not given are read off the data in ``fit``, where a single row can set them: this is **not
+    private**. Give bounds that are public, or fit it on synthetic rows.
 
     Parameters
     ----------

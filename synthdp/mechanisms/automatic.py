@@ -55,7 +55,7 @@ class Automatic(Spender):
     on_progress: ProgressCallback = silent
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the schema as it is: all columns come out. Errors as `AdaptiveMarginals` has."""
+        """Return the schema unchanged: all columns are released; refuse what `AdaptiveMarginals` refuses."""
         return self._adaptive(self.spend).output_schema(schema)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:

@@ -118,7 +118,7 @@ class L1Fit(Spender):
         solver_named(self.solver)
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the schema as it is: all columns come out.
+        """Return the schema unchanged: all columns are released.
 
         Raises
         ------

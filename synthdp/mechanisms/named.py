@@ -136,12 +136,12 @@ def mechanism_named(
 
 
 def mechanism_given(mechanism: object, *, options: object = None, **settings: Any) -> TableMechanism:
-    """Return a mechanism object as it is, or refuse it.
+    """Return a mechanism object unchanged, or refuse it.
 
     Raises
     ------
     ParameterError
-        If it is no mechanism, yields no table, has a cost of its own, or something is set beside it.
+        If it is not a mechanism, yields no table, has a cost of its own, or something is set beside it.
     """
     kind = mechanism if isinstance(mechanism, type) else type(mechanism)
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):

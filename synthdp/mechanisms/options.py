@@ -51,7 +51,7 @@ def option_of_text(name: str, kind: type[Any], option: str, text: str, *, withou
     Raises
     ------
     ParameterError
-        If there is no such option, or the text is no value of its kind.
+        If there is no such option, or the text is not a value of its kind.
     """
     hint = _hint(name, _hints(kind, without), option)
     for reader in _readers(hint):

@@ -35,7 +35,7 @@ class RowCount:
 
 
 def count_rows(account: Curator, *, spend: PrivacyLoss, queries: Total | KeyTotal | None = None) -> RowCount:
-    """Return the number of rows: as it is where it is public, else measured.
+    """Return the number of rows: exact if it is public, else measured.
 
     Costs ``spend`` under ``add_remove``, and nothing under ``replace_one``.
 

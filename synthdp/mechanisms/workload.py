@@ -92,7 +92,7 @@ def workload_of(
 
 
 def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
-    """Return the queries that a user gives as they are, or names by columns.
+    """Return the queries that a user gives, or makes by naming columns.
 
     Named ones are marginals over the cells in which a released row may lie; numbers have at most `BINS` equal bins
     unless a marginal says how many.
@@ -190,7 +190,7 @@ def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Do
     columns = part_of(schema, names)
     check_declared(columns, why="the cells of the queries are made of them")
     if all(column.names_rows for column in columns.values()):
-        raise ParameterError("queries need a column that is no identifier")
+        raise ParameterError("queries need a column that is not an identifier")
     axes = [axis_of(name, column, bins=bins.get(name, BINS)) for name, column in columns.items()]
     return releasable_domain(Domain(tuple(axes)))
 

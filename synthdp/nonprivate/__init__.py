@@ -1,1 +1,1 @@
-"""Everything that reads real rows without noise: for those who hold them, never for publication."""
+"""Everything that reads real rows without noise, for people who may see those rows; never for publication."""

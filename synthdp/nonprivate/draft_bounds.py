@@ -53,7 +53,7 @@ _CALENDAR_STEPS = (
 def number_bounds(
     name: str, low: float, high: float, *, whole: bool, lattice: Lattice | None = None
 ) -> tuple[Any, Any]:
-    """Return bounds for numbers: those of a known shape that the column's name tells of, else a little beyond the values.
+    """Return bounds for numbers: those of a known kind that the column's name suggests, else a little beyond the values.
 
     Parameters
     ----------

@@ -165,7 +165,7 @@ def _seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) -> dic
 
 
 def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str]) -> tuple[Seen, Column]:
-    """Return texts as what all of them can be read as, and as what that is; those that are missing do not count.
+    """Return texts read as the first type that fits all of them but the missing ones, and that type.
 
     A text that is only perhaps missing is a level where the others are texts, too, and all are listed: a release reads
     the texts of declared levels as these levels.
@@ -216,7 +216,7 @@ def _is_number(word: str) -> bool:
 def known_encoding(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
     """Return how a file is read, with the encoding in which ALL of it is text, if its first line would suggest another.
 
-    NOT private: an encoding is no secret, but it is found by reading all rows.
+    NOT private: an encoding is not a secret, but it is found by reading all rows.
     """
     file = Path(path)
     if known.encoding is not None or not is_csv(file) or not file.is_file():

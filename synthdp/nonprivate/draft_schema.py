@@ -1,4 +1,4 @@
-"""A first draft of a schema, read off a table: for a person to check against public knowledge, never to be used as it is.
+"""A first draft of a schema, read off a table: a person must check it against public knowledge before it is used.
 
 Every column is marked as not reviewed, so that no schema can be made of the draft until somebody has looked at it.
 """
@@ -57,7 +57,7 @@ ABOUT = (
 )
 OF_BOUNDS = (
     "The bounds were read off this table and rounded outwards. A table's least and largest value belong to somebody, so "
-    "they are no public knowledge and no noise protects them. Put here what is known without the table: a law, a form's "
+    "they are not public knowledge and no noise protects them. Put here what is known without the table: a law, a form's "
     "limits, a sensor's range. Values beyond are clipped. Or delete both, and they are discovered under part of the budget."
 )
 OF_LEVELS = (

@@ -1,4 +1,4 @@
-"""NON-PRIVATE comparison of a synthetic table with the real one: for those who hold the real rows, never for publication.
+"""NON-PRIVATE comparison of a synthetic table with the real one, for people who may see the real rows; not to publish.
 
 Everything here reads real rows without noise.  Nothing here can enter a release: results are numbers and a stamped page,
 and no other module of the package imports this one but the façade's name table and the command line.

@@ -157,7 +157,7 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
 
 
 def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
-    """Return distances between rows.  They are no evidence about privacy, in either direction."""
+    """Return distances between rows.  They are not evidence about privacy, in either direction."""
     a, b = (_scaled_rows(table, schema) for table in (real, synthetic))
     rng = generator(0)
     some_a, some_b = (rng.permutation(len(t))[:NEIGHBOURS] for t in (a, b))
@@ -242,7 +242,7 @@ def _levels(column: Column) -> int:
 
 
 def _codes(values: pd.Series[Any], column: Column) -> IntArray:
-    """Return the place of each value among a column's levels; -1 where it is none of them."""
+    """Return the place of each value among a column's levels; -1 for other values."""
     position = {level: i for i, level in enumerate(labels_of(column))}
     codes, different = pd.factorize(values)
     return np.array([*(position.get(value, -1) for value in different), -1], np.int64)[codes]

@@ -55,7 +55,7 @@ MOST_NAMES = 10
 """Columns that one line of assumptions names."""
 
 UNIT = "synthdp's unit of privacy"
-"""Name of the simulated column that says whose rows are whose."""
+"""Name of the simulated column of privacy units."""
 
 
 class Distances(NamedTuple):

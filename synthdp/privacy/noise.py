@@ -78,7 +78,7 @@ def discrete_laplace(values: IntArray, *, scale: float) -> IntArray:
     dp = _opendp()
     _check_scale(scale)
     measurement = dp.make_laplace(dp.int_vector, dp.l1, scale=float(scale))
-    return _noised(measurement, values, unit=1)
+    return _noised(measurement, values, one=1)
 
 
 def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
@@ -107,7 +107,7 @@ def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
     dp = _opendp()
     _check_scale(scale)
     measurement = dp.make_gaussian(dp.int_vector, dp.l2, scale=float(scale))
-    return _noised(measurement, values, unit=1.0)
+    return _noised(measurement, values, one=1.0)
 
 
 def geometric(*, scale: float) -> int:
@@ -415,9 +415,9 @@ def _opendp() -> SimpleNamespace:
     )
 
 
-def _noised(measurement: Any, values: IntArray, *, unit: float) -> IntArray:
+def _noised(measurement: Any, values: IntArray, *, one: float) -> IntArray:
     _check_vector(values)
-    _finite(measurement.map(unit))
+    _finite(measurement.map(one))
     clipped = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
     return np.asarray(measurement(clipped), dtype=np.int64)
 

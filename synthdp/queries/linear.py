@@ -33,7 +33,7 @@ class LinearFamily(Counting):
         return sum_features(self, codes)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the sums as they are."""
+        """Return the sums unchanged."""
         return sums
 
 

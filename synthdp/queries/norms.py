@@ -1,7 +1,7 @@
 """How far one record moves a vector of whole numbers: exact bounds, in Python integers, that check themselves.
 
-Every family of queries states its sensitivity in these.  Sums of squares of 64-bit numbers leave 64 bits easily, and a
-sensitivity that has wrapped around is no sensitivity: nothing here is computed in a fixed number of bits unless it fits.
+Every family of queries states its sensitivity in these.  Sums of squares of 64-bit numbers easily overflow 64 bits, and
+a sensitivity that has wrapped around is wrong: a fixed number of bits is used only where the result is known to fit.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def whole_numbers(name: str, values: object) -> IntArray:
     Raises
     ------
     ParameterError
-        If they are no whole numbers, or too large for 64 bits.
+        If they are not whole numbers, or too large for 64 bits.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iub" or (array.dtype == np.uint64 and largest(array) >= 2**63):

@@ -61,11 +61,11 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
     Raises
     ------
     ParameterError
-        If the release is no synthetic table, or has no such target.
+        If the release is not a synthetic table, or has no such target.
     """
     model = release.output
     if not isinstance(model, SyntheticModel):
-        raise ParameterError(f"a release by {release.mechanism} is no synthetic table: it has no report")
+        raise ParameterError(f"a release by {release.mechanism} is not a synthetic table: it has no report")
     if target is not None and target not in model.schema.outputs:
         raise ParameterError(f"there is no column {target!r}; the release has: {', '.join(model.schema.outputs)}")
     views = column_views(model, release.measurements)

@@ -147,7 +147,7 @@ class Repair:
         return masks
 
     def _lift(self, orders: Sequence[Order], rows: IntArray) -> None:
-        """Lift right sides to their left sides, from the values as they are, then from the least of the cells."""
+        """Raise right sides to their left sides: first from the current values, then from the least values of the cells."""
         ladders = {name: self._ladder(name) for name in sorted({name for order in orders for name in order.names})}
         for from_least in (False, True):
             for name, ladder in ladders.items() if from_least else ():

@@ -60,7 +60,7 @@ def _replaced(refinements: tuple[Refinement, ...], j: int, one: Refinement) -> t
 
 
 def _restricted(distribution: Distribution, j: int, kept: BoolArray) -> Distribution:
-    """Return the distribution given that a column lies in some cells; as it is where it never does."""
+    """Return the distribution given that a column lies in some cells; unchanged if that has probability 0."""
     match distribution:
         case Explicit():
             weights = distribution.weights * kept[distribution.codes[:, j]]

@@ -7,9 +7,12 @@ what proposes types (drafts and discovery) names the classes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+
+import numpy as np
 
 from synthdp.errors import SchemaError
 
@@ -241,7 +244,7 @@ class Known(Column):
     ----------
     source
         Where the bounds or levels are known from, in a few words: a codebook, a law, common knowledge.  The receipt
-        prints it; it is no part of what the column may hold, and two columns that differ in it alone are equal.
+        prints it.  It does not change what the column may hold: columns that differ only in it are equal.
     """
 
     source: str | None = field(default=None, compare=False, repr=False)
@@ -303,3 +306,10 @@ def number(value: Any) -> int | float:
 
 def _is_short_text(text: object) -> bool:
     return isinstance(text, str) and bool(text.strip()) and text.isprintable() and len(text) <= LONGEST_SOURCE
+
+
+def values_as_tuple(name: str, values: object) -> tuple[Any, ...]:
+    """Return a list of values as a tuple of Python's own; SchemaError if it is not a list."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise SchemaError(f"{name} must be a list of values, not {type(values).__name__}")
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)

@@ -15,7 +15,7 @@ USUAL_MISSING = (
 """Texts that usually stand for a missing value: a constant, whatever a table holds."""
 
 DOUBTFUL_MISSING = frozenset({"None", "none", "-", "--", "."})
-"""Those of them that are also levels of columns of texts, as in none, some, all."""
+"""Those of them that also occur as levels, as in none, some, all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class CsvFormat:
     Raises
     ------
     ParameterError
-        If a setting is no delimiter, no encoding or no list of texts.
+        If a setting is not a delimiter, an encoding or a list of texts.
 
     Examples
     --------

@@ -37,12 +37,12 @@ class Derived(Constraint):
     Parameters
     ----------
     column
-        Name of a column that the schema declares; bounds or levels that are left open there are those of what is computed.
+        Name of a column that the schema declares; bounds or levels left open there follow from those of the sources.
     expression
-        Arithmetic of numeric columns: names (in backticks if they are no plain words), numbers, ``+ - * /`` and
-        parentheses.  A whole number is computed from whole numbers, without ``/``.  A real one is what floats make of
-        it, operation by operation, rounded to the ``decimals`` or ``step`` that the column declares.  A row in which a
-        column of it is missing misses it too.
+        Arithmetic of numeric columns: names (in backticks if they are not plain words), numbers, ``+ - * /`` and
+        parentheses.  A whole number is computed from whole numbers, without ``/``.  A real number is computed in
+        floats, operation by operation, and rounded to the ``decimals`` or ``step`` that the column declares.  It is
+        missing where one of its sources is missing.
     of
         Name of the column that is looked up in ``values``, instead of an expression.
     values

@@ -202,8 +202,8 @@ class ColumnReview:
     def set(self, column: Column | None = None, /, **settings: Any) -> ColumnReview:
         """Change the column and accept it.
 
-        Bounds that are both new were not read off the table, and their source says so; of anything else that was drafted
-        and is not replaced whole, the receipt says that it was drafted.
+        If both bounds are new, they were not read off the table, and their source says so; whatever else was drafted
+        and not replaced as a whole is called drafted in the receipt.
 
         Parameters
         ----------

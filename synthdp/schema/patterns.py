@@ -29,7 +29,7 @@ def alphabets_of(pattern: str) -> tuple[str, ...]:
     Raises
     ------
     SchemaError
-        If the pattern is no text of that language, or its keys are too long.
+        If the pattern is not a text of that language, or its keys are too long.
 
     Examples
     --------

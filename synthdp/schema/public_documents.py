@@ -121,7 +121,7 @@ def from_data_dictionary(rows: Sequence[Sequence[str]], *, source: str) -> dict[
     missing = [field for field in ("name", "type") if field not in header]
     if missing:
         raise FormatError(
-            f"{source} is no data dictionary: its header must hold name, type, and may hold min, max, levels"
+            f"{source} is not a data dictionary: its header must hold name, type, and may hold min, max, levels"
         )
     entries = []
     for number, row in enumerate(rows[1:], start=2):
@@ -200,7 +200,7 @@ def _of_type(kind: object, rule: Mapping[str, Any], where: str) -> Entry:
         case "string":
             return _of_text(rule)
         case _:
-            raise SchemaError(f"{where} is of type {kind!r}, which is no column: leave it out, or flatten it")
+            raise SchemaError(f"{where} is of type {kind!r}, which is not a column type: leave it out, or flatten it")
     lower, upper = (
         _limit(rule, "minimum", "exclusiveMinimum", beyond),
         _limit(rule, "maximum", "exclusiveMaximum", -beyond),

@@ -236,7 +236,7 @@ class Schema(Mapping[str, Column]):
         Warns
         -----
         DraftWarning
-            Always: it reads the rows, and what it returns is as private as they are.
+            Always: the draft is read off the rows and is as private as they are.
 
         Raises
         ------
@@ -274,7 +274,7 @@ def schema_given(given: object) -> Schema:
     SchemaError
         If a column contradicts itself, or has not been reviewed.
     FormatError
-        If it is a document or a file that is no schema.
+        If it is a document or a file that is not a schema.
     """
     if isinstance(given, Schema):
         return given.reviewed()

@@ -16,7 +16,7 @@ from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived
 
 VERSION = 3
-"""The newest version that is read; a schema is written as the oldest one that knows all that it says."""
+"""The newest version that can be read; a schema is written in the oldest version that can express it."""
 
 _SINCE = {
     "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "csv": 3,

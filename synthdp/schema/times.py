@@ -134,7 +134,9 @@ class Datetime(Known):
 
     def shown(self, value: Any) -> str:
         """Return a moment as text."""
-        return str(np.datetime64(int(value), "us").astype(f"datetime64[{_unit(self.resolution)}]")).replace("T", " ")
+        return str(np.datetime64(int(value), "us").astype(f"datetime64[{_numpy_code(self.resolution)}]")).replace(
+            "T", " "
+        )
 
     def in_words(self) -> str:
         """Return the days of the bounds."""
@@ -231,7 +233,7 @@ class Time(Known):
             try:
                 self.number_of(bound)
             except (TypeError, ValueError):
-                refusal = SchemaError(f"{bound!r} is no time of day in ISO 8601, such as 23:59 {where}")
+                refusal = SchemaError(f"{bound!r} is not a time of day in ISO 8601, such as 23:59 {where}")
             else:
                 continue
             raise refusal
@@ -383,7 +385,7 @@ class Duration(Known):
 
     def shown(self, value: Any) -> str:
         """Return a length of time as text."""
-        return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_unit(self.resolution)}]"))
+        return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_numpy_code(self.resolution)}]"))
 
     def in_words(self) -> str:
         """Return what the column is."""
@@ -421,7 +423,8 @@ def _time_steps(first: int, last: int, resolution: str) -> Steps:
     return Steps(first, last, step, rounds_down=True, clock=tuple(lengths))
 
 
-def _unit(resolution: str) -> str:
+def _numpy_code(resolution: str) -> str:
+    """Return what NumPy calls a resolution."""
     return {"min": "m"}.get(resolution, resolution)
 
 
@@ -436,7 +439,7 @@ def moment_of(moment: Any) -> np.datetime64:
             moment = dt.datetime.fromisoformat(moment)
         except ValueError:
             raise SchemaError(f"{moment!r} is not a date or time in ISO 8601, such as 2026-01-31T12:00") from None
-    if not isinstance(moment, (dt.date, np.datetime64)) or moment != moment:  # NaT is no moment
+    if not isinstance(moment, (dt.date, np.datetime64)) or moment != moment:  # NaT is not a moment
         raise SchemaError("bounds of a Datetime must be dates, datetimes or ISO 8601 texts")
     if isinstance(moment, dt.datetime) and moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)

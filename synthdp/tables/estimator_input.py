@@ -58,7 +58,7 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         A dataframe of any library, an array, or rows in lists; columns of an array are named x0, x1, …
     """
     if is_table(X):
-        frame_of(X)  # names that are no texts, or not different, are refused in our words
+        frame_of(X)  # names that are not texts, or not different, are refused in our words
         _check_feature_names(estimator, X, reset=reset)
         if hasattr(X, "shape"):
             _check_n_features(estimator, X, reset=reset)
@@ -70,7 +70,7 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 
 def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
-    """Return what is no dataframe as an array of rows and columns, of a type that no value of it decides.
+    """Return anything but a dataframe as an array of rows and columns, whose type does not depend on its values.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
 
 
 def _of_lists(rows: Sequence[Any]) -> AnyArray:
-    """Return rows in lists as an array of objects, (n, d), or of one dimension if one of them is no list."""
+    """Return lists of rows as an array of objects, (n, d), or one-dimensional if a row is not a list."""
     if not all(issubclass(type(row), (list, tuple, np.ndarray)) for row in rows):
         return np.empty(len(rows), object)
     if len({len(row) for row in rows}) > 1:
@@ -131,7 +131,7 @@ def _of_array(X: Any) -> AnyArray:
 
 
 def numbers_of_cells(array: AnyArray) -> AnyArray:
-    """Return an array's cells as numbers, (n, d); what is no number is missing.  An array of numbers stays as it is."""
+    """Return an array's cells as numbers, (n, d); anything but a number becomes missing."""
     if array.dtype.kind not in "OUS":
         return array
     cells = array.astype(object)
@@ -259,7 +259,7 @@ def without_numbered_columns(X: Any) -> Any:
 
 
 def without_columns(X: Any, names: Sequence[str]) -> Any:
-    """Return a dataframe without some columns; those that it lacks are no matter."""
+    """Return a dataframe without some columns; names that it does not have are ignored."""
     frame = nw.from_native(X, eager_only=True)
     present = [name for name in names if name in frame.columns]
     return frame.drop(present).to_native() if present else X

@@ -38,7 +38,7 @@ class TableFormat:
     library
         ``"pandas"``, ``"polars"``, ``"polars lazy"``, ``"pyarrow"`` or ``"duckdb"``.
     dtypes
-        The public name of each column's type, in the order of the columns.  Categories are no part of it: they are the
+        The public name of each column's type, in the order of the columns.  Categories are not part of it: they are the
         levels of the schema.
     arrow
         The public name of the Arrow type of each column of a source that knows them: what Parquet and Arrow files of
@@ -128,7 +128,7 @@ class TableFormat:
     def suited(self, schema: Schema) -> TableFormat:
         """Return the format of a complete schema's columns in this order, each of the type that suits it if its own cannot.
 
-        Never refuses: what was discovered must come out.
+        It never refuses: what was discovered must be released.
         """
         suits = library_named(self.library).default_type
         columns = schema.outputs

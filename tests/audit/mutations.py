@@ -832,7 +832,7 @@ with self._lock:
     Mutation(
         "rules that contradict each other are found out after the spend",
         "R34",
-        "AdaptiveMarginals.output_schema",
+        "AdaptiveMarginals._checked",
         "check_rules(schema)",
         "None",
         ("tests/e2e/test_facade_matrix.py::test_a_table_comes_out_or_nothing_is_spent",),

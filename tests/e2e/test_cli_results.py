@@ -152,7 +152,7 @@ BAD_INPUTS = [
     (("answer", RELEASE, "--count", "age >"), "character 6"),
     (("answer", RELEASE, "--count", "height > 3"), "'height'"),
     (("answer", RELEASE, "--count", "__import__('os')"), "character"),
-    (("answer", RELEASE, "--count", "age > 3", "sex"), "is no option"),
+    (("answer", RELEASE, "--count", "age > 3", "sex"), "is not an option"),
     (("answer", RELEASE, "--marginal", "height"), "'height'"),
     (("answer", RELEASE, "--marginal", "age", "--bins", "0"), "bins (0)"),
     (("answer", RELEASE, "--mean", "sex"), "no mean"),

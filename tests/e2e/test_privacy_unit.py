@@ -118,7 +118,7 @@ def test_a_unit_outside_the_schema_is_not_released_and_the_receipt_says_so() -> 
     release = SyntheticRelease(schema=SCHEMA, privacy_unit="person")
     made = release.fit_transform(visits())
     assert list(made.columns) == ["age", "city"]
-    assert "'person' says whose rows are whose; it is not in the schema and is not released" in str(release.receipt_)
+    assert "'person' names the privacy units; it is not in the schema and is not released" in str(release.receipt_)
     assert "was ignored" not in str(release.receipt_)
 
 

@@ -1,4 +1,4 @@
-"""Solvers by name, and the one that chooses: the linear program unless it is too large or fails."""
+"""Solvers by name, and `auto`: the linear program unless it is too large or fails."""
 
 from __future__ import annotations
 

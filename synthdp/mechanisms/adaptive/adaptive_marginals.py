@@ -121,7 +121,7 @@ class AdaptiveMarginals(Spender):
             check_number("second_stage", self.second_stage, least=0, below=1)
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the schema as it is: all columns come out.
+        """Return the schema unchanged: all columns are released.
 
         Raises
         ------

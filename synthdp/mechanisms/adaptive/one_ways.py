@@ -1,4 +1,4 @@
-"""The one-way marginals of a mixed table: levels as they are, numbers by an adaptive tree down to single values.
+"""The one-way marginals of a mixed table: one count for each level, and for numbers an adaptive tree down to single values.
 
 An ordered column starts with equal bins.  Bins whose noisy count is clearly above their noise are split again and again,
 each round one histogram of sensitivity 1 over the parts of the split bins.  Point masses and steep densities are found

@@ -1,7 +1,7 @@
 """Estimate histograms from noisy counts by empirical Bayes: as smooth, or as sparse, as the counts themselves say.
 
-A prior is fitted to the noisy counts by maximum likelihood, then each count is replaced by its posterior mean.  With little
-noise the counts stay as they are.  Post-processing of noisy answers.
+A prior is fitted to the noisy counts by maximum likelihood, then each count is replaced by its posterior mean.  With
+little noise the counts hardly change.  Post-processing of noisy answers.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class FourierMarginals(Spender):
     Raises
     ------
     ParameterError
-        If the workload is no set of tables.
+        If the workload is not a set of tables.
     """
 
     workload: Wish | None = None

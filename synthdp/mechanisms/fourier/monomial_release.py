@@ -1,4 +1,4 @@
-"""The mechanism of Thaler, Ullman, Vadhan (2012) as it is written, with the scale corrected: for comparison and teaching.
+"""The mechanism of Thaler, Ullman, Vadhan (2012) as published, with the scale corrected: for comparison and teaching.
 
 Noisy counts of conjunctions of at most t bits; a query is answered through Chebyshev's polynomial.  `parity_release` is
 the practical form.

@@ -31,7 +31,7 @@ from synthdp.randomness import Generator
 from synthdp.schema.schema import Schema
 
 LISTED = 20_000_000
-"""Most features (points times averages) that are listed; beyond, points are generated as they are needed."""
+"""Most features (points times averages) that are listed; for more, points are generated when they are needed."""
 
 MAX_AVERAGES = 20_000
 """Most averages that a grid fit takes."""

@@ -15,15 +15,13 @@ from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe
-from synthdp.mechanisms.protocol import Spender, part_of
-from synthdp.mechanisms.row_count import row_total
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.universe.net import check_candidates
-from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
+from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
 from synthdp.mechanisms.universe.private_multiplicative_weights import check_updates
-from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.net_scores import multiset_count, multisets
-from synthdp.queries.total import Total
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +69,12 @@ class MedianMechanism(Spender):
 
         Costs ``spend``, for the curator's neighbours; asking costs nothing more.
         """
-        loss = curator.cost(self.spend)
-        curator.check(Total(self.domain))
-        part_of(curator.schema, self.domain.names)  # refuses rules that contradict each other
-        account = curator.open_account(loss, currency=ApproxDP)
-        total = row_total(account, Total(self.domain), share=self.total_share)
         cells = universe(self.domain)
-        watch = account.watch(
-            self.domain.names,
-            max_alarms=self.max_updates or halvings(len(cells), self.size),
-            spend=total.rest,
-            alarm_share=self.alarm_share,
-            threshold=self.threshold,
-            queries=self.queries,
-        )
-        return OnlineSession(
-            mechanism=type(self).__name__,
-            curator=curator,
-            loss=loss,
-            domain=self.domain,
-            total=total.rows,
-            watch=watch,
-            knowledge=_Consistent(cells, multisets(len(cells), self.size), total.rows),
+        return open_session(
+            self,
+            curator,
+            updates=self.max_updates or halvings(len(cells), self.size),
+            knowledge=lambda rows: _Consistent(cells, multisets(len(cells), self.size), rows),
         )
 
 

@@ -17,12 +17,15 @@ from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator, SparseVector
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.protocol import part_of
+from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
-from synthdp.privacy.loss import PrivacyLoss, PureDP
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.sparse.supports import DENOMINATOR
 from synthdp.queries.subset import Subset
+from synthdp.queries.total import Total
 from synthdp.release import Release
 
 
@@ -39,6 +42,43 @@ class Knowledge(Protocol):
 
     def weights(self) -> tuple[np.ndarray, np.ndarray]:
         """Return cells, (m, d), and their weights."""
+        ...
+
+
+class OnlineMechanism(Protocol):
+    """The settings that a mechanism with such a session has, whatever it knows; see `PrivateMultiplicativeWeights`.
+
+    Costs ``spend`` when it is opened, for the curator's neighbours.
+    """
+
+    @property
+    def domain(self) -> Domain:
+        """The columns that queries are about."""
+        ...
+
+    @property
+    def threshold(self) -> float | None:
+        """How far off a guess may be, in rows."""
+        ...
+
+    @property
+    def queries(self) -> int:
+        """About how many queries will be asked."""
+        ...
+
+    @property
+    def total_share(self) -> float:
+        """Share of the spend for the number of rows."""
+        ...
+
+    @property
+    def alarm_share(self) -> float:
+        """Share of the rest for finding wrong guesses."""
+        ...
+
+    @property
+    def spend(self) -> Spend:
+        """What a session may cost."""
         ...
 
 
@@ -167,6 +207,48 @@ class OnlineBound(NamedTuple):
     max_updates: int
     threshold: float
     """In rows."""
+
+
+def open_session(
+    mechanism: OnlineMechanism, curator: Curator, *, updates: int, knowledge: Callable[[int], Knowledge]
+) -> OnlineSession:
+    """Count the rows, open a watch and return a session that knows nothing yet of the table but their number.
+
+    Costs the mechanism's ``spend``, for the curator's neighbours; asking costs nothing more.
+
+    Parameters
+    ----------
+    mechanism
+        The settings.
+    curator
+        Whom to ask.
+    updates
+        How many wrong guesses can be found.
+    knowledge
+        What is known of a table of so many rows.
+    """
+    loss, rows = curator.cost(mechanism.spend), Total(mechanism.domain)
+    curator.check(rows)
+    part_of(curator.schema, mechanism.domain.names)  # refuses rules that contradict each other
+    account = curator.open_account(loss, currency=ApproxDP)
+    total = row_total(account, rows, share=mechanism.total_share)
+    watch = account.watch(
+        mechanism.domain.names,
+        max_alarms=updates,
+        spend=total.rest,
+        alarm_share=mechanism.alarm_share,
+        threshold=mechanism.threshold,
+        queries=mechanism.queries,
+    )
+    return OnlineSession(
+        mechanism=type(mechanism).__name__,
+        curator=curator,
+        loss=loss,
+        domain=mechanism.domain,
+        total=total.rows,
+        watch=watch,
+        knowledge=knowledge(total.rows),
+    )
 
 
 def online_bound(

@@ -12,13 +12,11 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.protocol import Spender, part_of
-from synthdp.mechanisms.row_count import row_total
+from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.universe.cell_fit import CellFit
-from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound
-from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
+from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.total import Total
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,27 +84,11 @@ class PrivateMultiplicativeWeights(Spender):
 
         Costs ``spend``, for the curator's neighbours; asking costs nothing more.
         """
-        loss = curator.cost(self.spend)
-        curator.check(Total(self.domain))
-        part_of(curator.schema, self.domain.names)  # refuses rules that contradict each other
-        account = curator.open_account(loss, currency=ApproxDP)
-        total = row_total(account, Total(self.domain), share=self.total_share)
-        watch = account.watch(
-            self.domain.names,
-            max_alarms=self.max_updates,
-            spend=total.rest,
-            alarm_share=self.alarm_share,
-            threshold=self.threshold,
-            queries=self.queries,
-        )
-        return OnlineSession(
-            mechanism=type(self).__name__,
-            curator=curator,
-            loss=loss,
-            domain=self.domain,
-            total=total.rows,
-            watch=watch,
-            knowledge=_Weights(universe(self.domain), total.rows, replay=self.replay),
+        return open_session(
+            self,
+            curator,
+            updates=self.max_updates,
+            knowledge=lambda rows: _Weights(universe(self.domain), rows, replay=self.replay),
         )
 
 

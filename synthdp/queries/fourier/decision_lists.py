@@ -78,7 +78,7 @@ class DecisionList:
         Raises
         ------
         ParameterError
-            If a part is not a rule, or the last one is no answer.
+            If a part is not a rule, or the last one is not an answer.
         """
         *parts, last = [part.strip() for part in text.split(";")]
         ending = _LAST.fullmatch(last)
@@ -138,7 +138,7 @@ def variables_of(schema: Schema, *, length: int) -> tuple[str, ...]:
     Raises
     ------
     ParameterError
-        If its columns are no decision lists of ``length`` rules.
+        If its columns are not decision lists of ``length`` rules.
     """
     column = schema.get("rule 1")
     levels = column.levels or () if isinstance(column, Categorical) else ()

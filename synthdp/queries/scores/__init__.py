@@ -1,1 +1,1 @@
-"""Scores of candidates: what a selection asks for."""
+"""Scores of candidates, which a selection asks for."""

@@ -1,4 +1,4 @@
-"""Distances between a table's marginals and public expectations: what the screening of a plan asks for."""
+"""Distances between a table's marginals and public expectations, by which a plan is screened."""
 
 from __future__ import annotations
 

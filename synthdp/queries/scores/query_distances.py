@@ -1,4 +1,4 @@
-"""How far each query of a table is from a public expectation: what a mechanism asks to find the worst one."""
+"""How far each query of a table is from a public expectation, by which a mechanism finds the worst one."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def levels_as_float(levels: Sequence[Level]) -> list[float]:
     Raises
     ------
     FormatError
-        If one is no number.
+        If one is not a number.
     """
     return [float(_number(level)) for level in levels]
 

@@ -33,7 +33,7 @@ _DECIMAL = re.compile(r"DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\)")
 
 
 def type_names(frame: Any) -> dict[str, str]:
-    """Return the public name of each column's type; an ENUM's categories are no part of it."""
+    """Return the public name of each column's type, without the categories of an ENUM."""
     types = (str(kind) for kind in frame.types)
     return {name: "ENUM" if kind.startswith("ENUM(") else kind for name, kind in zip(frame.columns, types, strict=True)}
 

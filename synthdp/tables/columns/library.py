@@ -25,7 +25,7 @@ class Library(Protocol):
     """A module that reads and builds one library's columns."""
 
     def type_names(self, frame: Any, /) -> dict[str, str]:
-        """Return the public name of each column's type: no value and no category is part of it."""
+        """Return the public name of each column's type, without values or categories."""
         ...
 
     def default_type(self, column: Column, /) -> str:

@@ -43,7 +43,7 @@ def type_names(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def type_name(dtype: Any) -> str:
-    """Return the public name of a type: no category is part of it."""
+    """Return the public name of a type, without its categories."""
     if isinstance(dtype, pd.CategoricalDtype):
         levels = "object" if dtype.categories is None else type_name(dtype.categories.dtype)
         return f"category[{levels}, ordered]" if dtype.ordered else f"category[{levels}]"

@@ -55,7 +55,7 @@ def declared(labels: Labels, column: Column) -> RawColumn:
 
 
 def all_missing(rows: int) -> Numbers:
-    """Return a column of missing values: what a column of the wrong kind holds."""
+    """Return a column of missing values, for a column of the wrong kind."""
     return Numbers(np.zeros(rows, np.int64), np.ones(rows, np.bool_))
 
 
@@ -64,7 +64,7 @@ def times(
 ) -> RawColumn:
     """Return moments, or lengths of time, in ticks of a resolution: as microseconds, rounded down.
 
-    An Identifier keeps them as they are, as labels: what names a person may be neither rounded nor clipped.
+    An Identifier keeps them unchanged, as labels: the name of a person must not be rounded or clipped.
     """
     if missing is not None:
         ticks = np.where(missing, 0, ticks)

@@ -1,7 +1,7 @@
 """Cells of any type as values of a few types that can be trusted: none raises, none changes how another is read.
 
-A cell may be an object of any class, whose methods may do anything.  None of them is called here but its ``repr``, if
-rows are to be told apart by it, and a failure of that is no error.
+A cell may be an object of any class, whose methods may do anything.  Only its ``repr`` is called here, where rows must
+be told apart by it, and a failure of that is not an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _QUANTITIES: dict[type, str] = {
 }  # fmt: skip
 
 _LARGEST_EXPONENT = 400
-"""Decimals beyond are no floats, and may have too many digits to be whole numbers."""
+"""Decimals beyond are not floats, and may have too many digits to be whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _HELD = {pl.Datetime: "moment", pl.Date: "moment", pl.Duration: "length", pl.Tim
 
 
 def type_names(frame: pl.DataFrame) -> dict[str, str]:
-    """Return the public name of each column's type; an Enum's categories are no part of it."""
+    """Return the public name of each column's type, without the categories of an Enum."""
     return {name: _type_name(dtype) for name, dtype in frame.schema.items()}
 
 

@@ -42,13 +42,14 @@ _ESCAPED = re.compile(r"'+[=+\-@\t\r]")
 class CsvSource:
     """The rows of a CSV file with a header line; a name that ends in ``.gz`` is read as gzip.
 
-    A row is a record of the file as its quotes divide it.  Nothing that a row holds is refused, for that would tell of
-    it: fields that a row lacks are missing, those that it has beyond the header are left out, blank lines are skipped.
-    Bytes that are no text of the encoding make a field one that no column holds, and so does anything else that the
-    column's declaration does not foresee.  A quote that is not closed as the rules say, or only after `MOST_LINES`
-    lines, is read as if its line stood alone, so that a stray quote spoils one row and not the file.
+    A row is a record of the file as its quotes divide it.  No content of a row is refused, because a refusal would
+    reveal it: fields that a row lacks are missing values, fields beyond the header are left out, and blank lines are
+    skipped.  A field with bytes that are invalid in the encoding, or with anything else that its column's declaration
+    does not foresee, is a value that the column cannot hold.  A quote that is not closed as the rules say, or only
+    after
+    `MOST_LINES` lines, is read as if its line stood alone, so that a stray quote spoils one row and not the file.
 
-    Texts are compared as they are written: as units of privacy, ``7``, ``07`` and ``7.0`` are three.
+    Texts are compared exactly as written: as privacy units, ``7``, ``07`` and ``7.0`` are three.
 
     Parameters
     ----------
@@ -226,7 +227,7 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
     Raises
     ------
     DataError
-        If it is no dataframe.
+        If it is not a dataframe.
     FormatError
         If the file cannot be written.
 
@@ -284,7 +285,7 @@ class _Rows:
 
 
 def _cells(values: list[Any]) -> list[Any]:
-    """Return the values of a column with ``None`` for every kind of missing one: what a csv writer leaves empty."""
+    """Return the values of a column with ``None``, which a CSV writer leaves empty, for every kind of missing value."""
     cells = np.fromiter(values, dtype=object, count=len(values))
     cells[pd.isna(cells)] = None
     return [zoned(cell) if isinstance(cell, dt.datetime) and cell.tzinfo is not None else cell for cell in cells]

@@ -1,4 +1,4 @@
-"""The records of a CSV file as texts, whatever is in it: quotes that are not closed, bytes that are no text."""
+"""The records of a CSV file as texts, whatever is in it: quotes that are not closed, bytes that are not text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEEPING_BYTES = "synthdp.keeping_bytes"
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:
-    """Open a file of text; bytes that are no text of the encoding become lone surrogates, different ones for each byte."""
+    """Open a file of text; bytes that are not text of the encoding become lone surrogates, different ones for each byte."""
     if path.name.endswith(".gz"):
         return gzip.open(path, "rt", encoding=encoding, errors=_KEEPING_BYTES, newline="")
     return path.open(encoding=encoding, errors=_KEEPING_BYTES, newline="")
@@ -27,8 +27,8 @@ def open_text(path: Path, encoding: str) -> IO[str]:
 def records_of(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
     """Yield the records of some lines, blank ones left out.
 
-    A line whose quotes break the rules is a record by itself, read as well as may be; so what it holds can change no other
-    record, but for those between it and a quoted field that begins with a delimiter or a line end.
+    A line whose quotes break the rules is a record by itself, read as well as possible, so it cannot change any other
+    record, except those between it and a quoted field that begins with a delimiter or a line end.
     """
     csv.field_size_limit(_LONGEST_FIELD)
     again: deque[str] = deque()
@@ -59,7 +59,7 @@ def records_of(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def _kept_bytes(error: UnicodeError) -> tuple[str, int]:
-    """Return bytes that are no text as lone surrogates, which no text has: different bytes stay different."""
+    """Return bytes that are not text as lone surrogates, which no text has: different bytes stay different."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end

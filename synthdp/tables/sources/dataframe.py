@@ -44,7 +44,7 @@ class FrameSource:
     Raises
     ------
     DataError
-        If it is no dataframe, or has column names that are not texts or not different.
+        If it is not a dataframe, or has column names that are not texts or not different.
     """
 
     def __init__(self, table: object) -> None:
@@ -110,7 +110,7 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
     Raises
     ------
     DataError
-        If it is no dataframe, or has column names that are not texts or not different.
+        If it is not a dataframe, or has column names that are not texts or not different.
     """
     if isinstance(table, pd.DataFrame):
         _check_names(list(table.columns))

@@ -173,7 +173,7 @@ class DuckDBSource:
 
 
 def _moment_of_date(value: str) -> str:
-    """Return SQL for the moment at which a day begins; those beyond the years that a column may declare are no moments."""
+    """Return SQL for the moment at which a day begins; those beyond the years that a column may declare are not moments."""
     return (
         f"CASE WHEN {value} < DATE '0001-01-01' THEN TIMESTAMP '0001-01-01' "
         f"WHEN {value} > DATE '9999-12-31' THEN TIMESTAMP '9999-12-31 23:59:59.999999' ELSE CAST({value} AS TIMESTAMP) END"

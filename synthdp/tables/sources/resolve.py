@@ -8,7 +8,7 @@ from synthdp.tables.sources.dataframe import FrameSource
 
 
 def source_of(table: object, schema: Schema | None = None) -> Source:
-    """Return a source as it is, a Spark DataFrame where it lies, and any other dataframe in memory.
+    """Return a source unchanged, and a dataframe as a source: Spark's where it lies, any other in memory.
 
     A file of texts has missing values where the schema's ``csv`` says so.
 

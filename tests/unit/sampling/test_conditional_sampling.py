@@ -151,7 +151,7 @@ def test_a_sample_is_repeated_by_its_seed_whatever_the_threads():
 def test_a_range_holds_the_special_numbers_that_lie_in_it_between_the_bounds():
     """A number that stands out is a number; a code beyond the bounds is none, whatever the range."""
     column = Integer(0, 100, special=[-1, 0, 40, 999])
-    codes = range(101, 105)  # the units of -1, 0, 40 and 999
-    assert [units_of_values(column, (0, 39))[unit] for unit in codes] == [False, True, False, False]
-    assert [units_of_values(column, (40, None))[unit] for unit in codes] == [False, False, True, False]
-    assert [units_of_values(column, (None, None))[unit] for unit in codes] == [False, True, True, False]
+    codes = range(101, 105)  # the grid indices of -1, 0, 40 and 999
+    assert [mask_of_values(column, (0, 39))[unit] for unit in codes] == [False, True, False, False]
+    assert [mask_of_values(column, (40, None))[unit] for unit in codes] == [False, False, True, False]
+    assert [mask_of_values(column, (None, None))[unit] for unit in codes] == [False, True, True, False]

@@ -134,7 +134,7 @@ BAD = {
                   "levels must be finite; declare missing values by nullable=True for column 'a'"),
     "other": (lambda: Schema({"a": Categorical(["x"], other=3)}), "other must be a text label for column 'a'"),
     "other number": (lambda: Schema({"a": Categorical([1, 2], other="1")}),
-                     "other must not be the text of a level that is no text for column 'a'"),
+                     "other must not be the text of a level that is not a text for column 'a'"),
     "no date": (lambda: Datetime("soon", "later"), "'soon' is not a date or time in ISO 8601, such as 2026-01-31T12:00"),
     "number date": (lambda: Datetime(5, 6), "bounds of a Datetime must be dates, datetimes or ISO 8601 texts"),
     "nat": (lambda: Datetime(pd.NaT, "2020-01-01"), "bounds of a Datetime must be dates, datetimes or ISO 8601 texts"),

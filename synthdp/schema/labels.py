@@ -1,0 +1,248 @@
+"""Columns of labels and names: categories, with an order or without one, truth values and identifiers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from synthdp.errors import SchemaError
+from synthdp.schema.column import Fresh, Known, Level, Levels, Quantity, register, values_as_tuple
+from synthdp.schema.patterns import alphabets_of
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Categorical(Known):
+    """One of a list of levels without order.
+
+    Parameters
+    ----------
+    levels
+        The public list of values; ``None`` if it must be discovered.
+    nullable
+        Whether a missing value is a value of its own.
+    other
+        A label for every value outside ``levels``, itself part of the output.  Without one, such values are counted
+        in a cell that is never released.
+
+    Examples
+    --------
+    >>> from synthdp import Categorical
+    >>> Categorical(["Oslo", "Bergen"], other="elsewhere").levels
+    ('Oslo', 'Bergen')
+    """
+
+    quantity: ClassVar[Quantity] = "label"
+    ordered: ClassVar[bool] = False
+    holds: ClassVar[str] = "levels"
+    levels: Sequence[Level] | None = None
+    nullable: bool = False
+    other: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", values_as_tuple("levels", self.levels))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the levels are declared."""
+        return self.levels is not None
+
+    def support(self) -> Levels:
+        """Return the levels, the label for others last unless it is one of them."""
+        levels = tuple(self.levels or ())
+        return Levels(levels if self.other is None or self.other in levels else (*levels, self.other), self.other)
+
+    def check(self, where: str) -> None:
+        """Check the levels and the label for others."""
+        if self.levels is not None:
+            _check_levels(self.levels, where)
+        if self.other is not None and not isinstance(self.other, str):
+            raise SchemaError(f"other must be a text label {where}")
+        if self.other in {str(level) for level in self.levels or () if not isinstance(level, str)}:
+            raise SchemaError(f"other must not be the text of a level that is not a text {where}")
+
+    def example(self) -> Self:
+        """Return the column with a level that a type of texts, of numbers or of booleans can hold.
+
+        A type of anything else, such as moments, could hold none of the levels that may be discovered.
+        """
+        return self if self.is_complete else replace(self, levels=(0,))
+
+    def may_hold(self, value: object) -> bool:
+        """Say whether a value is a level."""
+        return value in (self.levels or ()) or value == self.other
+
+    def in_words(self) -> str:
+        """Return what the column is."""
+        return "category"
+
+
+@dataclass(frozen=True, slots=True)
+class Untyped(Categorical):
+    """A column of Python objects that nobody declared: what its values are is discovered before what they may be.
+
+    No schema file holds it: once discovered, it is a column of another type.
+    """
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Ordinal(Known):
+    """One of a list of levels in their order.
+
+    Parameters
+    ----------
+    levels
+        The public list of values, lowest first.
+    nullable
+        Whether a missing value is a value of its own.
+    """
+
+    quantity: ClassVar[Quantity] = "label"
+    holds: ClassVar[str] = "levels"
+    levels: Sequence[Level]
+    nullable: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", values_as_tuple("levels", self.levels))
+
+    @property
+    def is_complete(self) -> bool:
+        """True: the levels must be declared."""
+        return True
+
+    def support(self) -> Levels:
+        """Return the levels."""
+        return Levels(tuple(self.levels))
+
+    def check(self, where: str) -> None:
+        """Check the levels."""
+        _check_levels(self.levels, where)
+
+    def example(self) -> Self:
+        """Return the column itself."""
+        return self
+
+    def may_hold(self, value: object) -> bool:
+        """Say whether a value is a level."""
+        return value in self.levels
+
+    def in_words(self) -> str:
+        """Return what the column is."""
+        return "ordered category"
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Boolean(Known):
+    """True or false.
+
+    Parameters
+    ----------
+    nullable
+        Whether a missing value is a value of its own.
+    """
+
+    quantity: ClassVar[Quantity] = "truth"
+    ordered: ClassVar[bool] = False
+    holds: ClassVar[str] = "truth values"
+    nullable: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """True: there is nothing to declare."""
+        return True
+
+    def support(self) -> Levels:
+        """Return false and true."""
+        return Levels((False, True))
+
+    def check(self, where: str) -> None:
+        """Check nothing: there are no settings."""
+
+    def example(self) -> Self:
+        """Return the column itself."""
+        return self
+
+    def may_hold(self, value: object) -> bool:
+        """Say whether a value is false or true."""
+        return isinstance(value, bool)
+
+    def in_words(self) -> str:
+        """Return what the column is."""
+        return "true or false"
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Identifier(Known):
+    r"""A value that names a row or a person: never read for the output, released as fresh, meaningless labels.
+
+    Parameters
+    ----------
+    prefix
+        Text before the running number of a synthetic label; with ``None`` the labels are whole numbers.
+    pattern
+        The format of the labels instead, as a small part of regular expressions: plain characters, ``\d`` for a digit,
+        ``[A-Z]`` or ``[0-9a-f]``, ``{n}`` to repeat what stands before it, and a backslash before a sign that is meant
+        as it is.  Labels differ in all rows of a table, in a fixed order that looks random.
+
+    Examples
+    --------
+    >>> from synthdp import Identifier
+    >>> Identifier(pattern=r"[A-Z]{2}-\d{6}").pattern
+    '[A-Z]{2}-\\d{6}'
+    """
+
+    quantity: ClassVar[Quantity] = "name"
+    ordered: ClassVar[bool] = False
+    holds: ClassVar[str] = "meaningless labels"
+    prefix: str | None = None
+    nullable: bool = False
+    pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.nullable:
+            raise SchemaError("an Identifier is never missing in the output: leave nullable out")
+
+    @property
+    def is_complete(self) -> bool:
+        """True: there is nothing to declare."""
+        return True
+
+    def support(self) -> Fresh:
+        """Return how new labels look."""
+        return Fresh(self.prefix, self.pattern)
+
+    def check(self, where: str) -> None:
+        """Check the prefix or the pattern."""
+        if self.prefix is not None and not isinstance(self.prefix, str):
+            raise SchemaError(f"prefix must be a text {where}")
+        if self.pattern is not None and self.prefix is not None:
+            raise SchemaError(f"prefix and pattern must not both be given {where}")
+        if self.pattern is not None:
+            alphabets_of(self.pattern)
+
+    def example(self) -> Self:
+        """Return the column itself."""
+        return self
+
+    def in_words(self) -> str:
+        """Return what the column is."""
+        return "identifier"
+
+
+def _check_levels(levels: Sequence[Level], where: str) -> None:
+    if not levels:
+        raise SchemaError(f"levels must not be empty {where}")
+    if not all(isinstance(level, (str, int, float, bool, np.integer, np.floating, np.bool_)) for level in levels):
+        raise SchemaError(f"levels must be texts, numbers or booleans, not missing values or lists {where}")
+    if any(isinstance(level, float) and not math.isfinite(level) for level in levels):
+        raise SchemaError(f"levels must be finite; declare missing values by nullable=True {where}")
+    if len({str(level) for level in levels}) < len(levels) or len(set(levels)) < len(levels):
+        raise SchemaError(f"levels must differ from each other, also when written as text {where}")

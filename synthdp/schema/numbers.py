@@ -1,0 +1,252 @@
+"""Columns of numbers: real, decimal and whole ones."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from synthdp.arrays import LARGEST_WHOLE
+from synthdp.errors import SchemaError
+from synthdp.figures import in_figures
+from synthdp.schema.column import Interval, Known, Quantity, Steps, register, values_as_tuple
+from synthdp.schema.spacing import POWERS_OF_TEN, check_spacing, evenly_spaced, outer_multiples, spacing
+from synthdp.schema.times import check_pair, whole_bounds
+
+
+@register
+@dataclass(frozen=True, slots=True, repr=False)
+class Continuous(Known):
+    """A real number with lower <= x <= upper; values beyond are clipped.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds, lower < upper; ``None`` if they must be discovered.
+    nullable
+        Whether a missing value is a value of its own.
+    special
+        Numbers with a meaning of their own, inside the bounds or not (-1 = "refused"): kept as point masses.
+    decimals
+        How many digits values have after the point, if that is known; synthetic values have as many.
+    step
+        What values are multiples of, counted from ``lower``, if that is known; in place of ``decimals``.
+
+    Examples
+    --------
+    >>> from synthdp import Continuous
+    >>> Continuous(0, 250, nullable=True, special=[-1]).special  # -1: "would not say"
+    (-1,)
+    >>> price, shoe_size = Continuous(0, 500, decimals=2), Continuous(0.5, 14, step=0.5)
+    """
+
+    quantity: ClassVar[Quantity] = "number"
+    lower: float | None = None
+    upper: float | None = None
+    nullable: bool = False
+    special: tuple[float, ...] = ()
+    decimals: int | None = field(default=None, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _store_numbers(self)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the bounds are declared."""
+        return self.lower is not None and self.upper is not None
+
+    def support(self) -> Interval | Steps:
+        """Return the interval between the bounds, or the numbers in it that have the digits."""
+        lower, upper = self.lower or 0, self.upper or 0
+        if self.decimals is None and self.step is None:
+            return Interval(float(lower), float(upper), self.special)
+        return evenly_spaced(lower, upper, spacing(self.decimals, self.step), special=self.special)
+
+    def check(self, where: str) -> None:
+        """Check the bounds and the digits."""
+        _check_numbers(self, where)
+        check_spacing(self.lower, self.upper, self.decimals, self.step, where)
+
+    def example(self) -> Self:
+        """Return the column with some bounds."""
+        return self if self.is_complete else replace(self, lower=0, upper=1 if self.step is None else self.step)
+
+    def with_bounds(self, lower: float, upper: float) -> Continuous:
+        """Return the column with these bounds, or with the next ones that have the digits."""
+        if self.decimals is not None or self.step is not None:
+            lower, upper = outer_multiples(lower, upper, spacing(self.decimals, self.step))
+        return replace(self, lower=lower, upper=upper)
+
+    def spacings(self) -> tuple[Fraction, ...]:
+        """Return the powers of ten."""
+        return POWERS_OF_TEN if self.decimals is None and self.step is None else ()
+
+    def with_spacing(self, spacing: Fraction) -> Continuous:
+        """Return the column with decimals, or with a step of ten or more."""
+        if spacing > 1:
+            return replace(self, step=int(spacing))
+        return replace(self, decimals=len(str(spacing.denominator)) - 1)
+
+    def in_words(self) -> str:
+        """Return the bounds."""
+        return "number" + _range_in_words(self.lower, self.upper)
+
+
+@register
+@dataclass(frozen=True, slots=True, repr=False)
+class Decimal(Continuous):
+    """A decimal number with lower <= x <= upper, as databases and ``decimal.Decimal`` hold it; values beyond are clipped.
+
+    Parameters
+    ----------
+    lower, upper, nullable, special
+        As for `Continuous`.
+    decimals
+        How many digits values have after the point.
+
+    Examples
+    --------
+    >>> from synthdp import Decimal
+    >>> Decimal(0, "99999.99").upper
+    99999.99
+    """
+
+    decimals: int | None = field(default=2, kw_only=True)
+
+    def check(self, where: str) -> None:
+        """Check the bounds and that there are digits."""
+        Continuous.check(self, where)
+        if self.decimals is None:
+            raise SchemaError(f"decimals must be given {where}")
+
+    def as_object(self, value: Any) -> object:
+        """Return a number as ``decimal.Decimal``."""
+        return decimal.Decimal(repr(float(value))).quantize(decimal.Decimal(1).scaleb(-(self.decimals or 0)))
+
+    @property
+    def stored_as(self) -> str:
+        """What suits the values in a table."""
+        return "decimal"
+
+
+@register
+@dataclass(frozen=True, slots=True, repr=False)
+class Integer(Known):
+    """A whole number with lower <= x <= upper; values beyond are clipped.
+
+    Parameters
+    ----------
+    lower, upper, nullable, special
+        As for `Continuous`.
+    step
+        What values are multiples of, counted from ``lower``, if that is known.
+    """
+
+    quantity: ClassVar[Quantity] = "number"
+    whole: ClassVar[bool] = True
+    lower: int | None = None
+    upper: int | None = None
+    nullable: bool = False
+    special: tuple[int, ...] = ()
+    step: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _store_numbers(self)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the bounds are declared."""
+        return self.lower is not None and self.upper is not None
+
+    def support(self) -> Steps:
+        """Return the whole numbers between the bounds."""
+        lower, upper = int(self.lower or 0), int(self.upper or 0)
+        if self.step is None:
+            return Steps(lower, upper, special=self.special)
+        return Steps(0, (upper - lower) // self.step, size=self.step, offset=lower, special=self.special)
+
+    def check(self, where: str) -> None:
+        """Check the bounds and the step."""
+        _check_numbers(self, where)
+        if self.step is not None and (isinstance(self.step, bool) or not isinstance(self.step, int)):
+            raise SchemaError(f"the step of an Integer must be a whole number {where}")
+        check_spacing(self.lower, self.upper, None, self.step, where)
+
+    def example(self) -> Self:
+        """Return the column with some bounds."""
+        return self if self.is_complete else replace(self, lower=0, upper=self.step or 1)
+
+    def with_bounds(self, lower: float, upper: float) -> Integer:
+        """Return the column with whole bounds around these."""
+        step = self.step or 1
+        first, last = whole_bounds(lower / step, upper / step, -(LARGEST_WHOLE // step), LARGEST_WHOLE // step)
+        low, high = first * step, last * step
+        return replace(self, lower=low, upper=high)
+
+    def spacings(self) -> tuple[Fraction, ...]:
+        """Return the powers of ten from 1."""
+        return tuple(power for power in POWERS_OF_TEN if power >= 1) if self.step is None else ()
+
+    def with_spacing(self, spacing: Fraction) -> Integer:
+        """Return the column with a step, but none of 1."""
+        return replace(self, step=int(spacing) if spacing > 1 else None)
+
+    def in_words(self) -> str:
+        """Return the bounds."""
+        return "whole number" + _range_in_words(self.lower, self.upper)
+
+
+def _range_in_words(lower: float | None, upper: float | None) -> str:
+    return "" if lower is None or upper is None else f", {in_figures(lower, digits=6)} to {in_figures(upper, digits=6)}"
+
+
+def _check_numbers(column: Continuous | Integer, where: str) -> None:
+    lower, upper = column.lower, column.upper
+    check_pair(lower, upper, where)
+    for bound in (lower, upper, *column.special):
+        if bound is None:
+            continue
+        if isinstance(bound, bool) or not isinstance(bound, (int, float, np.integer, np.floating)):
+            raise SchemaError(f"bounds and special values must be numbers {where}")
+        if not _is_finite(bound):
+            raise SchemaError(f"bounds and special values must be finite {where}")
+        if column.whole and bound != int(bound):
+            raise SchemaError(f"bounds and special values of an Integer must be whole numbers {where}")
+    if column.whole and any(b is not None and abs(b) > LARGEST_WHOLE for b in (lower, upper, *column.special)):
+        raise SchemaError(f"bounds and special values of an Integer must lie within ±2**62 {where}")
+    if lower is not None and upper is not None and not lower < upper:
+        raise SchemaError(f"lower ({lower}) must be below upper ({upper}) {where}")
+    if lower is not None and upper is not None and not math.isfinite(float(upper) - float(lower)):
+        raise SchemaError(f"upper - lower must be a finite number {where}")
+    if len(set(column.special)) < len(column.special):
+        raise SchemaError(f"special values must differ from each other {where}")
+
+
+def _store_numbers(column: Continuous | Integer) -> None:
+    """Keep special values as a tuple, and all numbers as Python's own."""
+    object.__setattr__(column, "special", values_as_tuple("special", column.special))
+    for bound in ("lower", "upper", "step"):
+        value = getattr(column, bound)
+        if isinstance(value, np.generic):
+            object.__setattr__(column, bound, value.item())
+        elif isinstance(value, decimal.Decimal) or (isinstance(value, str) and isinstance(column, Decimal)):
+            object.__setattr__(column, bound, _float(value))
+
+
+def _float(value: Any) -> Any:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number that no float can hold
+        return False
