@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from dataclasses import fields, replace
+from fractions import Fraction
 from os import PathLike
 from typing import Any
 
@@ -203,7 +205,8 @@ class ColumnReview:
         """Change the column and accept it.
 
         If both bounds are new, they were not read off the table, and their source says so; whatever else was drafted
-        and not replaced as a whole is called drafted in the receipt.
+        and not replaced as a whole is called drafted in the receipt.  One new bound beside a drafted step is moved
+        outwards to the next value that the step reaches from the other bound.
 
         Parameters
         ----------
@@ -222,7 +225,7 @@ class ColumnReview:
         if unknown:
             kind = type(column or old).__name__
             raise SchemaError(f"column {self.name!r} is of type {kind}, which has no setting {unknown[0]!r}")
-        new = replace(column or old, **settings)
+        new = replace(column or old, **(settings if column else _on_the_steps(old, settings)))
         if column is None and "source" not in settings and _has_new_bounds(old, new):
             new = replace(new, source=DECLARED)
         self._draft._replace(
@@ -239,6 +242,22 @@ class ColumnReview:
             return f"{self.name}: {self.column!r}; reviewed"
         seen = f"; {self.seen}" if self.seen else ""
         return f"{self.name}: {self.column!r}; not reviewed{seen}"
+
+
+def _on_the_steps(old: Column, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with one new bound moved outwards to a step of the column from its other bound."""
+    step: Any = getattr(old, "step", None)
+    kept: dict[str, Any] = {end: getattr(old, end, None) for end in ("lower", "upper")}
+    moved = [end for end, bound in kept.items() if end in settings and settings[end] != bound]
+    if step is None or {"step", "decimals"} & set(settings) or len(moved) != 1 or None in kept.values():
+        return settings
+    (end,) = moved
+    if not isinstance(settings[end], int | float) or not math.isfinite(settings[end]):
+        return settings
+    anchor = Fraction(kept["upper" if end == "lower" else "lower"])
+    distance = (Fraction(settings[end]) - anchor) / Fraction(str(step))
+    value = anchor + (math.floor(distance) if end == "lower" else math.ceil(distance)) * Fraction(str(step))
+    return settings | {end: int(value) if value.denominator == 1 else float(value)}
 
 
 def _has_new_bounds(old: Column, new: Column) -> bool:

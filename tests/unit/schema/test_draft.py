@@ -108,6 +108,18 @@ def test_a_bound_that_was_left_as_it_was_is_still_called_drafted(schema: SchemaD
     assert schema["city"].source == "drafted from the table"
 
 
+def test_one_new_bound_is_moved_to_the_next_value_that_the_steps_reach(schema: SchemaDraft) -> None:
+    """The values of the column end in a half."""
+    lower = schema["dep_delay"].lower
+    schema.review("dep_delay", upper=1500)
+    assert schema["dep_delay"].upper == 1500.5
+    assert schema["dep_delay"].lower == lower
+    schema.review("dep_delay").set(lower=-100)
+    assert (schema["dep_delay"].lower, schema["dep_delay"].upper) == (-100.5, 1500.5)
+    with pytest.raises(SchemaError, match="must be below"):
+        schema.review("dep_delay").set(upper=-200)
+
+
 def test_what_was_seen_is_forgotten_when_a_column_is_reviewed(schema: SchemaDraft) -> None:
     assert "different" in schema.review("city").seen
     assert CANARY in schema.to_json()
