@@ -18,7 +18,7 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """Give a new, empty file of the same ending beside ``path``; it takes its place when all went well.
 
-    Nothing is left behind otherwise.  What is there and is not a file, such as a device, is given as it is.
+    Nothing is left behind otherwise.  If ``path`` exists and is not a file but a device, say, it is given itself.
 
     Raises
     ------

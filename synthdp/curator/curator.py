@@ -293,8 +293,8 @@ class Curator:
     def resume_watch(self, path: str | PathLike[str]) -> AbstractContextManager[Continued]:
         """Continue a saved watch over the same rows, once.
 
-        Use it in a ``with`` statement, whose body checks what was saved with the watch: if it raises, the folder stays
-        as it is; only when it ends can nobody else continue the watch, and it answers.
+        Use it in a ``with`` statement, whose body checks what was saved with the watch.  If the body raises, the folder
+        is left unchanged.  Once it ends, the watch answers, and nobody else can continue it.
 
         The whole watch was paid for when it was opened.
 

@@ -23,8 +23,8 @@ STEPS = 200
 class SparseTable:
     """A distribution on ``slots`` unnamed records; a record gets a key when it is first asked about.
 
-    It starts uniform.  A key that is asked about for the first time takes one of the untouched slots (Blum, Roth 2011,
-    section 3), so that a universe of any size is one of ``slots`` records.
+    It starts uniform.  A new key takes one of the untouched slots (Blum, Roth 2011, section 3), so that ``slots``
+    records stand for a universe of any size.
 
     Parameters
     ----------

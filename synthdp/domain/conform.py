@@ -14,7 +14,7 @@ from synthdp.schema.column import Column, is_complete
 def conform(column: Column, raw: RawColumn) -> RawColumn:
     """Return values that the column may hold: numbers clipped, unforeseen labels made missing or "other".
 
-    A column whose bounds or levels are not declared, and an identifier, are left as they are.
+    Identifiers, and columns without declared bounds or levels, are left unchanged.
     """
     if column.names_rows or not is_complete(column):
         return raw

@@ -347,7 +347,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return ``X`` brought to the declared schema, row by row: clipped, unforeseen values made missing.
 
         Real rows stay real: this is for applying a pipeline, whose later steps were trained on synthetic rows, to data.
-        What was not declared but discovered is an estimate, and leaves values as they are.
+        Bounds and levels that were discovered are estimates: they change no value.
         """
         check_is_fitted(self)
         source = self._source(X, reset=False)

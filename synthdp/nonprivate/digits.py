@@ -77,13 +77,13 @@ def _stepped(values: FloatArray, decimals: int) -> Lattice:
     """Return the lattice of numbers that all have so many decimals at most."""
     whole = [int(one) for one in np.unique(np.rint(values * 10.0**decimals))]
     telling = sum(one % 10 != 0 for one in whole) if decimals else len(whole)
-    unit, most = Fraction(1, 10**decimals), math.log(ACCIDENT)
+    finest, most = Fraction(1, 10**decimals), math.log(ACCIDENT)
     step, wider = math.gcd(*whole), math.gcd(*(one - whole[0] for one in whole))
     if step > 1 and telling * math.log(_chance(step, decimals)) > most:
         step = 1
     if wider > max(step, 1) and (telling - 1) * math.log(max(step, 1) / wider) <= most:
-        return Lattice(wider * unit, whole[0] % wider * unit)
-    return Lattice(max(step, 1) * unit)
+        return Lattice(wider * finest, whole[0] % wider * finest)
+    return Lattice(max(step, 1) * finest)
 
 
 def _chance(step: int, decimals: int) -> float:

@@ -1,4 +1,4 @@
-"""What occurs in each column of a table, and of which kind it is: read as a release reads it, but without noise.
+"""What each column of a table holds, and of which kind it is, read as a release reads it, but without noise.
 
 NOT private: what comes out is as private as the table.
 """
@@ -115,7 +115,7 @@ class Seen:
 def read_table(
     source: Source, names: Sequence[str], csv: CsvFormat | None, *, sure: bool
 ) -> tuple[dict[str, Seen], dict[str, Column]]:
-    """Return what occurs in each column, and of which kind the column is; without those that cannot be read.
+    """Return what occurs in each column, and its kind; columns that cannot be read are left out.
 
     Parameters
     ----------

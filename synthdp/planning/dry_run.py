@@ -82,8 +82,7 @@ def plan(
     Parameters
     ----------
     schema
-        Of the table; of what it leaves open, and of columns that are drafted and not reviewed, the plan says what it
-        assumed.
+        The table's; the plan states what it assumed about columns that are left open, or drafted and not reviewed.
     rows
         About how many rows the table has; an assumption of yours, not read from the table.
     epsilon

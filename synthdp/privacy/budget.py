@@ -104,7 +104,7 @@ class Account:
 
 
 def check_loss(name: str, loss: object) -> PrivacyLoss:
-    """Return a privacy loss or refuse what is none.
+    """Return a privacy loss; refuse anything else.
 
     Raises
     ------

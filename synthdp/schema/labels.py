@@ -189,8 +189,8 @@ class Identifier(Known):
         Text before the running number of a synthetic label; with ``None`` the labels are whole numbers.
     pattern
         The format of the labels instead, as a small part of regular expressions: plain characters, ``\d`` for a digit,
-        ``[A-Z]`` or ``[0-9a-f]``, ``{n}`` to repeat what stands before it, and a backslash before a sign that is meant
-        as it is.  Labels differ in all rows of a table, in a fixed order that looks random.
+        ``[A-Z]`` or ``[0-9a-f]``, ``{n}`` to repeat what stands before it, and a backslash before a sign that stands
+        for itself.  Labels differ in all rows of a table, in a fixed order that looks random.
 
     Examples
     --------

@@ -24,7 +24,7 @@ def alphabets_of(pattern: str) -> tuple[str, ...]:
     ----------
     pattern
         Plain characters, ``\d`` for a digit, ``[A-Z]`` or ``[0-9a-f]`` for one of some, ``{n}`` to repeat what stands
-        before it, and a backslash before a sign that is meant as it is.
+        before it, and a backslash before a sign that stands for itself.
 
     Raises
     ------

@@ -39,7 +39,8 @@ FINEST_SCALE = 2**12
 
 _ONE = 2**20
 _LEAST_USE = 0.05
-"""A level that the planned query hardly needs still takes this share of what the dearest level takes, for those that do.
+"""A level that the planned query hardly needs still gets this share of what the most expensive level gets, for other
+queries.
 
 The noise of the planned query grows by at most this share per such level; the small low levels gain a lot.
 """
