@@ -122,6 +122,11 @@ def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
     values = grid_values(column)[0][: grid_of(column).regular].astype(np.float64)
     filled = np.flatnonzero(np.histogram(values, ends)[0]).tolist()  # bins between two values are not answered
     answered = _bars(ask, name, tuple(ends))
+    names = [f"{in_figures(ends[k], digits=6)} to {in_figures(ends[k + 1], digits=6)}" for k in filled]
+    if not spacing:
+        answered[: len(filled)] = [
+            (label, replace(bar, label=name)) for name, (label, bar) in zip(names, answered, strict=False)
+        ]
     bars, tails = [NOTHING] * axis.count, {"below": NOTHING, "above": NOTHING}
     for k, (_, bar) in zip(filled, answered, strict=False):
         place = axis.place((ends[k] + ends[k + 1]) / 2)

@@ -58,4 +58,5 @@ def _text(time: str, *, clock: bool) -> str:
 def _lengths(low: int, high: int) -> list[tuple[int, str]]:
     name, size = next((one for one in _LENGTHS if (high - low) / one[1] >= 2), _LENGTHS[-1])
     step = round_step(max((high - low) / size, 1.0) / MARKS)
-    return [(round(value * size), f"{in_figures(value)} {name}") for value in multiples(step, low / size, high / size)]
+    found = {f"{in_figures(value)} {name}": round(value * size) for value in multiples(step, low / size, high / size)}
+    return sorted((time, text) for text, time in found.items() if low <= time <= high)
