@@ -9,24 +9,22 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import synthdp
 from synthdp.cli.audit import audit
 from synthdp.cli.files import check_ending, receipt_text, whole_file
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.plan import plan
+from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
 from synthdp.cli.schema import schema
 from synthdp.errors import DataError, ParameterError, SynthDPError
-from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
@@ -103,7 +101,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     with ExitStack() as stack:
         files = [stack.enter_context(whole_file(path)) for path in paths]
         started = time.perf_counter()
-        with _bar() as on_progress:
+        with progress_bar() as on_progress:
             release = SyntheticRelease(schema=schema, epsilon=epsilon, random_state=seed, on_progress=on_progress)
             synthetic = release.fit_transform(real)
         seconds = time.perf_counter() - started
@@ -206,7 +204,7 @@ def release(
         note = stack.enter_context(whole_file(receipt)) if receipt is not None else None
         drawn = stack.enter_context(whole_file(page)) if page is not None else None
         source = table_at(table, told, declared.csv)
-        with _bar() as on_progress:
+        with progress_bar() as on_progress:
             made = SyntheticRelease(
                 schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors,
                 n_rows=rows, target=target, mechanism=mechanism, solver=solver, mechanism_options=chosen,
@@ -319,24 +317,6 @@ def doctor(as_json: bool) -> None:
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
     if issubclass(category, UserWarning):
         click.echo(f"synthdp: warning: {message}", err=True)
-
-
-@contextmanager
-def _bar() -> Any:
-    """Draw progress on a terminal, nothing in a pipe."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield silent
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-
-        def show(progress: Progress) -> None:
-            bar.update(task, description=progress.stage, completed=progress.done, total=progress.total)
-
-        callback: ProgressCallback = show
-        yield callback
 
 
 def _condition(text: str, schema: synthdp.Schema) -> str:

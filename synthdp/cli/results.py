@@ -10,6 +10,7 @@ import click
 
 import synthdp
 from synthdp.cli.files import whole_file
+from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.errors import ParameterError
 from synthdp.schema.csv_format import CsvFormat
@@ -152,7 +153,8 @@ def nonprivate_evaluate(
     if target is not None and target not in schema:
         raise ParameterError(f"there is no column {target!r}; the schema has: {', '.join(schema)}")
     tables = table_at(real, told, schema.csv), table_at(synthetic, CsvFormat())
-    found = synthdp.nonprivate_evaluate(*tables, read_as(schema, told), target=target)
+    with progress_bar() as on_progress:
+        found = synthdp.nonprivate_evaluate(*tables, read_as(schema, told), target=target, on_progress=on_progress)
     if out is not None:
         with whole_file(out) as scratch:
             found.write(scratch)

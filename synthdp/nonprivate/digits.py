@@ -46,13 +46,14 @@ class Lattice:
 def lattice_of(numbers: Collection[float]) -> Lattice | None:
     """Return the widest lattice on which numbers lie: of a power of ten, or of another step if that is no accident.
 
-    One number in a hundred may have more decimals than the others.  ``None`` if there is no lattice of twelve decimals.
+    One number in a hundred may have more digits than the others.  ``None`` if there is no lattice of twelve decimals.
     """
     values = np.array(list(numbers), np.float64)
     for decimals in range(MOST_DECIMALS + 1):
         on = _on(values, decimals)
         if on.all():
-            return _stepped(values, decimals)
+            found = _stepped(values, decimals)
+            return _of_round_numbers(values) if found == Lattice(Fraction(1)) else found
         if (~on).mean() <= ODD_ONES:
             return Lattice(Fraction(1, 10**decimals))
     return None
@@ -65,12 +66,19 @@ def exact_lattice(largest: float) -> Lattice | None:
 
 
 def _on(values: FloatArray, decimals: int) -> BoolArray:
-    """Return which numbers have so many decimals at most."""
+    """Return which numbers have so many decimals at most; negative ones are zeros at the end."""
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
         scaled = values * 10.0**decimals
         whole = np.rint(scaled)
         near = np.abs(scaled - whole) <= np.minimum(TOLERANCE * np.abs(scaled), 0.01)
     return np.asarray(near & (np.abs(whole) < LARGEST_EXACT))
+
+
+def _of_round_numbers(values: FloatArray) -> Lattice:
+    """Return the lattice of whole numbers of which all but one in a hundred are tens, hundreds or thousands."""
+    many = len(values) * ODD_ONES >= 1
+    power = next((power for power in (3, 2, 1) if many and (~_on(values, -power)).mean() <= ODD_ONES), 0)
+    return Lattice(Fraction(10**power))
 
 
 def _stepped(values: FloatArray, decimals: int) -> Lattice:

@@ -4,11 +4,13 @@ import contextlib
 import json
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from markdown_pages import numberless
+from rich.console import Console
 
 import synthdp as sd
 from synthdp.cli.main import main
@@ -143,6 +145,20 @@ def test_a_plan_for_several_budgets_is_a_curve(folder: Path) -> None:
 
 
 RELEASE = "published/adult.release"
+
+
+def test_the_nonprivate_comparison_says_how_far_it_is_on_a_terminal(folder, told, monkeypatch) -> None:
+    """The longest command of all says what it does; in a pipe it says nothing."""
+    compare = ("nonprivate-evaluate", "few.csv", "published/synthetic.csv", "--schema", "adult.schema.json")
+    monkeypatch.setenv("COLUMNS", "100")
+    silent = run(*compare, cwd=folder)
+    monkeypatch.setattr("synthdp.cli.progress.Console", partial(Console, force_terminal=True))
+    shown = run(*compare, cwd=folder)
+    assert (silent.exit_code, silent.stderr) == (0, "")
+    assert shown.exit_code == 0
+    assert "distances between rows" in shown.stderr
+
+
 COMPARE = ("nonprivate-evaluate", "few.csv")
 BAD_INPUTS = [
     (("answer", "missing.release", "--marginal", "age"), "missing.release"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -55,6 +56,19 @@ def test_a_condition_and_a_table_of_a_label_are_those_of_its_code():
     low = release.answer(sd.count("`education-num` < 9"))
     assert table["estimate"][0] == pytest.approx(low["estimate"][0])
     assert table["standard_error"][0] == pytest.approx(low["standard_error"][0])
+
+
+def test_groups_of_a_label_are_those_of_its_code():
+    """A column that is looked up divides answers as the column that it is looked up from, rows and error bars alike."""
+    rule = sd.Derived("education-num", of="education", values=CODES)
+    release = sd.SyntheticRelease(schema=_adult(rule), epsilon=1.0).fit(adult())
+    for ask in (sd.count, partial(sd.mean, "age"), partial(sd.share, "age >= 40")):
+        by_label, by_code = (release.answer(ask(by=name)) for name in ("education", "education-num"))
+        by_label = by_label.assign(code=by_label["education"].map(CODES)).set_index("code").sort_index()
+        by_code = by_code.set_index("education-num").sort_index()
+        assert list(by_label.index) == list(by_code.index)
+        for figure in ("estimate", "standard_error"):
+            np.testing.assert_allclose(by_label[figure], by_code[figure], rtol=1e-9)
 
 
 def test_days_since_a_contact_are_missing_exactly_where_there_was_none():
