@@ -120,7 +120,11 @@ class Direct:
 
     def has(self, clique: Clique) -> bool:
         """Say whether a table of these columns can be had from the measured ones."""
-        return any(set(clique) <= set(table.clique) for table in self.tables)
+        return tuple(sorted(clique)) in self._had
+
+    @cached_property
+    def _had(self) -> frozenset[Clique]:
+        return frozenset(part for table in self.tables for part in _subsets(table.clique))
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
         """Return the first histogram of a column: its axis, its noisy counts and their noise."""

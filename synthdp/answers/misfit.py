@@ -93,7 +93,8 @@ class Misfit:
         dependences = _dependences(direct.model)
         for (a, b), whole in _relations(direct, dependences).items():
             known = dependences[a, b]
-            left = math.sqrt(abs(whole**2 - known**2))
+            beyond_it = whole**2 - known**2
+            left = math.sqrt(max(beyond_it, 0.0) if direct.has((a, b)) else abs(beyond_it))
             beyond.append(left)
             strengths[a, b] = strengths[b, a] = max(left, WITHIN * max(whole, known))
             if known - whole > LEAST_EXCESS and len(dependences) <= MOST_PAIRS and not direct.has((a, b)):

@@ -98,6 +98,11 @@ class Ladder:
         return np.asarray(self.values[np.minimum(index.astype(np.int64), len(self.values) - 1)], np.float64)
 
 
+def _sorted_by(units: IntArray, key: AnyArray) -> IntArray:
+    """Return units by a key; most columns have them so already."""
+    return units if (key[1:] >= key[:-1]).all() else units[np.argsort(key, kind="stable")]
+
+
 def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return in which step of a distribution function each share lies, and how far within it, from 0 to 1."""
     after = np.clip(np.searchsorted(cumulative, shares), 1, len(cumulative) - 1)

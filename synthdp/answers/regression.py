@@ -128,9 +128,9 @@ class Regressions:
                 for points in ([self.drawn, self.pool] if known else [self.drawn])
             ]
             design = self._design(self.drawn, question, inside[0])
-            estimate[row], chance = _fit(design, np.ones(len(design)))
+            estimate[row] = design.fit()
             errors = list(self._errors(question, inside[1], columns)) if known else []
-            stddev[row] = np.hypot(root_mean_square(errors, len(names)), chance)
+            stddev[row] = np.hypot(root_mean_square(errors, len(names)), design.errors())
         labels["term"] = [*names] * len(cells)
         return with_intervals(labels, estimate.ravel(), stddev.ravel(), [MODEL] * estimate.size)
 
@@ -139,7 +139,7 @@ class Regressions:
         design = self._design(self.pool, question, inside)
         fitted, rows = self.bootstrap.weights(columns)
         for r in range(1, rows.shape[1]):
-            yield _fit(design, fitted[inside, r])[0] - _fit(design, rows[inside, r])[0]
+            yield design.fit(fitted[inside, r]) - design.fit(rows[inside, r])
 
     def _column(self, name: str, *, response: bool) -> int:
         j, column = modelled_column(self.model, name)
@@ -163,15 +163,15 @@ class Regressions:
             inside &= truth(question.where, found)
         return np.asarray(inside, np.bool_)
 
-    def _design(self, points: Points, question: Regression, inside: BoolArray) -> FloatArray:
-        """Return the intercept, the terms and the response of some points, (m, p + 1)."""
+    def _design(self, points: Points, question: Regression, inside: BoolArray) -> Design:
+        """Return the intercept, the terms and the response of some points."""
         parts = [np.ones((int(inside.sum()), 1))]
         for name in (*question.formula.terms, question.formula.response):
             j, column = modelled_column(self.model, name)
             values = numbers_of(column)[0][points.indices(j)[inside]][:, None]
             levels = np.arange(1, len(labels_of(column))) if column.quantity == "label" else None
             parts.append(values if levels is None else (values == levels).astype(np.float64))
-        return np.concatenate(parts, axis=1)
+        return Design.of(np.concatenate(parts, axis=1))
 
 
 def _of_cell(points: Points, grouped: Sequence[Grouping], cell: tuple[int, ...]) -> BoolArray | bool:
@@ -182,31 +182,58 @@ def _of_cell(points: Points, grouped: Sequence[Grouping], cell: tuple[int, ...])
     return found
 
 
-def _fit(design: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the coefficients of weighted least squares and their standard errors were the rows a random sample.
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """The intercept, the terms and the response of some points, shifted and scaled.
 
-    NaN for what earlier columns explain already.  Columns are shifted and scaled first.
+    Parameters
+    ----------
+    columns
+        (m, p + 1) the intercept as it is, the others with mean 0 and standard deviation 1.
+    centre, scale
+        (p + 1,) what was taken off each column, and what it was divided by.
     """
-    p = design.shape[1] - 1
-    coefficients, errors, total = np.full(p, np.nan), np.full(p, np.nan), float(weight.sum())
-    if total <= 0:
-        return coefficients, errors
-    centre = weight @ design / total
-    centre[0] = 0.0
-    scale = np.sqrt(weight @ (design - centre) ** 2 / total)
-    scaled = (design - centre) / np.where(scale > 0, scale, 1.0)
-    gram = (scaled * weight[:, None]).T @ scaled / total
-    kept = _independent(gram[:p, :p])
-    inverse = np.linalg.inv(gram[np.ix_(kept, kept)])
-    found = inverse @ gram[kept, p]
-    residual = scaled[:, p] - scaled[:, kept] @ found
-    influence = (scaled[:, kept] * (residual * weight)[:, None]) @ inverse / total
-    # In the units of the columns; the intercept is that of columns that are not shifted.
-    back = np.diag(scale[p] / scale[kept])
-    back[0, 1:] = -centre[kept[1:]] * scale[p] / scale[kept[1:]]
-    coefficients[kept] = back @ found + np.where(kept == 0, centre[p], 0.0)
-    errors[kept] = np.sqrt(((influence @ back.T) ** 2).sum(axis=0))
-    return coefficients, errors
+
+    columns: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, columns: FloatArray) -> Design:
+        """Return columns shifted and scaled; the first is the intercept."""
+        centre = columns.mean(axis=0) if len(columns) else np.zeros(columns.shape[1])
+        centre[0] = 0.0
+        scaled = columns - centre
+        scale = np.sqrt((scaled**2).mean(axis=0)) if len(columns) else np.ones(columns.shape[1])
+        scale[scale == 0] = 1.0
+        return cls(scaled / scale, centre, scale)
+
+    def fit(self, weight: FloatArray | None = None) -> FloatArray:
+        """Return the coefficients of weighted least squares, (p,); NaN for what earlier columns explain already."""
+        return self._solved(weight)[0]
+
+    def errors(self) -> FloatArray:
+        """Return the standard errors of the coefficients were the rows a random sample, (p,)."""
+        _, kept, inverse, found, back = self._solved(None)
+        errors = np.full(self.columns.shape[1] - 1, np.nan)
+        terms = self.columns[:, kept]
+        influence = terms * (self.columns[:, -1] - terms @ found)[:, None] @ inverse / max(len(terms), 1)
+        errors[kept] = np.sqrt(((influence @ back.T) ** 2).sum(axis=0))
+        return errors
+
+    def _solved(self, weight: FloatArray | None) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
+        """Return the coefficients, which columns have one, the inverse of their products, and how to scale back."""
+        weighted = self.columns if weight is None else self.columns * weight[:, None]
+        p, total = self.columns.shape[1] - 1, float(weighted[:, 0].sum())
+        gram = weighted.T @ self.columns / max(total, 1e-300)
+        kept = _independent(gram[:p, :p])
+        inverse = np.asarray(np.linalg.inv(gram[np.ix_(kept, kept)]), np.float64)
+        found = inverse @ gram[kept, p]
+        back = np.diag(self.scale[p] / self.scale[kept])
+        back[:1, 1:] = -self.centre[kept[1:]] * self.scale[p] / self.scale[kept[1:]]
+        coefficients = np.full(p, np.nan)
+        coefficients[kept] = back @ found + np.where(kept == 0, self.centre[p], 0.0)
+        return coefficients, kept, inverse, found, back
 
 
 def _independent(gram: FloatArray) -> IntArray:

@@ -102,3 +102,31 @@ def test_rows_gain_as_often_as_they_lose(blind: sd.SyntheticRelease) -> None:
     assert found.mean() == pytest.approx(0, abs=0.02)
     assert found.std() > 0.1
     assert all((weights >= 0).all() for weights in Misfit.of(known).weights(leaves, generator(0), 8))
+
+
+@pytest.fixture(scope="module")
+def two_causes() -> tuple[pd.DataFrame, sd.SyntheticRelease]:
+    """Two independent columns and about their sum: maximum entropy makes them dependent, given each with the sum."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(4, size=(2, 6000))
+    table = pd.DataFrame({"a": a, "b": b, "y": np.where(rng.random(6000) < 0.7, a + b, rng.integers(7, size=6000))})
+    schema = sd.Schema({"a": sd.Integer(0, 3), "b": sd.Integer(0, 3), "y": sd.Integer(0, 6)})
+    release = sd.SyntheticRelease(schema=schema, epsilon=1.0, random_state=0).fit(table)
+    return table, release
+
+
+def test_dependence_that_the_screening_denies_is_taken_out_of_the_drawn_tables(two_causes) -> None:
+    misfit = Misfit.of(direct(two_causes[1]))
+    model = direct(two_causes[1]).model
+    table = model.distribution.marginal((0, 1)).reshape(model.domain.shape[:2])
+    alone = np.outer(table.sum(axis=1), table.sum(axis=0))
+    found = table * (1 + misfit.excess[0, 1])
+    assert np.abs(found - alone).sum() < 0.5 * np.abs(table - alone).sum()
+    assert (0, 2) not in misfit.excess
+
+
+@pytest.mark.parametrize("where", ["a == 0 and b == 0", "a == 3 and b <= 1", "a >= 2 and b >= 2"])
+def test_intervals_hold_what_two_causes_of_one_effect_have_together(two_causes, where: str) -> None:
+    table, release = two_causes
+    answer = release.answer(sd.count(where)).iloc[0]
+    assert answer["lower"] <= len(table.query(where)) <= answer["upper"]
