@@ -49,6 +49,7 @@ TESTS = (
     "tests/e2e/test_privacy_unit.py",
     "tests/statistical/test_noise_laws.py",
     "tests/statistical/test_linf_knorm_law.py",
+    "tests/architecture/test_trusted_code.py",
 )
 OPTIONS = (
     "-q",
@@ -68,6 +69,9 @@ STRUCTURE = (
     "tests/architecture/test_trusted_code.py::test_nobody_inherits_from_a_curator",
 )
 """Tests of what classes and functions are: they run no line of them, and so are tried on every mutant that lives."""
+
+CONTROLS = 5
+"""How many of the sample are first tried without their edit: no test may notice that."""
 
 STAGES = ((40, 20.0), (10_000, 60.0))
 """Most tests, and most seconds that they take unmutated, of each round; a mutant that lives through one has the next."""
@@ -210,9 +214,9 @@ def tests_for(mutant: Mutant, source: str, recorded: dict[str, Any]) -> list[str
     return []
 
 
-def killed(copy: Path, mutant: Mutant, original: str, recorded: dict[str, Any]) -> str:
-    """Return how a mutant ended: "killed", "killed: too long", or "survived"."""
-    (copy / mutant.file).write_text(mutant.source(original), encoding="utf-8")
+def killed(copy: Path, mutant: Mutant, original: str, source: str, recorded: dict[str, Any]) -> str:
+    """Return how a mutant's source ended: "killed", "killed: too long", or "survived"."""
+    (copy / mutant.file).write_text(source, encoding="utf-8")
     try:
         waiting, done = tests_for(mutant, original, recorded), 0
         for most, most_seconds in STAGES:
@@ -232,6 +236,8 @@ def killed(copy: Path, mutant: Mutant, original: str, recorded: dict[str, Any]) 
 
 
 def _run(copy: Path, tests: list[str], *, limit: float) -> str:
+    if not tests:
+        raise ValueError("no test to run: pytest would run them all")
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -365,6 +371,10 @@ def main() -> int:
         drawn_at.write_text(json.dumps([[asdict(mutant) for mutant in drawn], *counts]))
     drawn, total, left_out = json.loads(drawn_at.read_text())
     mutants = [Mutant(**mutant) for mutant in drawn]
+    for mutant in mutants[:CONTROLS]:
+        original = (copy / mutant.file).read_text(encoding="utf-8")
+        if (outcome := killed(copy, mutant, original, original, recorded)) != "survived":
+            raise SystemExit(f"without its edit {mutant.key} was {outcome}: the tests fail here by themselves")
     outcomes: dict[str, str] = json.loads(state.read_text()) if state.exists() else {}
     if arguments.again:
         outcomes = {key: outcome for key, outcome in outcomes.items() if outcome != "survived"}
@@ -373,7 +383,7 @@ def main() -> int:
             break
         if mutant.key not in outcomes:
             original = (copy / mutant.file).read_text(encoding="utf-8")
-            outcomes[mutant.key] = killed(copy, mutant, original, recorded)
+            outcomes[mutant.key] = killed(copy, mutant, original, mutant.source(original), recorded)
             state.write_text(json.dumps(outcomes, indent=1))
     ours = {mutant.key: outcomes[mutant.key] for mutant in mutants if mutant.key in outcomes}
     notes = ""
