@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -118,7 +119,8 @@ def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
     support = column.support()
     spacing = support.size / (support.denominator or 1) if isinstance(support, Steps) else 0.0
     axis = axis_between(low, high, spacing=spacing, most=round(2 * ask.model.rows ** (1 / 3)))
-    ends = [lower, *(end for end in axis.ends if lower < end < upper + spacing), upper + spacing]
+    inner = {end for end in axis.ends if lower < end < upper + spacing}  # rounded ends of very narrow bins may be equal
+    ends = sorted({lower, *inner, max(upper + spacing, math.nextafter(lower, math.inf))})
     values = grid_values(column)[0][: grid_of(column).regular].astype(np.float64)
     filled = np.flatnonzero(np.histogram(values, ends)[0]).tolist()  # bins between two values are not answered
     answered = _bars(ask, name, tuple(ends))

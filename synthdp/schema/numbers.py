@@ -70,6 +70,8 @@ class Continuous(Known):
     def check(self, where: str) -> None:
         """Check the bounds and the digits."""
         _check_numbers(self, where)
+        if self.lower is not None and self.upper is not None and float(self.lower) == float(self.upper):
+            raise SchemaError(f"lower ({self.lower}) and upper ({self.upper}) are one number in floating point {where}")
         check_spacing(self.lower, self.upper, self.decimals, self.step, where)
 
     def example(self) -> Self:

@@ -199,7 +199,10 @@ def test_files_and_saved_releases_obey_the_rules_too(rule: str, tmp_path: Any) -
     pd.testing.assert_frame_equal(again.sample(50, random_state=2), release.sample(50, random_state=2))
     again.sample_to(tmp_path / "rows.csv", rows=650, block_rows=200, random_state=3)
     again.sample_to(tmp_path / "rows.parquet", rows=650, block_rows=200, random_state=3)
-    for table in (pd.read_csv(tmp_path / "rows.csv"), pd.read_parquet(tmp_path / "rows.parquet")):
+    for table in (
+        pd.read_csv(tmp_path / "rows.csv", float_precision="round_trip"),
+        pd.read_parquet(tmp_path / "rows.parquet"),
+    ):
         assert list(table) == list(world.schema.outputs)
         assert world.obeys(table).all()
 

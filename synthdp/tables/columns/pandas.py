@@ -61,6 +61,23 @@ def default_type(column: Column) -> str:
     return _NULLABLE.get(name, name) if column.nullable else name
 
 
+def _objects(series: pd.Series[Any]) -> AnyArray:
+    """Return the cells of a series as Python objects; an interval without room for its ends as a tuple of them.
+
+    pandas before 3 refuses ends that are not floats only when an interval is looked at.
+    """
+    if not isinstance(series.dtype, pd.IntervalDtype):
+        return np.asarray(series.to_numpy(dtype=object))
+    found = np.empty(len(series), object)
+    here = series.notna().to_numpy()
+    for i in np.flatnonzero(here):
+        try:
+            found[i] = series.iloc[i]
+        except Exception:  # noqa: BLE001 - whatever an end of it raises
+            found[i] = (series.array.left[i], series.array.right[i])
+    return found
+
+
 def can_be_null(name: str) -> bool:
     """Say whether a type of that name can hold a missing value."""
     return name not in _NULLABLE
@@ -84,7 +101,7 @@ def read(series: pd.Series[Any], column: Column) -> RawColumn:
             return _numbers(series, column)
         case "M" | "m":
             return _ticks(series, column)
-    return declared(labels_of_objects(np.asarray(series.to_numpy(dtype=object))), column)
+    return declared(labels_of_objects(_objects(series)), column)
 
 
 def array(column: Column, raw: RawColumn, name: str) -> Any:
@@ -187,9 +204,9 @@ def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> 
         here = ~casting.nulls(raw)
         numbers: AnyArray = raw.values[here]
         values, places = np.unique(numbers, return_inverse=True)
+        same, levels = pd.Index(array(column, Numbers(values), name)).factorize()  # of different numbers, clipped ones
         codes = np.full(len(here), -1)
-        codes[here] = places
-        levels: pd.Index[Any] = pd.Index(array(column, Numbers(values), name))
+        codes[here] = same[places]
     else:
         codes, levels = raw.codes, pd.Index(_levels(raw.levels, dtype_named(name)))
     return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(levels, ordered=ordered))

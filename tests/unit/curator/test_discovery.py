@@ -168,7 +168,7 @@ def test_of_levels_written_alike_the_most_frequent_is_kept(monkeypatch, levels, 
 
 
 def test_discovery_is_itemised_and_spends_what_it_says():
-    frame = pd.DataFrame({"n": np.arange(100), "c": ["a"] * 100})
+    frame = pd.DataFrame({"n": np.arange(100), "c": pd.array(["a"] * 100, dtype="string")})
     budget = ApproxDP(1.0, 1e-6)
     curator = Curator(frame, budget=budget)
     curator.discover(spend=ApproxDP(0.5, 1e-7))

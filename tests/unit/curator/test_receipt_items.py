@@ -95,7 +95,7 @@ def test_a_discovery_asks_for_a_histogram_of_powers_one_of_parts_and_one_of_digi
 
 
 def test_a_discovery_of_levels_says_their_noise():
-    frame = pd.DataFrame({"c": ["a"] * 300, "who": range(300)})
+    frame = pd.DataFrame({"c": pd.array(["a"] * 300, dtype="string"), "who": range(300)})
     loss = ApproxDP(1.0, 1e-6)
     curator = Curator(frame[["c"]], budget=loss, neighbors="replace_one")
     curator.discover(spend=loss)

@@ -131,6 +131,22 @@ def test_the_middle_of_the_rows_fills_much_of_the_axis(views: dict[str, Any], na
     assert np.sum((below > 0.1) & (below < 0.9)) >= len(view.bars) / 8
 
 
+@pytest.mark.parametrize("low", [0, 10**9, -(10**15), 2**61])
+@pytest.mark.parametrize(
+    ("width", "kind"),
+    [(1, sd.Integer), (7, sd.Integer), *itertools.product([10**6, 2**61], [sd.Integer, sd.Continuous])],
+)
+def test_numbers_of_any_range_have_a_picture(kind: Any, low: int, width: int) -> None:
+    """Those of a narrow range far from zero are hard to tell apart."""
+    schema = sd.Schema({"x": kind(low, low + width)})
+    values = np.array([low + width * i // 4 for i in range(5)] * 40)
+    release = sd.SyntheticRelease(schema=schema, epsilon=500.0, delta=1e-9).fit(pd.DataFrame({"x": values}))
+    view = column_view(release.release_.model, release.release_.measurements, "x")
+    shown = sum(bar.share for bar in (*view.bars, *view.apart) if bar.share == bar.share)
+    assert shown == pytest.approx(100, abs=2)
+    assert "<svg" in release.plot("x")._repr_svg_()
+
+
 @pytest.mark.parametrize("name", ["gain", "pay", "age"])
 def test_no_histogram_is_one_bar(release: sd.SyntheticRelease, name: str) -> None:
     """At least six bars are taller than a tenth of the tallest."""

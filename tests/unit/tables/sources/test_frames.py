@@ -151,7 +151,7 @@ def test_kinds_come_from_types_alone():
             "B": pd.array([True], dtype="boolean"),
             "t": pd.to_datetime(["2020-01-01"]),
             "d": pd.to_timedelta([1]),
-            "s": ["a"],
+            "s": pd.array(["a"], dtype="string"),
             "c": pd.Categorical([1]),
             "o": pd.Series([1], dtype=object),
         }
