@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from synthdp.curator.contribution import first_rows, kept_rows, rows_of
 from synthdp.curator.private_table import PrivateTable
@@ -71,6 +71,7 @@ def test_neither_the_order_of_rows_nor_the_ends_of_blocks_matter(rows, random, m
 
 
 @given(people, st.integers(1, 3), st.integers(0, 3), st.integers(0, 12))
+@example([(0, 1, 0), (0, 2, 0)], 1, 0, 1)
 def test_the_first_rows_of_a_unit_depend_on_no_other_unit(rows, most, owner, cut):
     rest = [row for row in rows if row[0] != owner]
     keep = first(rows, most, cut)
