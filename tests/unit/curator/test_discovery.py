@@ -455,6 +455,8 @@ def test_what_objects_are_is_found_before_what_they_may_be(values, kind):
 
 def test_decimals_of_objects_have_the_digits_that_are_found():
     assert of_objects(OBJECTS["decimals"][0])[0].decimals == 2
+    hundreds = [decimal.Decimal(int(i)) * 100 for i in RNG.integers(1, 400, 3000)]
+    assert of_objects(hundreds)[0].decimals == 0
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])

@@ -138,6 +138,12 @@ def test_a_target_must_be_positive_and_finite(target):
 def test_a_scale_needs_a_positive_integer_sensitivity(sensitivity):
     with pytest.raises(ParameterError, match="l1_sensitivity"):
         noise.laplace_scale(sensitivity, epsilon=1.0)
+    with pytest.raises(ParameterError, match="linf_sensitivity"):
+        noise.linf_knorm_scale(sensitivity, epsilon=1.0)
+    with pytest.raises(ParameterError, match="linf_sensitivity"):
+        noise.noisy_max_scale(sensitivity, epsilon=1.0, monotonic=True)
+    with pytest.raises(ParameterError, match="linf_sensitivity"):
+        noise.exponential_mechanism_scale(sensitivity, rho=1.0, monotonic=True)
 
 
 def test_threshold_cost_of_one_key_is_the_tail_of_the_noise():
