@@ -1,7 +1,7 @@
 """Unbiased answers from the noisy tables themselves, with exact standard errors: generalised least squares.
 
 Used wherever a question is a linear function of tables that were measured: the noise law is known, the answer is linear in
-the noise, so the error bar is exact.  Knows neither model nor row.
+the noise, so the error bar is exact, or of first order where misfits are spread.  Knows neither model nor row.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PUBLIC_STDDEV = 1e-3
 """Stands for no noise in a number of rows that is public, where a positive stddev is needed."""
 
 EXACT = 1e-4
-"""A public number of rows counts as at most this part as noisy as a histogram, whatever the noise: inverses stay exact."""
+"""A public number of rows is given at least this part of the least noisy histogram's stddev: inverses stay exact."""
 
 _AT_ONCE = 2**22
 
@@ -119,7 +119,7 @@ class Direct:
         return pooled_effects(fitting, [int(kept.sum()) for kept in self.kept], total=self.total[0])
 
     def has(self, clique: Clique) -> bool:
-        """Say whether a table of these columns can be had from the measured ones."""
+        """Say whether some measured table holds all these columns."""
         return tuple(sorted(clique)) in self._had
 
     @cached_property
@@ -145,7 +145,7 @@ class Direct:
         return {}
 
     def spread(self, column: int) -> FloatArray:
-        """Return the rows of each leaf of a column as their spread within it counts them; see `clumped`."""
+        """Return the rows of each leaf of a column, more where they may lie clumped within it: see `clumped`."""
         leaves = self.leaves(column)
         if column not in self._spread and leaves is not None:
             fine = self.model.refinements[column].fine
@@ -198,8 +198,9 @@ class Direct:
 
         Returns
         -------
-        The estimates weights @ table and the standard deviation of their noise.  With W_A the margin of the weights on
-        A, spread s_A and precision p_A, the variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, and that of the
+        The estimates weights @ table and the standard deviation of their noise.  For each non-empty part A of
+        the clique let W_A be the margin of the weights on A, s_A the cells of A's table over those of the clique's, and
+        p_A the precision of its effect.  The variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, and that of the
         total: effects of different A, and the total, have independent noise (`Effects`).
         """
         inside = np.ones(1, np.bool_)

@@ -52,10 +52,10 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Hold the write lock and bring the file to this version.  At the end all is on disk; on any error, nothing is."""
+        """Hold the write lock and upgrade the file to this version; commit at the end, roll back on any error."""
         with self._opened(self.place) as db:
-            # A commit removes the journal.  A power cut that brings it back would roll the commit back, so EXTRA syncs
-            # the folder as well.  On macOS only fullfsync empties the cache of the drive.
+            # A commit deletes the journal.  If a power cut undoes that, SQLite rolls the commit back; EXTRA syncs the
+            # folder to prevent it.  On macOS only fullfsync empties the cache of the drive.
             db.execute("PRAGMA synchronous = EXTRA")
             db.execute("PRAGMA fullfsync = ON")
             db.execute("BEGIN IMMEDIATE")
@@ -68,7 +68,7 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Return a copy in memory, brought to this version there: looking into a ledger changes no file."""
+        """Yield an upgraded copy in memory; the file is not changed."""
         with self._opened(":memory:") as copy:
             version = None
             if self._is_there():

@@ -1,6 +1,6 @@
 """Systematic sampling: counts within one of their expectations, in every group of rows.
 
-The only way rows are drawn from tables.  Knows no model; `graphical`, `explicit` and `product` call it.
+The only way rows are drawn from tables.  Knows no model; `markov_random_field`, `explicit` and `product` call it.
 """
 
 from __future__ import annotations

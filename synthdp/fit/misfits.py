@@ -1,7 +1,7 @@
 """Noisy tables without misfits: values that do not fit the schema, counted in cells of their own and never released.
 
 A row that is a misfit in one column keeps its other columns.  Each margin is therefore taken from all rows that fit in its
-own columns, and brought to the whole number of rows: misfits count as if they were spread like the values that fit.
+own columns, and scaled to the total number of rows: misfits count as if they were spread like the values that fit.
 Post-processing of noisy tables; knows no row and no model.
 """
 
@@ -21,7 +21,7 @@ from synthdp.queries.marginals import Marginals
 from synthdp.queries.smooth.trigonometric import Factor, Indicator, TensorBasis
 
 LEAST_FIT = 0.02
-"""Part of the rows that is taken to fit at least, so that noise is not blown up without limit."""
+"""Smallest share of rows assumed to fit: it limits how far noise is scaled up."""
 
 
 def misfit_rows(tables: Sequence[NoisyTable], kept: Sequence[BoolArray]) -> FloatArray:
@@ -68,8 +68,8 @@ def without_misfits(table: NoisyTable, kept: Sequence[BoolArray], misfits: Float
 
     Returns
     -------
-    The table that has for each set of columns the interaction of the rows that fit in all of them, scaled to ``total``;
-    the table itself where all its cells are kept.
+    A table whose effect of each set of columns is that of the rows that fit in these columns, scaled to ``total``; the
+    table itself where all its cells are kept.
     """
     inside = np.ix_(*(kept[j] for j in table.clique))
     shape = table_shape([len(cells) for cells in kept], table.clique)
@@ -151,7 +151,7 @@ def make_fitting(
 def with_misfits(
     table: FloatArray, clique: Clique, kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
 ) -> FloatArray:
-    """Return a misfit-free table, flat, as it would be counted if misfits struck each column at random."""
+    """Put misfits back into a table without any, flat, as if they struck each column independently."""
     shape = table_shape([len(cells) for cells in kept], clique)
     counts = table.reshape(shape)
     for axis, j in enumerate(clique):

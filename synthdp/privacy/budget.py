@@ -23,9 +23,9 @@ from synthdp.privacy.loss import (
 class Account:
     """What was spent of one budget, in the budget's own currency.
 
-    Adding up is valid also when later spends depend on earlier answers: basic composition for `PureDP` and `ApproxDP`,
-    the zCDP filter (Feldman, Zrnic 2021) and the Gaussian filter (Smith, Thakurta 2022) for the others, since the total
-    is fixed first.
+    The total is fixed beforehand, so spends may simply be added, even if later ones depend on earlier answers: by basic
+    composition for `PureDP` and `ApproxDP`, by the zCDP filter (Feldman, Zrnic 2021) and the Gaussian filter (Smith,
+    Thakurta 2022) for the others.
 
     Parameters
     ----------
@@ -75,7 +75,8 @@ class Account:
     def charge(self, spend: PrivacyLoss) -> None:
         """Take a spend from the budget, or refuse it and take nothing.
 
-        It is booked first and compared then: what asks in between, such as a signal's handler, finds it booked.
+        It is recorded before it is compared with the budget, so that code that runs in between, such as a signal's handler,
+        already sees it.
 
         Costs ``spend``, booked before any row is read.
 
@@ -96,10 +97,7 @@ class Account:
                 )
 
     def refund(self, spend: PrivacyLoss) -> None:
-        """Give a spend back that was charged and then refused elsewhere, before any row was read.
-
-        What it gives back was never used.
-        """
+        """Undo a charge that the ledger refused; no row was read."""
         self.spent.remove(components(in_currency(spend, type(self.budget))))
 
 

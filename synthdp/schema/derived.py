@@ -130,12 +130,10 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
         raise SchemaError(f"derived column {name!r} needs an expression, or else both of= and values=")
     for source in rule.sources:
         if source not in known:
-            later = " (what is derived from a derived column comes after it)" if source in declared else ""
+            later = f" (list the rule of {source!r} first)" if source in declared else ""
             raise SchemaError(f"column {name!r} is derived from {source!r}, which the schema does not have{later}")
         if not is_complete(known[source]):
-            raise SchemaError(
-                f"column {name!r} is derived from {source!r}, whose bounds or levels must then be declared"
-            )
+            raise SchemaError(f"declare the bounds or levels of column {source!r}: column {name!r} is derived from it")
         if known[source].names_rows:
             raise SchemaError(
                 f"column {name!r} is derived from {source!r}, an identifier, whose labels carry no information"
@@ -171,7 +169,7 @@ def compute(rule: Derived, values: Mapping[str, AnyArray], column: Column) -> An
             return values[names.get(node.id, node.id)].astype(kind)
         return np.full(rows, node.value, kind)
 
-    with np.errstate(all="ignore"):  # missing values may be anything; what is not overflows nowhere, see `_computed`
+    with np.errstate(all="ignore"):  # missing ones may hold any number; `_computed` saw to the others
         found = np.asarray(_folded(tree.body, leaf, _OPERATIONS))
         match column.support():
             case Steps(first, last, size, offset, int(denominator)) as steps:
@@ -243,7 +241,7 @@ def _may_be(column: Column, value: Any) -> bool:
 def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Column:
     name, sources = rule.column, rule.sources
     if column.quantity != "number":
-        raise SchemaError(f"derived column {name!r} must be Integer or Continuous to be computed")
+        raise SchemaError(f"derived column {name!r} must hold numbers to be computed")
     for source in sources:
         if known[source].quantity != "number" or (column.whole and not known[source].whole):
             words = "whole numbers" if column.whole else "numbers"

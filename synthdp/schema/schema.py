@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.markup import render
 from synthdp.schema.columns import Column, check_column, is_complete
+from synthdp.schema.constraint import RULE_KINDS
 from synthdp.schema.constraints import Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
@@ -88,9 +89,8 @@ class Schema(Mapping[str, Column]):
         known = dict(self._columns)
         for constraint in self.constraints:
             if not isinstance(constraint, Constraint):
-                raise SchemaError(
-                    "a constraint must be LessEqual, Forbidden, Implies, Iff, Combinations, CalendarDate or Derived"
-                )
+                kinds = ", ".join(sorted(kind.__name__ for kind in RULE_KINDS.values()))
+                raise SchemaError(f"a constraint must be one of {kinds}, not {type(constraint).__name__}")
             if isinstance(constraint, Derived):
                 known[constraint.column] = completed(constraint, self._declared, known)
                 check_column(constraint.column, known[constraint.column])

@@ -9,10 +9,7 @@ import pandas as pd
 
 
 def dataframe(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a table of columns of one length.
-
-    A column that would repeat the name of another is not possible: names are keys.
-    """
+    """Return a table of columns of one length; their names differ, as keys do."""
     return pd.DataFrame({name: _column(values) for name, values in columns.items()})
 
 
