@@ -236,6 +236,7 @@ def test_no_value_of_a_row_reaches_a_repr_or_an_error() -> None:
     table = pd.DataFrame({"age": [CANARY, 3, None, 4, 5], "city": [CANARY, "b", None, 7, [1]]}, dtype=object)
     curator = Curator(table, schema=SCHEMA, budget=PureDP(1.0))
     measured = curator.measure(one_ways(domain_of(SCHEMA)))
+    assert repr(curator).endswith("left nothing)")
     shown = [repr(curator), repr(measured), str(curator.receipt()), repr(private_table(curator))]
     with pytest.raises(BudgetExceededError) as caught:
         curator.measure(one_ways(domain_of(SCHEMA)))

@@ -176,6 +176,17 @@ def test_a_session_that_is_asked_while_it_is_saved_is_asked_or_saved(monkeypatch
     assert resume_session(tmp_path / "t", curator()).updates == 1
 
 
+@pytest.mark.parametrize("name", ["session.json.part", "session.npz", "session.json"])
+def test_a_folder_in_which_somebody_else_writes_is_left_alone(name, tmp_path):
+    """As two that save to one folder at once: the second is refused, and the first one's file is whole."""
+    (tmp_path / name).write_bytes(b"somebody else's")
+    session = opened()
+    with pytest.raises(FormatError, match="holds a session already"):
+        session.save(tmp_path)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"somebody else's")]
+    session.ask(first(20))
+
+
 def test_a_budget_that_is_charged_while_it_is_charged_is_not_exceeded():
     budget = Account(PureDP(1.0))
     again = Again(lambda: budget.charge(PureDP(0.6)))

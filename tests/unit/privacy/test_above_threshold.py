@@ -41,3 +41,10 @@ def test_the_two_noises_of_a_watch_have_the_least_variance_together(loss, max_al
     plan = plan_watch(loss, max_alarms=max_alarms, alarm_share=0.5)
     together = 1 if plan.redrawn else max_alarms
     assert plan.query_scale / plan.level_scale == pytest.approx((2 * together) ** (1 / 3), rel=1e-9)
+
+
+@pytest.mark.parametrize("threshold", [2.0**44, -(2.0**44), 1e300, math.inf, math.nan])
+def test_a_threshold_beyond_what_can_be_counted_is_refused(threshold):
+    plan = plan_watch(PureDP(1.0), max_alarms=1, alarm_share=0.5)
+    with pytest.raises(ParameterError, match="must be a number of rows"):
+        plan.level(threshold, queries=1)
