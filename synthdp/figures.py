@@ -7,7 +7,7 @@ import unicodedata
 
 import numpy as np
 
-LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-5
+LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-4
 FIRST_GROUPED = 10_000
 """From here on digits stand in groups of three; a year or a small count has no comma."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 import synthdp as sd
 from synthdp.errors import DataError, ParameterError
@@ -382,6 +382,7 @@ def test_a_whole_number_can_be_read_back(number: int) -> None:
 
 
 @given(st.floats(-1e300, 1e300), st.floats(1e-9, 1e9))
+@example(6.1e-5, 6.1e-5)
 def test_a_number_is_written_as_precisely_as_it_is_known(number: float, error: float) -> None:
     assert abs(float(precise_to(number, error).replace(",", "")) - number) <= max(
         0.06 * error, 1e-3 * abs(number), 1e-12
