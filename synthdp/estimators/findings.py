@@ -6,15 +6,29 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from synthdp.answers.misfit_shares import MisfitShare, misfit_columns
-from synthdp.errors import DiscoveryWarning, MisfitWarning
+from synthdp.errors import DiscoveryWarning, MisfitWarning, SchemaError
+from synthdp.schema.schema import Schema
 
 RARE = (
-    "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
+    "column {0!r} is left out: no value of it is frequent enough to be released; declare its levels, or an Identifier if it "
+    "names rows"
 )
-NO_RANGE = "no range of column {0!r} could be told from noise: its values mean nothing; declare its bounds"
+NO_RANGE = "column {0!r} is left out: no range of it could be told from noise; declare its bounds"
 
 SHOWN = 10
 """Columns that a warning names."""
+
+
+def check_label(label: str | None, schema: Schema) -> None:
+    """Refuse to go on without the classes of a label, which must come out.
+
+    Raises
+    ------
+    SchemaError
+        If discovery left it out.
+    """
+    if label is not None and label not in schema.outputs:
+        raise SchemaError(f"no value of the label {label!r} could be told from noise: declare its levels or bounds")
 
 
 def discovery_notes(*, without_range: Sequence[str], without_levels: Sequence[str]) -> tuple[str, ...]:
@@ -32,8 +46,8 @@ def warn_of_undiscovered(columns: Sequence[str], *, stacklevel: int) -> None:
     """
     if columns:
         warnings.warn(
-            f"no range or no levels could be told from noise in column {_some([*map(repr, columns)])}: what "
-            "comes out there means nothing; declare them, drop the column, or use more rows or a larger budget",
+            f"left out, for no range or no levels could be told from noise: column {_some([*map(repr, columns)])}; "
+            "declare bounds or levels, or use more rows or a larger budget",
             DiscoveryWarning,
             stacklevel=stacklevel + 1,
         )

@@ -19,6 +19,9 @@ from synthdp.queries.norms import Norms
 LEAST_SIGMA = 2**20
 """Smallest sigma, in whole numbers, under Gaussian DP: from here on rounding to integers costs at most 2e-12 of mu."""
 
+THRESHOLDS_SHARE = 0.1
+"""Share of a promised delta that discovery sets aside for the thresholds of levels; the rest buys Gaussian noise."""
+
 FINEST = 2**26
 """Most that a vector is multiplied by before Gaussian noise, so that sums up to 10^8 fit: noise of 1/64 is fine enough."""
 
