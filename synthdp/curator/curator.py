@@ -27,7 +27,7 @@ from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema
 
-__all__ = ["Continued", "Curator", "SparseVector"]
+__all__ = ["Continued", "Curator", "Discovered", "SparseVector"]
 
 T = TypeVar("T")
 
@@ -337,13 +337,20 @@ class Curator:
         item = plan.item(step, loss, denominator=scores.denominator)
         return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
 
-    def discover(self, *, spend: Spend) -> Discovered:
+    def discover(self, *, spend: Spend, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
         """Find undeclared bounds and levels under noise, and complete the schema with them.
 
-        A column of which nothing can be told from noise is left out of the schema.  An (epsilon, delta) is spent as
-        Gaussian DP, a tenth of its delta on the thresholds of levels.
+        A column of which nothing can be told from noise is left out of the schema, unless no column would be left.  An
+        (epsilon, delta) is spent as Gaussian DP, a tenth of its delta on the thresholds of levels.
 
         Costs at most ``spend`` for this curator's neighbours; levels need a delta above 0.
+
+        Parameters
+        ----------
+        spend
+            What it may cost.
+        takes
+            Whether what follows can do with a schema from which a column is left out; if not, the column stays.
 
         Raises
         ------
@@ -357,7 +364,8 @@ class Curator:
             if isinstance(loss, ApproxDP):
                 account = self.open_account(loss, thresholds=THRESHOLDS_SHARE)
                 loss = account.budget
-            found = discover(table.schema, table.adjacency, loss, spend=account._spend)  # noqa: SLF001 - its own account
+            spend_inside = account._spend  # noqa: SLF001 - its own account
+            found = discover(table.schema, table.adjacency, loss, spend=spend_inside, takes=takes)
             table.schema = found.schema
             return found
 

@@ -75,9 +75,8 @@ OTHERS = ("other", "other values", "(other)", "(other values)")
 MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other"."""
 
-NOTHING_FOUND = (
-    "no column has a range or levels that can be told from noise: declare them, or use more rows or a larger budget"
-)
+UNIT = (0.0, 1.0)
+"""The bounds of a column that stays although no range of it was found."""
 
 T = TypeVar("T")
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
@@ -90,15 +89,15 @@ class Discovered:
     Parameters
     ----------
     schema
-        The completed schema, without the columns of which nothing was found.
+        The completed schema, without the columns that were left out.
     columns
-        Names of the columns that were completed.
+        Names of the columns of which something was found.
     without_range
         Columns no range of which could be told from noise.
     without_levels
         Columns no value of which was frequent enough to be released, such as free text and identifiers.
     notes
-        For each completed column what was found and how surely, in a sentence for the receipt.
+        For each of the others what was found and how surely, in a sentence for the receipt.
     """
 
     schema: Schema
@@ -106,6 +105,11 @@ class Discovered:
     without_range: tuple[str, ...] = ()
     without_levels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The columns of which nothing was found, whether they were left out or stay."""
+        return (*self.without_range, *self.without_levels)
 
 
 def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
@@ -123,20 +127,25 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
         raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
 
 
-def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any]) -> Discovered:
+def discover(
+    schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any], takes: Callable[[Schema], bool]
+) -> Discovered:
     """Complete the schema of a private table, which is lent to each step by ``spend``.
 
     Bounds: a histogram of signs and powers of two, whose clear bins give a range; then up to two of equal parts of that
     range, whose ends without clear counts are cut off; then one of the digits of the numbers.  Levels: counts above a
     threshold, the most frequent first, the rest together as ``other``.  Columns of objects: first a histogram of what the
-    objects are.  A column of which nothing is found is left out.
+    objects are.
+
+    A column of which nothing is found is left out.  It stays if ``takes`` says that what follows cannot do without it, or
+    if no column would be left: numbers are from 0 to 1 then, and labels are all other values.
 
     Costs at most ``loss``, in equal parts for every undeclared column, for the table's neighbours.
 
     Raises
     ------
     SchemaError
-        As `check_discoverable` does; or, after the spend, if nothing is found of any column.
+        As `check_discoverable` does; nothing is spent then.
     """
     check_discoverable(schema, loss)
     names, labelled = schema.undeclared, _labelled(schema)
@@ -163,16 +172,31 @@ def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: 
             rangeless += [] if complete else [name]
             if complete and isinstance(schema[name], Untyped) and column.quantity == "number":
                 complete = _as_decimals(complete)
-        if complete:
-            found[name] = replace(complete, source=DISCOVERED)
+        found[name] = replace(complete or _hidden(column), source=DISCOVERED)
         if complete and not column.is_complete:
             notes.append(_said(name, complete, least))
-    lost = {*rangeless, *rare}
-    if len(lost) == len(schema):
-        raise SchemaError(NOTHING_FOUND)
-    whole = schema.replace(found)
-    rest = whole.part([name for name in whole if name not in lost]) if lost else whole
-    return Discovered(rest, tuple(found), tuple(rangeless), tuple(rare), tuple(notes))
+    hidden = (*rangeless, *rare)
+    rest = _without(hidden, schema.replace(found), takes)
+    seen = tuple(name for name in found if name not in hidden)
+    return Discovered(rest, seen, tuple(rangeless), tuple(rare), tuple(notes))
+
+
+def _hidden(column: Column) -> Column:
+    """Return a column of which nothing was found, as it stays where it cannot be left out."""
+    if isinstance(column, Categorical):
+        other = column.other or OTHERS[0]
+        return replace(column, levels=(other,), other=other)
+    return column.with_bounds(*UNIT)
+
+
+def _without(hidden: tuple[str, ...], schema: Schema, takes: Callable[[Schema], bool]) -> Schema:
+    """Return a schema without the columns of which nothing was found, as far as it can do without them."""
+    if len(hidden) == len(schema):
+        return schema
+    for name in hidden:
+        rest = schema.part([other for other in schema if other != name])
+        schema = rest if takes(rest) else schema
+    return schema
 
 
 def _said(name: str, column: Column, least: float) -> str:

@@ -22,14 +22,8 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
-from synthdp.estimators.findings import (
-    check_label,
-    discovery_notes,
-    misfit_notes,
-    warn_of_misfits,
-    warn_of_undiscovered,
-)
-from synthdp.mechanisms.discovery_account import account_of, discovery_part
+from synthdp.estimators.findings import discovery_notes, misfit_notes, warn_of_misfits, warn_of_undiscovered
+from synthdp.mechanisms.discovery_account import account_of, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.pictures.picture import Picture
@@ -121,7 +115,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     domain_budget
         Share of the budget for discovering what the schema leaves open: of mu squared, with a tenth of delta for the
         thresholds of levels, where the mechanism is paid in Gaussian DP as the default is; else of epsilon and delta.
-        Columns of which nothing can be told from noise are left out.
+        Columns of which nothing can be told from noise are left out, with a warning; those that a workload, the target
+        or the order of an array needs stay, and so do all if none would be left, without meaning.
     privacy_unit, max_rows_per_unit
         Column that names whom to protect, and how many rows of each are used; default: every row is one.  Texts, such as
         all fields of a CSV file, are one id if they are written alike; numbers and moments, if they are equal.  Left out of
@@ -243,6 +238,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         format = TableFormat.of(source, output)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
         _check_discoverable(schema, loss)
+        needed = {label, self.target} & {*schema.outputs}
         _say_what_is_left_out(mechanism, [name for name in schema.outputs if name not in output.outputs], label=label)
         curator = Curator(
             source,
@@ -258,11 +254,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             whole = account_of(curator, mechanism, schema)
             unknown: tuple[str, ...] = ()
             if schema.undeclared:
-                found = whole.discover(spend=discovery_part(whole.budget, self.domain_budget))
-                lost = discovery_notes(without_range=found.without_range, without_levels=found.without_levels)
-                unknown = (*found.notes, *lost)
-                warn_of_undiscovered([*found.without_range, *found.without_levels], stacklevel=3)
-                check_label(label, found.schema)
+                found = whole.discover(
+                    spend=discovery_part(whole.budget, self.domain_budget),
+                    takes=lambda rest: not self._array and needed <= {*rest.outputs} and takes(mechanism, rest),
+                )
+                unknown = discovery_notes(found)
+                warn_of_undiscovered(found, stacklevel=3)
             release = mechanism.release(whole, random_state=self.random_state)
         ignored = _notes(curator.extra_columns, self.privacy_unit)
         misfits = release.misfits

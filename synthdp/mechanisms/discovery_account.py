@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from synthdp.curator.curator import Curator
+from synthdp.errors import SynthDPError
+from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.privacy.calibration import THRESHOLDS_SHARE
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss
 from synthdp.schema.schema import Schema
@@ -45,3 +47,12 @@ def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
     if isinstance(budget, GaussianDP):
         return GaussianDP(budget.fraction(share).mu, budget.delta)
     return budget.fraction(share)
+
+
+def takes(mechanism: TableMechanism, schema: Schema) -> bool:
+    """Return whether a mechanism makes a table of this schema, with the workload and the target that it was given."""
+    try:
+        mechanism.output_schema(schema)
+    except SynthDPError:
+        return False
+    return True

@@ -23,7 +23,7 @@ from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import decode, encode
 from synthdp.mechanisms.automatic import Automatic
-from synthdp.mechanisms.discovery_account import account_of, discovery_part
+from synthdp.mechanisms.discovery_account import account_of, discovery_part, takes
 from synthdp.planning.plan import Plan
 from synthdp.planning.simulated_table import simulated_table
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
@@ -181,7 +181,9 @@ def _run(
     ) as curator:
         account = account_of(curator, mechanism, opened) if left_open else curator.open_account()
         if left_open:
-            account.discover(spend=discovery_part(account.budget, domain_budget))
+            account.discover(
+                spend=discovery_part(account.budget, domain_budget), takes=lambda rest: takes(mechanism, rest)
+            )
         release: Release[Any] = mechanism.release(account, random_state=random_state)
     clock.enter("drawing rows")
     drawn = release.model.sample_indices(simulated, generator(random_state))

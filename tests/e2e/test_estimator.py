@@ -56,9 +56,6 @@ def people(rows: int = 400) -> pd.DataFrame:
 VALUES_DECIDE = {"check_dtype_object", "check_estimators_nan_inf", "check_classifiers_regression_target"}
 """Checks that ask for a refusal because of one value, which would tell of it (R27)."""
 
-# enough budget for twenty rows: at a smaller one discovery refuses to make anything of them
-OF_FEW_ROWS = SyntheticRelease(epsilon=700, delta=1e-2, domain_budget=0.8)
-
 COMPARE_TWO_FITS = {"check_fit_idempotent", "check_supervised_y_2d", "check_classifier_data_not_an_array"}
 # enough budget for twenty rows, so that the classes are discovered at all
 TRAINED = TrainOnSynthetic(LogisticRegression(), SyntheticRelease(epsilon=500, delta=1e-2, random_state=0))
@@ -74,7 +71,7 @@ def failures(estimator: object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "estimator", [OF_FEW_ROWS, TrigonometricFeatures(), DomainDiscretizer()], ids=lambda e: type(e).__name__
+    "estimator", [SyntheticRelease(), TrigonometricFeatures(), DomainDiscretizer()], ids=lambda e: type(e).__name__
 )
 def test_scikit_learns_own_checks_pass(estimator: object) -> None:
     assert failures(estimator) == {}
