@@ -261,14 +261,14 @@ def _with_bounds(
     found, least = coarse_range(powers), powers.above(CLEAR / POWER_BINS)
     if found is None:
         return None, least
-    lower, upper = found
+    (lower, upper), top = found, found[1]
     for _ in range(LOOKS):
         width = upper - lower
         parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, PARTS_SHARE + spare / LOOKS)
         lower, upper = narrowed(parts, lower, upper)
         if upper - lower > width * FEW_PARTS / PARTS:
             break
-    if column.whole:  # the parts of a range are open at their upper end
+    if column.whole and (upper < top or top > 0):  # parts are open at their upper end, as powers of two above zero are
         upper = max(math.ceil(upper) - 1, math.floor(lower))
     plain = column.with_bounds(float(lower), float(upper))
     if not digits:

@@ -367,7 +367,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             name: conform(self._known[name], blocks[0][name]) if self._known is not None else blocks[0][name]
             for name in self.schema_
         }
-        return self._outer(TableFormat.of(source, self.schema_).build(self.schema_, raw), X)
+        known = infer_schema(source) if self._known is None else self._known
+        return self._outer(TableFormat.of(source, known.part(self.schema_)).build(self.schema_, raw), X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
         """Return the names of the columns that come out: those of the schema."""

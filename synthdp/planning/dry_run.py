@@ -109,7 +109,7 @@ def plan(
     Raises
     ------
     ParameterError, SchemaError
-        If a setting is out of range, or the rehearsal finds nothing of any column.
+        If a setting is out of range.
 
     Examples
     --------
@@ -181,9 +181,9 @@ def _run(
     ) as curator:
         account = account_of(curator, mechanism, opened) if left_open else curator.open_account()
         if left_open:
-            account.discover(
-                spend=discovery_part(account.budget, domain_budget), takes=lambda rest: takes(mechanism, rest)
-            )
+            part = discovery_part(account.budget, domain_budget)
+            hidden = account.discover(spend=part, takes=lambda rest: takes(mechanism, rest)).hidden
+            assumed = (*assumed, *[f"noise hides what is to be discovered of: {_some(hidden)}"] * bool(hidden))
         release: Release[Any] = mechanism.release(account, random_state=random_state)
     clock.enter("drawing rows")
     drawn = release.model.sample_indices(simulated, generator(random_state))

@@ -17,7 +17,7 @@ from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.product import Product
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.refinement import Refinement
-from synthdp.errors import DiscoveryWarning, MisfitWarning, SchemaError
+from synthdp.errors import DiscoveryWarning, MisfitWarning
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
@@ -141,16 +141,24 @@ def test_a_range_or_levels_that_noise_hides_are_said() -> None:
         assert any(f"{name!r} is left out" in note for note in release.receipt_.notes)
 
 
-def test_where_noise_hides_every_column_the_release_is_refused() -> None:
+def test_where_noise_hides_every_column_all_stay_and_none_is_said_to_mean_anything() -> None:
     few = pd.DataFrame({"number": [1.0, 2.0, 3.0] * 5, "label": [f"only {i}" for i in range(15)]})
-    with pytest.raises(SchemaError, match=r"^no column has a range or levels that can be told from noise: declare "):
-        sd.SyntheticRelease(epsilon=0.1).fit(few)
+    release = sd.SyntheticRelease(epsilon=0.1, delta=1e-9)
+    with pytest.warns(DiscoveryWarning, match=r"'number'.*'label'"):
+        made = release.fit_transform(few)
+    assert list(made.columns) == ["number", "label"]
+    assert release.schema_["label"].levels == (release.schema_["label"].other,)
+    for name in few:
+        assert any(f"{name!r} stays" in note for note in release.receipt_.notes)
 
 
-def test_a_label_that_noise_hides_is_refused_by_its_name() -> None:
+def test_a_label_that_noise_hides_stays_as_other_values_alone() -> None:
     rows = pd.DataFrame({"number": [1.0, 2.0, 3.0] * 2000})
-    with pytest.raises(SchemaError, match=r"^no value of the label 'target' could be told from noise: declare "):
-        sd.SyntheticRelease(epsilon=0.5).fit_resample(rows, [f"only {i}" for i in range(6000)])
+    release = sd.SyntheticRelease(epsilon=0.5)
+    with pytest.warns(DiscoveryWarning, match="'target'"):
+        _, labels = release.fit_resample(rows, [f"only {i}" for i in range(6000)])
+    assert set(labels) == {"other"}
+    assert list(release.schema_) == ["number", "target"]
 
 
 def test_what_was_found_is_not_warned_of() -> None:

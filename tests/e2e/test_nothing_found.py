@@ -53,9 +53,7 @@ def _expected_warnings() -> Iterator[None]:
 
 @pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_spend_leaves_a_table_a_report_and_answers_however_few_the_rows(
-    kind: str, rows: int, tmp_path: Path
-) -> None:
+def test_a_spend_leaves_a_table_a_report_and_answers_however_few_the_rows(kind: str, rows: int, tmp_path: Path) -> None:
     table = pd.DataFrame({"x": column(kind, rows)})
     release = sd.SyntheticRelease(ledger=tmp_path / "l.sqlite", dataset="d").fit(table)
     made = release.sample(7)
@@ -125,7 +123,10 @@ def test_a_model_of_a_label_with_one_class_predicts_it_and_says_so() -> None:
 
 
 def test_a_derived_column_comes_out_whatever_noise_hides() -> None:
-    rule = sd.Derived("total", "n + 1")
-    schema = sd.Schema({"n": sd.Integer(0, 9), "open": sd.Integer()}, constraints=[rule])
-    made = sd.SyntheticRelease(schema=schema).fit_transform(pd.DataFrame({"n": [1, 2], "open": [3, 4], "total": [2, 3]}))
+    columns = {"n": sd.Integer(0, 9), "open": sd.Integer(), "total": sd.Integer()}
+    schema = sd.Schema(columns, constraints=[sd.Derived("total", "n + 1")])
+    table = pd.DataFrame({"n": [1, 2], "open": [3, 4], "total": [2, 3]})
+    release = sd.SyntheticRelease(schema=schema)
+    made = release.fit_transform(table)
     assert {*made.columns} == {"n", "total"}
+    assert release.transform(table).equals(table[["n", "total"]])

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from no_noise import recorded, replayed, without_noise
 
 from synthdp.arrays import LARGEST_WHOLE
@@ -139,9 +139,24 @@ def test_a_column_whose_range_noise_hides_is_left_out_and_nothing_is_invented(va
 
 
 @pytest.mark.parametrize("values", NOTHING)
-def test_where_nothing_is_found_of_any_column_discovery_is_refused(values):
-    with pytest.raises(SchemaError, match=r"^no column has a range or levels that can be told from noise: "):
-        discovered(pd.Series(values, dtype=object), Continuous())
+@pytest.mark.parametrize("column", [Continuous(), Integer(), Datetime(), Duration(), Date(), Categorical()])
+def test_where_nothing_is_found_of_any_column_it_stays_as_one_that_can_be_coded(values, column):
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+    found = Curator(frame, schema=Schema({"x": column}), budget=BUDGET).discover(spend=BUDGET)
+    assert found.hidden == found.schema.names == ("x",)
+    assert found.columns == found.notes == ()
+    assert is_complete(found.schema["x"])
+    assert grid_of(found.schema["x"]).size > 0
+    assert found.schema == Curator(frame[:0], schema=Schema({"x": column}), budget=BUDGET).discover(spend=BUDGET).schema
+
+
+def test_a_hidden_column_stays_if_what_follows_cannot_do_without_it():
+    frame = pd.DataFrame({"x": [None] * 2000, "y": [None] * 2000, "c": ["a"] * 2000})
+    schema = Schema({"x": Continuous(), "y": Integer(), "c": Categorical()})
+    found = Curator(frame, schema=schema, budget=BUDGET).discover(spend=BUDGET, takes=lambda rest: "y" in rest)
+    assert found.schema.names == ("y", "c")
+    assert found.without_range == ("x", "y")
+    assert found.columns == ("c",)
 
 
 def test_without_noise_the_levels_are_the_frequent_ones(monkeypatch):
@@ -379,6 +394,9 @@ def test_the_last_bins_hold_all_larger_numbers(monkeypatch, value):
         assert [sign * found.lower, sign * found.upper][::sign] == [last - last / 2 / PARTS**2, last]
 
 
+@example(0, -2)
+@example(-2, -2)
+@example(0, 0)
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000))
 def test_bounds_of_whole_numbers_are_the_whole_numbers_around_those_of_real_ones(one, two):
     with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.errors import ParameterError, SchemaError
+from synthdp.errors import ParameterError
 from synthdp.planning.dry_run import MOST_ROWS
 from synthdp.planning.plan import curve
 from synthdp.planning.simulated_table import simulated_table
@@ -129,6 +129,9 @@ def test_open_columns_of_numbers_and_moments_are_rehearsed_too() -> None:
     assert found.like_epsilon is not None
 
 
-def test_a_plan_for_open_columns_of_which_nothing_can_be_found_is_refused() -> None:
-    with pytest.raises(SchemaError, match=r"^no column has a range or levels that can be told from noise: declare "):
-        sd.plan(sd.Schema({"c": sd.Categorical(), "n": sd.Continuous()}), rows=100, epsilon=0.1)
+def test_a_plan_names_the_open_columns_of_which_nothing_will_be_found() -> None:
+    found = sd.plan(sd.Schema({"c": sd.Categorical(), "n": sd.Continuous()}), rows=100, epsilon=0.1)
+    assert any(said.endswith("n, c") for said in found.assumed)
+    assert str(found.assumed[-1]) in str(found)
+    clear = sd.plan(sd.Schema({"c": sd.Categorical(), "n": sd.Continuous()}), rows=10_000, epsilon=3.0)
+    assert len(clear.assumed) == len(found.assumed) - 1
