@@ -40,6 +40,9 @@ _SQUARES = 2**126
 _SLACK = 1e-10
 """Relative; covers the rounding of sums and of the normal tail in double precision, down to chances of 1e-300."""
 
+_RANGES = 2**12
+"""Ranges of numbers of keys that one bound is computed for; up to so many keys each has its own."""
+
 _Cost: TypeAlias = Callable[[float], float]
 
 
@@ -364,17 +367,19 @@ def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolut
     Notes
     -----
     Of l keys none has more than rows − l + 1 of the unit's rows, so the sum of their chances is at most l times that of
-    one such count.  P(Z ≥ m) ≤ P(N(0, scale²) ≥ m − 1) for whole m ≥ 1 (Canonne, Kamath, Steinke 2020, Proposition 25),
+    one such count; of many l, whole ranges are bounded by the largest l and the largest chance in them.  P(Z ≥ m) ≤ P(N(0, scale²) ≥ m − 1) for whole m ≥ 1 (Canonne, Kamath, Steinke 2020, Proposition 25),
     for m = threshold − count, the case of a noisy count *equal* to the threshold included; for m < 1 it is taken as 1.
     """
     _check_scale(scale)
     _check_threshold(threshold)
     check_integral("rows", rows, most=LARGEST_VALUE)
     check_integral("resolution", resolution, most=LARGEST_VALUE)
-    keys = np.arange(1, rows + 1, dtype=np.float64)
+    keys = np.unique(np.floor(np.geomspace(1, rows, min(rows, _RANGES))))
+    keys = np.union1d(keys, np.arange(1.0, min(rows, _RANGES) + 1))
+    most = np.append(keys[1:] - 1, rows)
     margin = float(threshold) - (rows - keys + 1) * float(resolution)
     tail = np.where(margin < 1, 1.0, ndtr(-(margin - 1) * (1 - _SLACK) / scale) * (1 + _SLACK))
-    return float(min(1.0, (keys * tail).max() * (1 + _SLACK) + math.ulp(0.0)))
+    return float(min(1.0, (most * tail).max() * (1 + _SLACK) + math.ulp(0.0)))
 
 
 @cache

@@ -273,7 +273,7 @@ MUTATIONS = (
         "a unit has one key of its own however many rows",
         "R11",
         "gaussian_threshold_delta",
-        "keys * tail",
+        "most * tail",
         "tail",
         (
             "tests/unit/privacy/test_thresholded_gaussian.py::test_the_delta_is_never_below_the_chance_that_a_unit_of_its_own_keys_is_seen",

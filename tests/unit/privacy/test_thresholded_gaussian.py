@@ -122,6 +122,24 @@ def test_the_threshold_is_the_least_that_keeps_the_delta(rows, sigma, delta, res
     assert cost(threshold) <= delta < cost(threshold - 1)
 
 
+@pytest.mark.parametrize("rows", [4095, 4096, 4097, 4098, 9999, 100_000])
+@pytest.mark.parametrize("sigma", [50.0, 3000.0, 1e6])
+@pytest.mark.parametrize("deviations", [0.01, 1.0, 7.0])
+def test_the_delta_of_a_unit_of_many_rows_is_bounded_for_every_number_of_keys(rows, sigma, deviations):
+    threshold = round(rows + deviations * sigma)
+    claimed = noise.gaussian_threshold_delta(rows, scale=sigma, threshold=threshold)
+    keys = np.arange(1, rows + 1)
+    margin = threshold - (rows - keys + 1)
+    exact = min(1.0, float((keys * np.where(margin < 1, 1.0, ndtr(-(margin - 1) / sigma))).max()))
+    assert exact <= claimed <= 1.02 * exact
+
+
+def test_a_threshold_is_found_at_once_however_many_the_rows_of_a_unit():
+    loss, most = GaussianDP(1.0, 1e-9), 10**9
+    plan = plan_histogram(loss, adjacency=Adjacency(Neighbors.ADD_REMOVE, "who", most))
+    assert plan.threshold / plan.resolution > most
+
+
 def test_a_delta_that_no_threshold_keeps_is_refused():
     with pytest.raises(ParameterError, match="delta"):
         noise.gaussian_threshold_for(2, scale=2.0**53, delta=1e-9, resolution=2**30)
