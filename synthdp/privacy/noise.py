@@ -367,8 +367,10 @@ def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolut
     Notes
     -----
     Of l keys none has more than rows − l + 1 of the unit's rows, so the sum of their chances is at most l times that of
-    one such count; of many l, whole ranges are bounded by the largest l and the largest chance in them.  P(Z ≥ m) ≤ P(N(0, scale²) ≥ m − 1) for whole m ≥ 1 (Canonne, Kamath, Steinke 2020, Proposition 25),
-    for m = threshold − count, the case of a noisy count *equal* to the threshold included; for m < 1 it is taken as 1.
+    one such count; of many l, a whole range is bounded by the largest l and the largest chance in it.
+
+    P(Z ≥ m) ≤ P(N(0, scale²) ≥ m − 1) for whole m ≥ 1 (Canonne, Kamath, Steinke 2020, Proposition 25), for m = threshold −
+    count, the case of a noisy count *equal* to the threshold included; for m < 1 it is taken as 1.
     """
     _check_scale(scale)
     _check_threshold(threshold)
