@@ -170,11 +170,10 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _trained_columns(self, X: Any) -> Any:
         """Leave out columns that the release left out, such as the privacy unit: the model never saw them."""
-        left_out = getattr(self.release_, "feature_names_in_", ())
-        trained = getattr(self.estimator_, "feature_names_in_", None)
-        if trained is None or not is_table(X):
+        if not is_table(X):
             return X
-        unknown = [name for name in left_out if name not in trained]
+        trained = self.release_.schema_.outputs
+        unknown = [name for name in getattr(self.release_, "feature_names_in_", ()) if name not in trained]
         return without_columns(X, unknown)
 
     def _inner(self) -> Any:

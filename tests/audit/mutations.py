@@ -270,6 +270,34 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "many keys of one unit are bounded by the fewest of them",
+        "R11",
+        "gaussian_threshold_delta",
+        "np.append(keys[1:] - 1, rows)",
+        "keys",
+        (
+            "tests/unit/privacy/test_thresholded_gaussian.py::test_the_delta_of_a_unit_of_many_rows_is_bounded_for_every_number_of_keys",
+        ),
+    ),
+    Mutation(
+        "what noise hides is left out though nothing else is left",
+        "R34",
+        "discovery._without",
+        "len(hidden) == len(schema)",
+        "len(hidden) > len(schema)",
+        (
+            "tests/unit/curator/test_discovery.py::test_where_nothing_is_found_of_any_column_it_stays_as_one_that_can_be_coded",
+        ),
+    ),
+    Mutation(
+        "what noise hides is left out though it is needed",
+        "R34",
+        "discovery._without",
+        "rest if takes(rest) else schema",
+        "rest",
+        ("tests/unit/curator/test_discovery.py::test_a_hidden_column_stays_if_what_follows_cannot_do_without_it",),
+    ),
+    Mutation(
         "a unit has one key of its own however many rows",
         "R11",
         "gaussian_threshold_delta",

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -112,6 +112,25 @@ def test_a_model_predicts_something_however_few_the_rows(model: BaseEstimator, r
     trained = sd.TrainOnSynthetic(model, sd.SyntheticRelease(n_rows=30)).fit(frame, y)
     assert trained.predict(frame).shape == (rows,)
     assert len(trained.synthetic_) == 30
+
+
+class ByPlace(ClassifierMixin, BaseEstimator):
+    """A model that keeps no names of columns."""
+
+    def fit(self, X: object, y: object) -> "ByPlace":
+        self.classes_, self.width_ = np.unique(np.asarray(y)), np.asarray(X).shape[1]
+        return self
+
+    def predict(self, X: object) -> np.ndarray:
+        assert np.asarray(X).shape[1] == self.width_
+        return np.repeat(self.classes_[:1], len(np.asarray(X)))
+
+
+def test_a_model_that_keeps_no_names_is_asked_of_the_columns_that_it_was_trained_on() -> None:
+    X = pd.DataFrame({"note": [f"only {i}" for i in range(4000)], "b": [True, False] * 2000})
+    trained = sd.TrainOnSynthetic(ByPlace(), sd.SyntheticRelease(epsilon=3.0)).fit(X, X["b"].rename("y"))
+    assert trained.estimator_.width_ == 1
+    assert trained.predict(X).shape == (4000,)
 
 
 def test_a_model_of_a_label_with_one_class_predicts_it_and_says_so() -> None:
