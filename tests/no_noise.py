@@ -144,4 +144,5 @@ EXACT: dict[str, Callable[..., Any]] = {
     "exponential_mechanism": _largest,
     "geometric": _zero,
     "laplace_threshold": _frequent,
+    "gaussian_threshold": _frequent,
 }

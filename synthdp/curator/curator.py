@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from os import PathLike
 from typing import TypeVar, final
 
-from synthdp.curator.discovery import Discovered, discover
+from synthdp.curator.discovery import Discovered, check_discoverable, discover
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
 from synthdp.curator.sparse_vector import Continued, SparseVector, continued
@@ -18,16 +18,16 @@ from synthdp.privacy import noise
 from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import account_inside, calibrate, plan_selection
+from synthdp.privacy.calibration import THRESHOLDS_SHARE, account_inside, calibrate, plan_selection
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
-from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema
 
-__all__ = ["Continued", "Curator", "SparseVector"]
+__all__ = ["Continued", "Curator", "Discovered", "SparseVector"]
 
 T = TypeVar("T")
 
@@ -337,22 +337,41 @@ class Curator:
         item = plan.item(step, loss, denominator=scores.denominator)
         return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
 
-    def discover(self, *, spend: Spend) -> Discovered:
+    def discover(self, *, spend: Spend, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
         """Find undeclared bounds and levels under noise, and complete the schema with them.
 
-        Costs ``spend`` for this curator's neighbours; levels need a delta above 0.
+        A column of which nothing can be told from noise is left out of the schema, unless no column would be left.  An
+        (epsilon, delta) is spent as Gaussian DP, a tenth of its delta on the thresholds of levels.
+
+        Costs at most ``spend`` for this curator's neighbours; levels need a delta above 0.
+
+        Parameters
+        ----------
+        spend
+            What it may cost.
+        takes
+            Whether what follows can do with a schema from which a column is left out; if not, the column stays.
 
         Raises
         ------
         SchemaError
-            If nothing is undeclared, or levels are and the spend has no delta.
+            If nothing is undeclared, or levels are and the spend has no delta; nothing is spent then.
         """
+        loss = self.cost(spend)
         with self._vault.turn() as table:
-            found = discover(table.schema, table.adjacency, self.cost(spend), spend=self._spend)
+            check_discoverable(table.schema, loss)
+            account = self
+            if isinstance(loss, ApproxDP):
+                account = self.open_account(loss, thresholds=THRESHOLDS_SHARE)
+                loss = account.budget
+            spend_inside = account._spend  # noqa: SLF001 - its own account
+            found = discover(table.schema, table.adjacency, loss, spend=spend_inside, takes=takes)
             table.schema = found.schema
             return found
 
-    def open_account(self, spend: Spend = Remaining(), *, currency: type[PrivacyLoss] | None = None) -> Curator:
+    def open_account(
+        self, spend: Spend = Remaining(), *, currency: type[PrivacyLoss] | None = None, thresholds: float = 0.0
+    ) -> Curator:
         """Return a curator of the same rows whose own budget lies inside ``spend``, in the currency of programs.
 
         A pure epsilon stays what it is; an (epsilon, delta) becomes Gaussian DP, whose parts may depend on earlier
@@ -366,9 +385,11 @@ class Curator:
             What the account may cost.
         currency
             For an (epsilon, delta): `ZCDP` for zero-concentrated accounting, `ApproxDP` to keep basic composition.
+        thresholds
+            For Gaussian DP: the share of delta that is set aside for thresholds on what nobody listed, 0 <= thresholds < 1.
         """
         loss = self.cost(spend)
-        inner = account_inside(loss, currency)
+        inner = account_inside(loss, currency, thresholds=thresholds)
         with self._vault.turn():
             entry = self._charge(loss, what="account")
             if entry is not None and self._ledger is not None:

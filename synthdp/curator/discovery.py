@@ -5,23 +5,35 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, IntArray
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, FloatArray, IntArray
+from synthdp.curator.noisy_ranges import (
+    CLEAR,
+    FEW_PARTS,
+    PARTS,
+    POWER_BINS,
+    NoisyCounts,
+    coarse_range,
+    narrowed,
+    part_bins,
+    power_bins,
+    spacing_bins,
+    spacing_of,
+)
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import SchemaError
-from synthdp.measurements import NoiseLaw, beyond_noise
+from synthdp.measurements import NoiseLaw
 from synthdp.privacy.calibration import calibrate
-from synthdp.privacy.key_histogram import plan_histogram
-from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
+from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
+from synthdp.privacy.loss import GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item
 from synthdp.schema.columns import (
@@ -41,17 +53,14 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.columns.parse import declared
 from synthdp.tables.columns.plain import quantity_of
 
-EXPONENTS = 64
-"""Powers of two on each side of zero, for each sign, that the first look at a number tells apart."""
-
-PARTS = 32
-"""Equal parts of the found range that the second look tells apart."""
-
-DIGITS_SHARE = 0.2
-"""Share of a column's budget that says how many digits its numbers have."""
-
 KIND_SHARE = 0.1
 """Share of a column's budget that says what the objects are that it holds."""
+
+POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.4, 0.2, 0.2
+"""Shares of a column of numbers: the look at powers of two, each of two looks at equal parts, and the look at digits."""
+
+LOOKS = 2
+"""Most looks at equal parts."""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
@@ -60,17 +69,14 @@ OBJECTS: dict[str, Column] = {
 
 QUANTITIES = tuple(OBJECTS)
 
-OFF_DIGITS = 0.1
-"""Largest share of numbers that may be rounded to digits that are wide for the range of the numbers."""
-
-DEVIATIONS = 3.0
-"""Standard deviations of noise that finer digits may hide in."""
-
-NOTHING: tuple[Level, ...] = (0,)
-"""The level of a column without a label for others, no value of which was frequent enough to be released."""
+OTHERS = ("other", "other values", "(other)", "(other values)")
+"""What the label for other values may be called, the first that is no level."""
 
 MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other"."""
+
+UNIT = (0.0, 1.0)
+"""The bounds of a column that stays although no range of it was found."""
 
 T = TypeVar("T")
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
@@ -83,85 +89,136 @@ class Discovered:
     Parameters
     ----------
     schema
-        The completed schema.
+        The completed schema, without the columns that were left out.
     columns
-        Names of the columns that were completed.
+        Names of the columns of which something was found.
     without_range
-        Those of them whose range no clear count tells: their bounds are noise.
+        Columns no range of which could be told from noise.
+    without_levels
+        Columns no value of which was frequent enough to be released, such as free text and identifiers.
+    notes
+        For each of the others what was found and how surely, in a sentence for the receipt.
     """
 
     schema: Schema
     columns: tuple[str, ...]
     without_range: tuple[str, ...] = ()
+    without_levels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
-    def without_levels(self) -> tuple[str, ...]:
-        """Columns no value of which was frequent enough to be released, such as free text and identifiers."""
-        found = ((name, self.schema[name]) for name in self.columns)
-        return tuple(
-            name
-            for name, column in found
-            if isinstance(column, Categorical) and column.levels in ((column.other,), NOTHING)
-        )
+    def hidden(self) -> tuple[str, ...]:
+        """The columns of which nothing was found, whether they were left out or stay."""
+        return (*self.without_range, *self.without_levels)
 
 
-def discover(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any]) -> Discovered:
-    """Complete the schema of a private table, which is lent to each step by ``spend``.
-
-    Bounds: a histogram of signs and powers of two, whose first and last clear bins give a range; then one of equal parts
-    of that range, whose ends without clear counts are cut off; then one of the digits of the numbers.  Levels: counts
-    above a threshold (stability histogram), the most frequent first, the rest together as ``other``.  Columns of objects:
-    first a histogram of what the objects are.
-
-    Costs ``loss``, in equal parts for every undeclared column, for the table's neighbours.
+def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
+    """Refuse to discover, before anything is spent, where there is nothing open or no delta for open levels.
 
     Raises
     ------
     SchemaError
-        If nothing is undeclared, or a column's levels are and ``loss`` has no delta.
+        With one sentence.
     """
-    names = schema.undeclared
-    if not names:
+    if not schema.undeclared:
         raise SchemaError("every column of the schema is declared: there is nothing to discover")
-    labelled = [name for name in names if isinstance(schema[name], Categorical)]
-    if labelled and not (isinstance(loss, ApproxDP) and loss.delta > 0):
+    labelled = _labelled(schema)
+    if labelled and getattr(loss, "delta", 0.0) == 0:
         raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
-    epsilon = (loss.epsilon if isinstance(loss, (PureDP, ApproxDP)) else _no_epsilon(loss)) / len(names)
+
+
+def discover(
+    schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any], takes: Callable[[Schema], bool]
+) -> Discovered:
+    """Complete the schema of a private table, which is lent to each step by ``spend``.
+
+    Bounds: a histogram of signs and powers of two, whose clear bins give a range; then up to two of equal parts of that
+    range, whose ends without clear counts are cut off; then one of the digits of the numbers.  Levels: counts above a
+    threshold, the most frequent first, the rest together as ``other``.  Columns of objects: first a histogram of what the
+    objects are.
+
+    A column of which nothing is found is left out.  It stays if ``takes`` says that what follows cannot do without it, or
+    if no column would be left: numbers are from 0 to 1 then, and labels are all other values.
+
+    Costs at most ``loss``, in equal parts for every undeclared column, for the table's neighbours.
+
+    Raises
+    ------
+    SchemaError
+        As `check_discoverable` does; nothing is spent then.
+    """
+    check_discoverable(schema, loss)
+    names, labelled = schema.undeclared, _labelled(schema)
+    delta = loss.delta / len(labelled) if isinstance(loss, GaussianDP) and labelled else 0.0
+    each = (GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss).split(len(names))
     found: dict[str, Column] = {}
-    unclear: list[str] = []
+    notes: list[str] = []
+    rangeless: list[str] = []
+    rare: list[str] = []
     for name in names:
-        column, part = schema[name], epsilon
+        column, part = schema[name], each
         if isinstance(column, Untyped):
-            column = _typed(adjacency, name, column, PureDP(KIND_SHARE * part), spend)
-            part -= KIND_SHARE * part
+            column = _typed(adjacency, name, column, each.fraction(KIND_SHARE), spend)
+            part = each.fraction(1 - KIND_SHARE)
+        complete: Column | None = column
         if isinstance(column, Categorical):
-            share = ApproxDP(part, loss.delta / len(labelled) if isinstance(loss, ApproxDP) else 0.0)
-            found[name] = _with_levels(adjacency, name, column, share, spend)
-        elif column.is_complete:
-            found[name] = column
-        else:
-            bounded, clear = _with_bounds(adjacency, name, column, PureDP(part), spend)
-            exact = isinstance(schema[name], Untyped) and column.quantity == "number"
-            found[name] = _as_decimals(bounded) if exact else bounded
-            unclear += [] if clear else [name]
-    return Discovered(
-        schema.replace({name: replace(column, source=DISCOVERED) for name, column in found.items()}),
-        names,
-        tuple(unclear),
-    )
+            levels = GaussianDP(part.mu, delta) if isinstance(part, GaussianDP) else part
+            plan = plan_histogram(levels, adjacency=adjacency)
+            complete = _with_levels(name, column, levels, plan, spend)
+            rare += [] if complete else [name]
+            least = plan.threshold / plan.resolution
+        elif not column.is_complete:
+            complete, least = _with_bounds(adjacency, name, column, part, spend)
+            rangeless += [] if complete else [name]
+            if complete and isinstance(schema[name], Untyped) and column.quantity == "number":
+                complete = _as_decimals(complete)
+        found[name] = replace(complete or _hidden(column), source=DISCOVERED)
+        if complete and not column.is_complete:
+            notes.append(_said(name, complete, least))
+    hidden = (*rangeless, *rare)
+    rest = _without(hidden, schema.replace(found), takes)
+    seen = tuple(name for name in found if name not in hidden)
+    return Discovered(rest, seen, tuple(rangeless), tuple(rare), tuple(notes))
 
 
-def _no_epsilon(loss: PrivacyLoss) -> float:
-    raise SchemaError(f"discovery is paid in epsilon, not from a budget of {loss}")
+def _hidden(column: Column) -> Column:
+    """Return a column of which nothing was found, as it stays where it cannot be left out."""
+    if isinstance(column, Categorical):
+        other = column.other or OTHERS[0]
+        return replace(column, levels=(other,), other=other)
+    return column.with_bounds(*UNIT)
 
 
-def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PureDP, spend: PaidRead[Any]) -> Column:
+def _without(hidden: tuple[str, ...], schema: Schema, takes: Callable[[Schema], bool]) -> Schema:
+    """Return a schema without the columns of which nothing was found, as far as it can do without them."""
+    if len(hidden) == len(schema):
+        return schema
+    for name in hidden:
+        rest = schema.part([other for other in schema if other != name])
+        schema = rest if takes(rest) else schema
+    return schema
+
+
+def _said(name: str, column: Column, least: float) -> str:
+    """Say what was found of a column, and how many rows it takes to be found, but for noise of a small chance."""
+    if isinstance(column, Categorical):
+        levels = len(column.levels or ())
+        many = "s" * (levels > 1)
+        return f"column {name!r}: {levels} level{many} found, of those that about {least:.0f} rows or more hold"
+    return f"column {name!r}: {column.in_words()} found; a range that fewer than about {least:.0f} rows lie in is not"
+
+
+def _labelled(schema: Schema) -> list[str]:
+    return [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
+
+
+def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, spend: PaidRead[Any]) -> Column:
     """Return an open column of the type that clearly most objects have; of levels, if none is clear."""
-    counts, stddev = _noisy_histogram(
+    counts = _noisy_histogram(
         adjacency, name, _object_bins, len(OBJECTS) + 1, loss, spend, step=f"discovered type: {name}"
     )
-    best = int(np.argmax(counts))
-    if best < len(OBJECTS) and counts[best] > beyond_noise(stddev, len(counts)):
+    best = int(np.argmax(counts.rows))
+    if best < len(OBJECTS) and counts.clear()[best]:
         return replace(OBJECTS[QUANTITIES[best]], nullable=column.nullable)
     return Categorical(nullable=column.nullable, other=column.other)
 
@@ -190,99 +247,37 @@ def _holds(column: Column, lower: float, upper: float) -> bool:
 
 
 def _with_bounds(
-    adjacency: Adjacency, name: str, column: Column, loss: PureDP, spend: PaidRead[Any]
-) -> tuple[Column, bool]:
-    """Return the column with bounds, and whether noise let any range be seen."""
+    adjacency: Adjacency, name: str, column: Column, loss: PrivacyLoss, spend: PaidRead[Any]
+) -> tuple[Column | None, float]:
+    """Return the column with bounds and digits, or ``None`` if no range could be told from noise, and what a range takes."""
+
+    def look(what: str, bin_of: Callable[[FloatArray], FloatArray], bins: int, share: float) -> NoisyCounts:
+        numbers, part = _of_numbers(column, bin_of), loss.fraction(share)
+        return _noisy_histogram(adjacency, name, numbers, bins, part, spend, step=f"discovered {what}: {name}")
+
     digits = column.spacings()
-    half = loss.fraction((1 - DIGITS_SHARE) / 2 if digits else 0.5)
-    counts, stddev = _noisy_histogram(
-        adjacency,
-        name,
-        _of_numbers(column, _power_bins),
-        4 * EXPONENTS + 1,
-        half,
-        spend,
-        step=f"discovered range: {name}",
-    )
-    present = np.flatnonzero(counts > beyond_noise(stddev, len(counts)))
-    clear = len(present) > 0
-    if not clear:
-        present = np.flatnonzero(counts == counts.max())
-    lower, upper = _range(int(present[0]), int(present[-1]))
-    width = (upper - lower) / PARTS
-
-    def part(values: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):  # a warning would tell of one far value
-            return np.clip(np.floor((values - lower) / width), 0, PARTS - 1)
-
-    counts, stddev = _noisy_histogram(
-        adjacency, name, _of_numbers(column, part), PARTS, half, spend, step=f"discovered bounds: {name}"
-    )
-    filled = np.flatnonzero(counts > stddev)
-    if len(filled):
-        lower, upper = lower + filled[0] * width, lower + (filled[-1] + 1) * width
+    spare = 0.0 if digits else DIGITS_SHARE
+    powers = look("range", power_bins, POWER_BINS, POWERS_SHARE)
+    found, least = coarse_range(powers), powers.above(CLEAR / POWER_BINS)
+    if found is None:
+        return None, least
+    (lower, upper), top = found, found[1]
+    for _ in range(LOOKS):
+        width = upper - lower
+        parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, PARTS_SHARE + spare / LOOKS)
+        lower, upper = narrowed(parts, lower, upper)
+        if upper - lower > width * FEW_PARTS / PARTS:
+            break
+    if column.whole and (upper < top or top > 0):  # parts are open at their upper end, as powers of two above zero are
+        upper = max(math.ceil(upper) - 1, math.floor(lower))
+    plain = column.with_bounds(float(lower), float(upper))
     if not digits:
-        return column.with_bounds(float(lower), float(upper)), clear
-    bins, share = _of_numbers(column, partial(_spacing_bins, digits)), loss.fraction(DIGITS_SHARE)
-    counts, stddev = _noisy_histogram(
-        adjacency, name, bins, len(digits) + 2, share, spend, step=f"discovered digits: {name}"
-    )
-    spaced, plain = (
-        one.with_bounds(float(lower), float(upper))
-        for one in (_with_spacing(column, digits, counts[1:], stddev, width=upper - lower), column)
-    )
-    if _holds(spaced, *bounds_of(plain)) or column.temporal or column.whole:
-        return spaced, clear
-    return plain, clear  # bounds too wide for such digits to be exact
-
-
-def _spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray:
-    """Return the bin of each number: 0 for zero, then by the widest spacing that it is a multiple of, last for none."""
-    bins = np.full(len(values), len(spacings) + 1.0)
-    for i in range(len(spacings) - 1, -1, -1):
-        bins[_multiples(values, spacings[i])] = i + 1
-    bins[values == 0] = 0
-    return bins
-
-
-def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
-    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of one far value
-        if spacing.denominator == 1:
-            return np.asarray(np.fmod(values, float(spacing)) == 0)
-        return np.asarray(np.rint(values * spacing.denominator) / spacing.denominator == values)
-
-
-def _with_spacing(
-    column: Column, spacings: Sequence[Fraction], counts: IntArray, stddev: float, *, width: float
-) -> Column:
-    """Return the column with the finest spacing that clearly some numbers need, if there is one.
-
-    A spacing that is wide for the range would move numbers by much: there, a share of `OFF_DIGITS` at most of the numbers
-    may have a finer one, with what noise may have hidden.
-    """
-    needed = np.flatnonzero(counts > beyond_noise(stddev, len(counts)))
-    if not len(needed) or needed[-1] == len(spacings):
-        return column
-    if spacings[needed[-1]] <= width / PARTS:
-        return column.with_spacing(spacings[needed[-1]])
-    total = counts.sum() - DEVIATIONS * stddev * math.sqrt(len(counts))
-    for i in range(needed[-1], len(spacings)):
-        finer = counts[i + 1 :].sum() + DEVIATIONS * stddev * math.sqrt(len(counts) - i - 1)
-        if finer <= OFF_DIGITS * total:
-            return column.with_spacing(spacings[i])
-    return column
-
-
-def _range(first: int, last: int) -> tuple[float, float]:
-    """Return the ends of two bins; a range over a factor of four or more begins (or ends) at zero."""
-    lower, upper = _power_edge(first, low=True), _power_edge(last, low=False)
-    if lower == upper:  # nothing but zeros
-        return 0.0, 1.0
-    if 0 < 4 * lower <= upper:
-        return 0.0, upper
-    if lower <= 4 * upper < 0:
-        return lower, 0.0
-    return lower, upper
+        return plain, least
+    counts = look("digits", partial(spacing_bins, digits), len(digits) + 2, DIGITS_SHARE)
+    spacing = spacing_of(counts, digits, width=upper - lower)
+    spaced = (column if spacing is None else column.with_spacing(spacing)).with_bounds(float(lower), float(upper))
+    fits = _holds(spaced, *bounds_of(plain)) or column.temporal or column.whole
+    return (spaced if fits else plain), least  # bounds may be too wide for such digits to be exact
 
 
 def _noisy_histogram(
@@ -290,13 +285,14 @@ def _noisy_histogram(
     name: str,
     bins_of: Callable[[RawColumn], AnyArray],
     bins: int,
-    loss: PureDP,
+    loss: PrivacyLoss,
     spend: PaidRead[Any],
     *,
     step: str,
-) -> tuple[IntArray, float]:
-    """Return noisy counts of a column's values by bin, at most one each, and the stddev of their noise."""
-    plan = calibrate(adjacency.histogram, loss, k=bins, law=NoiseLaw.LAPLACE)
+) -> NoisyCounts:
+    """Return noisy counts of a column's values by bin, at most one each."""
+    law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
+    plan = calibrate(adjacency.histogram, loss, k=bins, law=law)
 
     def answer(table: PrivateTable) -> IntArray:
         counts = np.zeros(bins, np.int64)
@@ -304,24 +300,8 @@ def _noisy_histogram(
             counts += np.bincount(bins_of(raw).astype(np.int64), minlength=bins)
         return plan.noised(counts)
 
-    return spend(plan.item(step, loss), answer), plan.noise.stddev
-
-
-def _power_bins(values: FloatArray) -> FloatArray:
-    """Return the bin of each number: 0 in the middle, then by power of two, mirrored for negative numbers."""
-    with np.errstate(divide="ignore"):
-        power = np.clip(np.floor(np.log2(np.abs(values))), -EXPONENTS, EXPONENTS - 1) + EXPONENTS + 1
-    power = np.where(values == 0, 0, power)
-    return np.asarray(2 * EXPONENTS + np.sign(values) * power, np.float64)
-
-
-def _power_edge(bin_: int, *, low: bool) -> float:
-    signed = bin_ - 2 * EXPONENTS
-    if signed == 0:
-        return 0.0
-    exponent = abs(signed) - 1 - EXPONENTS
-    outer = (signed < 0) == low
-    return math.copysign(2.0 ** (exponent + outer), signed)
+    rows = np.asarray(spend(plan.item(step, loss), answer), np.float64) / plan.resolution
+    return NoisyCounts(rows=rows, stddev=plan.noise.stddev / plan.resolution, law=law)
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
@@ -343,8 +323,10 @@ def _present(raw: RawColumn) -> FloatArray:
     return np.asarray(values[np.isfinite(values)])
 
 
-def _with_levels(adjacency: Adjacency, name: str, column: Categorical, loss: ApproxDP, spend: PaidRead[Any]) -> Column:
-    plan = plan_histogram(loss, adjacency=adjacency)
+def _with_levels(
+    name: str, column: Categorical, loss: PrivacyLoss, plan: HistogramPlan, spend: PaidRead[Any]
+) -> Column | None:
+    """Return the column with its frequent levels, or ``None`` if there are none."""
 
     def answer(table: PrivateTable) -> dict[str, int]:
         counts: Counter[str] = Counter()
@@ -353,19 +335,25 @@ def _with_levels(adjacency: Adjacency, name: str, column: Categorical, loss: App
         return plan.noised(counts)
 
     noisy = spend(plan.item(f"discovered levels: {name}", loss, answers=MOST_LEVELS), answer)
-    frequent = [json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS]]
-    levels = _different(frequent, other=column.other)
-    return replace(column, levels=levels or (NOTHING if column.other is None else (column.other,)))
+    levels = _different(json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS])
+    if not levels:
+        return None
+    other = None if column.other is None else _label_for_others(column.other, levels)
+    return replace(column, levels=levels, other=other)
 
 
-def _different(levels: list[Level], *, other: str | None) -> tuple[Level, ...]:
-    """Return levels in order; of those that are written alike, such as 1 and "1", the most frequent."""
-    by_text: dict[str, Level] = {} if other is None else {other: other}
+def _different(levels: Iterable[Level]) -> tuple[Level, ...]:
+    """Return levels in order; of those that are written alike, such as 1 and "1", the most frequent, which comes first."""
+    by_text: dict[str, Level] = {}
     for level in levels:
         by_text.setdefault(str(level), level)
-    if other is not None and other not in levels:
-        del by_text[other]
     return tuple(sorted(by_text.values(), key=lambda level: (type(level).__name__, level)))
+
+
+def _label_for_others(wanted: str, levels: tuple[Level, ...]) -> str:
+    """Return a label for other values that is no level of the table."""
+    texts = {str(level) for level in levels}
+    return next(label for label in (wanted, *OTHERS, *(f"{wanted} {i}" for i in range(2, 2**10))) if label not in texts)
 
 
 def _level_counts(raw: RawColumn) -> dict[str, int]:

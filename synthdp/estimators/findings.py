@@ -6,34 +6,42 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from synthdp.answers.misfit_shares import MisfitShare, misfit_columns
+from synthdp.curator.curator import Discovered
 from synthdp.errors import DiscoveryWarning, MisfitWarning
 
-RARE = (
-    "no value of column {0!r} is frequent enough to be released: declare its levels, or an Identifier if it names rows"
-)
-NO_RANGE = "no range of column {0!r} could be told from noise: its values mean nothing; declare its bounds"
+RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
+
+NO_RANGE = "no range of it could be told from noise; declare its bounds"
+
+LEFT_OUT, STAYS = "column {0!r} is left out: {1}", "column {0!r} stays, but its values mean nothing: {1}"
 
 SHOWN = 10
 """Columns that a warning names."""
 
 
-def discovery_notes(*, without_range: Sequence[str], without_levels: Sequence[str]) -> tuple[str, ...]:
-    """Return the receipt's lines about columns in which discovery found nothing."""
-    return (*map(NO_RANGE.format, without_range), *map(RARE.format, without_levels))
+def discovery_notes(found: Discovered) -> tuple[str, ...]:
+    """Return the receipt's lines about what was discovered, and about the columns of which nothing was."""
+    why = {**dict.fromkeys(found.without_range, NO_RANGE), **dict.fromkeys(found.without_levels, RARE)}
+    hidden = ((STAYS if name in found.schema else LEFT_OUT).format(name, said) for name, said in why.items())
+    return (*found.notes, *hidden)
 
 
-def warn_of_undiscovered(columns: Sequence[str], *, stacklevel: int) -> None:
+def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
     """Warn of columns in which discovery found nothing.
 
     Warns
     -----
     DiscoveryWarning
-        With their names.
+        If there are some, once.
     """
-    if columns:
+    lost = [repr(name) for name in found.hidden if name not in found.schema]
+    kept = [repr(name) for name in found.hidden if name in found.schema]
+    said = [f"left out: column {_some(lost)}"] * bool(lost)
+    said += [f"kept, though what comes out there means nothing: column {_some(kept)}"] * bool(kept)
+    if said:
         warnings.warn(
-            f"no range or no levels could be told from noise in column {_some([*map(repr, columns)])}: what "
-            "comes out there means nothing; declare them, drop the column, or use more rows or a larger budget",
+            f"no range or no levels could be told from noise; {'; '.join(said)}: "
+            "declare bounds or levels, or use more rows or a larger budget",
             DiscoveryWarning,
             stacklevel=stacklevel + 1,
         )

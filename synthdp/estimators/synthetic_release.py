@@ -23,6 +23,7 @@ from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import discovery_notes, misfit_notes, warn_of_misfits, warn_of_undiscovered
+from synthdp.mechanisms.discovery_account import account_of, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.pictures.picture import Picture
@@ -112,7 +113,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     bins
         Equal bins of a numeric column before adaptive marginals refine it, at least 2.
     domain_budget
-        Share of epsilon and delta for discovering what the schema leaves open.
+        Share of the budget for discovering what the schema leaves open: of mu squared, with a tenth of delta for the
+        thresholds of levels, where the mechanism is paid in Gaussian DP as the default is; else of epsilon and delta.
+        Columns of which nothing can be told from noise are left out, with a warning; those that a workload, the target
+        or the order of an array needs stay, and so do all if none would be left, without meaning.
     privacy_unit, max_rows_per_unit
         Column that names whom to protect, and how many rows of each are used; default: every row is one.  Texts, such as
         all fields of a CSV file, are one id if they are written alike; numbers and moments, if they are equal.  Left out of
@@ -170,7 +174,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         mechanism_options: Mapping[str, Any] | None = None,
         solver: str = "auto",
         bins: int = 32,
-        domain_budget: float = 0.1,
+        domain_budget: float = 0.3,
         privacy_unit: str | None = None,
         max_rows_per_unit: int = 1,
         ledger: str | PathLike[str] | None = None,
@@ -234,6 +238,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         format = TableFormat.of(source, output)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
         _check_discoverable(schema, loss)
+        needed = {label, self.target} & {*schema.outputs}
         _say_what_is_left_out(mechanism, [name for name in schema.outputs if name not in output.outputs], label=label)
         curator = Curator(
             source,
@@ -246,16 +251,18 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             dataset=self.dataset,
         )
         with curator:
-            whole = curator.open_account(currency=type(loss))
-            no_range: tuple[str, ...] = ()
-            no_levels: tuple[str, ...] = ()
+            whole = account_of(curator, mechanism, schema)
+            unknown: tuple[str, ...] = ()
             if schema.undeclared:
-                found = whole.discover(spend=loss.fraction(self.domain_budget))
-                no_range, no_levels = found.without_range, found.without_levels
+                found = whole.discover(
+                    spend=discovery_part(whole.budget, self.domain_budget),
+                    takes=lambda rest: not self._array and needed <= {*rest.outputs} and takes(mechanism, rest),
+                )
+                unknown = discovery_notes(found)
+                warn_of_undiscovered(found, stacklevel=3)
             release = mechanism.release(whole, random_state=self.random_state)
         ignored = _notes(curator.extra_columns, self.privacy_unit)
         misfits = release.misfits
-        unknown = discovery_notes(without_range=no_range, without_levels=no_levels)
         receipt = release.receipt.noted(*ignored, *unknown, *misfit_notes(misfits), *notes)
         model = without_points(release.model, unproven_points(release.model, release.measurements))
         model = replace(model, format=format.suited(model.schema))
@@ -264,7 +271,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._known = None if self.schema is None else schema
         self.receipt_, self.misfits_ = receipt, misfits
         warn_of_misfits(misfits, stacklevel=3)
-        warn_of_undiscovered([*no_range, *no_levels], stacklevel=3)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
@@ -361,7 +367,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             name: conform(self._known[name], blocks[0][name]) if self._known is not None else blocks[0][name]
             for name in self.schema_
         }
-        return self._outer(TableFormat.of(source, self.schema_).build(self.schema_, raw), X)
+        known = infer_schema(source) if self._known is None else self._known
+        return self._outer(TableFormat.of(source, known.part(self.schema_)).build(self.schema_, raw), X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
         """Return the names of the columns that come out: those of the schema."""

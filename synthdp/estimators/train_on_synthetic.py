@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import (
     clone,
     is_classifier,
 )
+from sklearn.dummy import DummyClassifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +27,11 @@ from synthdp.tables.estimator_input import (
     numbers_of_cells,
     without_columns,
     without_numbered_columns,
+)
+
+ONE_CLASS = (
+    "the synthetic labels are all of one class, which is what the model predicts: "
+    "declare the classes, or use more rows or a larger budget"
 )
 
 
@@ -54,7 +61,7 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    estimator_ : the fitted model.
+    estimator_ : the fitted model; a `DummyClassifier` where all synthetic labels are of one class.
     release_ : the fitted `SyntheticRelease`.
     synthetic_ : the synthetic rows that it was trained on, with their labels, as one table.
     classes_ : of a classifier, the labels in the synthetic table.
@@ -108,7 +115,12 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         rows, labels = release.fit_resample(X, y, target=self.target, label=kind, nullable=accepts.allow_nan)
         self.release_ = release
         self.synthetic_, _ = join_label(rows, labels, name=self.target, typed=True)
-        self.estimator_ = clone(self._inner()).fit(rows, _classes(labels) if is_classifier(self) else labels)
+        classes = _classes(labels) if is_classifier(self) else labels
+        model = clone(self._inner())
+        if is_classifier(self) and len(np.unique(np.asarray(classes))) < 2:  # noise may leave one class
+            warnings.warn(ONE_CLASS, UserWarning, stacklevel=2)
+            model = DummyClassifier()
+        self.estimator_ = model.fit(rows, classes)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -158,11 +170,10 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _trained_columns(self, X: Any) -> Any:
         """Leave out columns that the release left out, such as the privacy unit: the model never saw them."""
-        left_out = getattr(self.release_, "feature_names_in_", ())
-        trained = getattr(self.estimator_, "feature_names_in_", None)
-        if trained is None or not is_table(X):
+        if not is_table(X):
             return X
-        unknown = [name for name in left_out if name not in trained]
+        trained = self.release_.schema_.outputs
+        unknown = [name for name in getattr(self.release_, "feature_names_in_", ()) if name not in trained]
         return without_columns(X, unknown)
 
     def _inner(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from synthdp.curator.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
@@ -15,7 +15,7 @@ from synthdp.mechanisms.row_count import count_rows
 from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
 from synthdp.mechanisms.workload import Wish, Workload
 from synthdp.privacy.calibration import gaussian_account
-from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
@@ -48,6 +48,7 @@ class Automatic(Spender):
         The whole cost.
     """
 
+    gaussian: ClassVar[bool] = True
     workload: Workload | Mapping[Any, float] | Wish | None = None
     target: str | None = None
     spend: Spend = Remaining()
@@ -66,7 +67,7 @@ class Automatic(Spender):
         loss = curator.cost(self.spend)
         rng = generator(random_state)
         adaptive = self._adaptive(loss)
-        if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP))):
+        if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP, GaussianDP))):
             return adaptive.release(curator, random_state=rng)
         adaptive.output_schema(curator.schema)  # what may be refused is refused before the number of rows is paid for
         account = curator.open_account(loss, currency=type(loss))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
@@ -23,6 +23,9 @@ class Spender:
     """
 
     __slots__ = ()
+
+    gaussian: ClassVar[bool] = False
+    """Whether a Gaussian-DP budget pays for all of it; then what is discovered first costs the least."""
 
     spend: Spend
 

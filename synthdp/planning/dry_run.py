@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,12 @@ from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import contingency, table_size
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import decode
+from synthdp.domain.encoder import decode, encode
 from synthdp.mechanisms.automatic import Automatic
+from synthdp.mechanisms.discovery_account import account_of, discovery_part, takes
 from synthdp.planning.plan import Plan
 from synthdp.planning.simulated_table import simulated_table
-from synthdp.privacy.calibration import gaussian_account
+from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.progress import Progress
 from synthdp.randomness import generator
@@ -32,6 +34,7 @@ from synthdp.release import Release
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.sources.dataframe import FrameSource
 
 MOST_ROWS = 40_000
 """Rows of a dry run; a larger table is run on so many with more budget, so that signal over noise is right."""
@@ -50,6 +53,9 @@ USEFUL = 0.97
 
 ASSUMED_LEVELS, ASSUMED_RANGE = 30, 86_400 * 1_000
 """Levels, and the width of the range in whole numbers or seconds, of a column whose own are to be discovered."""
+
+PRICES = (0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
+"""Parts of epsilon at which a schema that declares everything is tried, to say what open columns cost."""
 
 MOST_NAMES = 10
 """Columns that one line of assumptions names."""
@@ -74,7 +80,7 @@ def plan(
     neighbors: str = "add_remove",
     mechanism: Any = None,
     max_rows_per_unit: int = 1,
-    domain_budget: float = 0.1,
+    domain_budget: float = 0.3,
     random_state: int = 0,
 ) -> Plan | list[Plan]:
     """Say what a release would cost and how good it would be, before anything is spent.
@@ -113,19 +119,37 @@ def plan(
     (5000, [1, 2])
     """
     check_whole("rows", rows)
-    open_columns, assumed = schema.undeclared, _assumptions(schema)
-    schema = schema.assuming({name: _assumed(column) for name, column in schema.items()})
+    assumed = _assumptions(schema)
+    whole = schema.assuming({name: _assumed(column) for name, column in schema.items()})
+    left_open = {name: schema[name] for name in schema.undeclared}
     losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
-    indices = simulated_table(schema, min(rows, MOST_ROWS), generator(random_state))
-    plans = [
-        _run(
-            schema, indices, rows=rows, loss=loss, left=1 - domain_budget if open_columns else 1.0, neighbors=neighbors,
-            mechanism=mechanism or Automatic(), max_rows_per_unit=max_rows_per_unit, random_state=random_state,
-            assumed=assumed,
-        )
-        for loss in losses
-    ]  # fmt: skip
+    run = partial(
+        _run, whole, simulated_table(whole, min(rows, MOST_ROWS), generator(random_state)), rows=rows,
+        neighbors=neighbors, mechanism=mechanism or Automatic(), max_rows_per_unit=max_rows_per_unit,
+        random_state=random_state, assumed=assumed, domain_budget=domain_budget,
+    )  # fmt: skip
+    plans = [run(loss=loss, left_open=left_open) for loss in losses]
+    if left_open:
+        plans = [_priced(one, left_open, run, delta) for one in plans]
     return plans if isinstance(epsilon, Sequence) else plans[0]
+
+
+def _priced(found: Plan, left_open: Mapping[str, Column], run: Callable[..., Plan], delta: float) -> Plan:
+    """Complete a plan by the least epsilon, of a few, at which a schema that declares everything does as well."""
+    order, alike = min(2, found.columns), found.epsilon
+    for part in PRICES:
+        declared = run(loss=loss_of(part * found.epsilon, delta), left_open={})
+        if declared.errors[order] > found.errors[order]:
+            break
+        alike = part * found.epsilon
+    which = "this column" if len(left_open) == 1 else f"these {len(left_open)} columns"
+    price = "less than" if alike == found.epsilon else "about as much as"
+    lower = alike if alike < found.epsilon else PRICES[0] * found.epsilon
+    line = (
+        f"to leave {which} open costs {price} lowering ε from {found.epsilon:.3g} to {lower:.3g}; declare what is public "
+        f"of them: {_some(list(left_open))}"
+    )
+    return replace(found, like_epsilon=alike, advice=(line, *found.advice))
 
 
 def _run(
@@ -134,7 +158,8 @@ def _run(
     *,
     rows: int,
     loss: PrivacyLoss,
-    left: float,
+    left_open: Mapping[str, Column],
+    domain_budget: float,
     neighbors: str,
     mechanism: Any,
     max_rows_per_unit: int,
@@ -150,22 +175,37 @@ def _run(
     clock = _Clock()
     if hasattr(mechanism, "on_progress"):
         mechanism = replace(mechanism, on_progress=clock)
-    scaled = _scaled(loss.fraction(left) if left < 1 else loss, rows / simulated)
+    scaled, opened = _scaled(loss, rows / simulated, thresholds=bool(left_open)), schema.assuming(left_open)
     with Curator(
-        table, schema=schema, budget=scaled, neighbors=neighbors, privacy_unit=unit, max_rows_per_unit=max_rows_per_unit
+        table, schema=opened, budget=scaled, neighbors=neighbors, privacy_unit=unit, max_rows_per_unit=max_rows_per_unit
     ) as curator:
-        release: Release[Any] = mechanism.release(curator.open_account(), random_state=random_state)
+        account = account_of(curator, mechanism, opened) if left_open else curator.open_account()
+        if left_open:
+            part = discovery_part(account.budget, domain_budget)
+            hidden = account.discover(spend=part, takes=lambda rest: takes(mechanism, rest)).hidden
+            assumed = (*assumed, *[f"noise hides what is to be discovered of: {_some(hidden)}"] * bool(hidden))
+        release: Release[Any] = mechanism.release(account, random_state=random_state)
     clock.enter("drawing rows")
     drawn = release.model.sample_indices(simulated, generator(random_state))
+    output = release.model.schema
+    if left_open:
+        output, drawn = schema.part(output), _coded_anew(drawn, output, schema)
     stages = clock.stages()
     stages["reading"] += SECONDS_A_VALUE * (rows - simulated) * len(schema)
     return _compared(
-        domain_of(release.model.schema), indices, drawn, assumed=assumed,
+        domain_of(output), indices, drawn, assumed=assumed,
         rows=rows, columns=len(schema), neighbors=neighbors,
         epsilon=getattr(loss, "epsilon", math.nan), delta=getattr(loss, "delta", 0.0),
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
         seconds=sum(stages.values()), stages=stages, memory_mb=(BYTES_AT_REST + BYTES_A_VALUE * rows * len(schema)) / 1e6,
     )  # fmt: skip
+
+
+def _coded_anew(drawn: dict[str, GridIndices], found: Schema, schema: Schema) -> dict[str, GridIndices]:
+    """Return rows of a schema that was discovered as rows of the schema that they were simulated by."""
+    rows = TableFormat.default(found).build(found, {name: decode(c, drawn[name]) for name, c in found.items()})
+    (block,) = FrameSource(rows).blocks({name: schema[name] for name in found})
+    return {name: encode(schema[name], block[name]) for name in found}
 
 
 def _compared(domain: Domain, indices: dict[str, GridIndices], drawn: dict[str, GridIndices], **known: Any) -> Plan:
@@ -234,7 +274,7 @@ class _Clock:
         return {stage: after - before for (stage, before), (_, after) in itertools.pairwise(self.begun)}
 
 
-def _scaled(loss: PrivacyLoss, growth: float) -> PrivacyLoss:
+def _scaled(loss: PrivacyLoss, growth: float, *, thresholds: bool) -> PrivacyLoss:
     """Return the loss at which fewer rows have the signal over noise of more."""
     if growth <= 1:
         return loss
@@ -242,8 +282,8 @@ def _scaled(loss: PrivacyLoss, growth: float) -> PrivacyLoss:
         case PureDP(epsilon):
             return PureDP(epsilon * growth)
         case ApproxDP():
-            account = gaussian_account(loss)
-            return GaussianDP(account.mu * growth) if isinstance(account, GaussianDP) else loss
+            account = gaussian_account(loss, thresholds=THRESHOLDS_SHARE if thresholds else 0.0)
+            return GaussianDP(account.mu * growth, account.delta)
         case _:
             return loss
 

@@ -41,6 +41,9 @@ class Plan:
         What to know or change.
     assumed
         What the plan took for granted of columns that the schema leaves open or nobody has reviewed.
+    like_epsilon
+        Where the schema leaves columns open: about the epsilon at which it would do as well if it declared them, the least
+        of a few that were tried.
     """
 
     rows: int
@@ -59,6 +62,7 @@ class Plan:
     memory_mb: float
     advice: tuple[str, ...]
     assumed: tuple[str, ...] = ()
+    like_epsilon: float | None = None
 
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""

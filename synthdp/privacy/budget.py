@@ -53,7 +53,7 @@ class Account:
                 return ApproxDP(left, left_delta)
             case ZCDP():
                 return ZCDP(left)
-        return GaussianDP(left**0.5)
+        return GaussianDP(left**0.5, left_delta if left_delta > ROUNDING * delta else 0.0)
 
     def resolve(self, spend: Spend) -> PrivacyLoss:
         """Return a spend in the budget's currency; `Remaining` becomes all that is left.

@@ -19,6 +19,9 @@ from synthdp.queries.norms import Norms
 LEAST_SIGMA = 2**20
 """Smallest sigma, in whole numbers, under Gaussian DP: from here on rounding to integers costs at most 2e-12 of mu."""
 
+THRESHOLDS_SHARE = 0.1
+"""Share of a promised delta that discovery sets aside for the thresholds of levels; the rest buys Gaussian noise."""
+
 FINEST = 2**26
 """Most that a vector is multiplied by before Gaussian noise, so that sums up to 10^8 fit: noise of 1/64 is fine enough."""
 
@@ -192,7 +195,7 @@ def plan_selection(linf: int, loss: PrivacyLoss) -> Selection:
     raise ParameterError("a noisy maximum has no Gaussian-DP cost: select from an account in PureDP, ApproxDP or ZCDP")
 
 
-def account_inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> PrivacyLoss:
+def account_inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thresholds: float = 0.0) -> PrivacyLoss:
     """Return the budget of an account inside a loss: an (epsilon, delta) becomes one that adds up adaptively.
 
     Spending the result costs at most ``loss``, adaptively or not.
@@ -203,22 +206,35 @@ def account_inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None) -> Pri
         What the account may cost.
     currency
         For an (epsilon, delta): `ZCDP`, `ApproxDP` for its own, or Gaussian DP.
+    thresholds
+        For Gaussian DP: the share of delta that is set aside for thresholds.
     """
     if not isinstance(loss, ApproxDP) or currency is ApproxDP:
         return loss
     if loss.delta == 0:
         return PureDP(loss.epsilon)
-    return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta)) if currency is ZCDP else gaussian_account(loss)
+    if currency is ZCDP:
+        return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta))
+    return gaussian_account(loss, thresholds=thresholds)
 
 
-def gaussian_account(loss: ApproxDP) -> GaussianDP:
+def gaussian_account(loss: ApproxDP, *, thresholds: float = 0.0) -> GaussianDP:
     """Return the largest Gaussian-DP budget inside an (epsilon, delta), delta above 0.
 
-    Integer noise is Gaussian DP exactly, so nothing is set aside (docs/proofs/gaussian-filter.md, Theorem 3).
+    Integer noise is Gaussian DP exactly, so nothing is set aside for it (docs/proofs/gaussian-filter.md, Theorem 3); for
+    thresholds on keys that nobody listed, a part of delta is (docs/proofs/thresholded-gaussian.md, Theorem 3).
 
     Spending the result costs at most ``loss``, adaptively or not.
+
+    Parameters
+    ----------
+    loss
+        The (epsilon, delta).
+    thresholds
+        The share of delta that is set aside, 0 <= thresholds < 1.
     """
-    return GaussianDP(accounting.gdp_from_approx(loss.epsilon, loss.delta))
+    aside = loss.delta * thresholds
+    return GaussianDP(accounting.gdp_from_approx(loss.epsilon, loss.delta - aside), aside)
 
 
 def _gaussian(l2: float, mu: float, k: int) -> Calibration:

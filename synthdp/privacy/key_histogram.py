@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from synthdp.errors import ParameterError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise
-from synthdp.privacy.loss import ApproxDP, PrivacyLoss
+from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item
 
@@ -20,34 +21,46 @@ class HistogramPlan:
     Parameters
     ----------
     scale
-        Of the discrete Laplace noise on every count.
+        Of the noise on every count, multiplied by ``resolution``.
     threshold
-        Least noisy count that is released.
+        Least noisy count that is released, multiplied by ``resolution``.
     sensitivity
-        l1 sensitivity of the counts.
+        Of the counts, in the norm of the law: l1 for Laplace, l2 for Gaussian noise.
+    law
+        Discrete Laplace or discrete Gaussian.
+    resolution
+        By which whole number counts are multiplied before the noise.
     """
 
     scale: float
     threshold: int
-    sensitivity: int
+    sensitivity: float
+    law: NoiseLaw = NoiseLaw.LAPLACE
+    resolution: int = 1
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of a count, before the threshold."""
-        return Noise(law=NoiseLaw.LAPLACE, scale=self.scale, k=1).stddev
+        """Standard deviation of a count, before the threshold, in rows."""
+        return Noise(law=self.law, scale=self.scale, k=1).stddev / self.resolution
 
     def noised(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Return the keys whose noisy count reaches the threshold, with that count.
+        """Return the keys whose noisy count reaches the threshold, with that count to the nearest row.
 
         Costs the loss that this was planned for.
         """
-        return noise.laplace_threshold(counts, scale=self.scale, threshold=self.threshold)
+        if self.law is NoiseLaw.LAPLACE:
+            return noise.laplace_threshold(counts, scale=self.scale, threshold=self.threshold)
+        finer = {
+            key: min(count, noise.LARGEST_VALUE // self.resolution) * self.resolution for key, count in counts.items()
+        }
+        found = noise.gaussian_threshold(finer, scale=self.scale, threshold=self.threshold)
+        return {key: round(count / self.resolution) for key, count in found.items()}
 
     def item(self, step: str, loss: PrivacyLoss, *, answers: int) -> Item:
         """Return the line of a receipt."""
         return Item(
             step=step,
-            mechanism="thresholded discrete Laplace",
+            mechanism=f"thresholded {self.law}",
             answers=answers,
             sensitivity=float(self.sensitivity),
             stddev=self.stddev,
@@ -77,7 +90,8 @@ class KeyCounts:
 def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
     """Return the least noise, and then the least threshold, of a stability histogram of a given loss.
 
-    One row is one key's count, a replaced row two keys' counts; with r rows of a unit, r times as many.
+    One row is one key's count, a replaced row two keys' counts; with r rows of a unit, r times as many.  An (epsilon,
+    delta) takes Laplace noise, a Gaussian-DP loss with a delta Gaussian noise.
 
     What is noised by it costs at most ``loss``.
 
@@ -86,6 +100,8 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
     ParameterError
         If the loss has no delta: keys that nobody listed cannot be released by a pure guarantee.
     """
+    if isinstance(loss, GaussianDP) and loss.delta > 0:
+        return _gaussian(loss, adjacency)
     if not (isinstance(loss, ApproxDP) and loss.delta > 0):
         raise ParameterError(f"a stability histogram needs an (epsilon, delta) with delta above 0, not {loss}")
     moved = adjacency.histogram
@@ -93,3 +109,16 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
         moved.l1, moved.l1, moved.linf, epsilon=loss.epsilon, delta=loss.delta
     )
     return HistogramPlan(scale=scale, threshold=threshold, sensitivity=moved.l1)
+
+
+def _gaussian(loss: GaussianDP, adjacency: Adjacency) -> HistogramPlan:
+    """Plan Gaussian noise; each of two units that are exchanged may have keys of its own, and has half of the delta."""
+    plan = calibrate(adjacency.histogram, GaussianDP(loss.mu), k=2)
+    each = loss.delta / 2 if adjacency.rows_are_public else loss.delta
+    threshold = noise.gaussian_threshold_for(
+        adjacency.rows, scale=plan.noise.scale, delta=each, resolution=plan.resolution
+    )
+    return HistogramPlan(
+        scale=plan.noise.scale, threshold=threshold, sensitivity=plan.sensitivity, law=NoiseLaw.GAUSSIAN,
+        resolution=plan.resolution,
+    )  # fmt: skip

@@ -137,6 +137,9 @@ class GaussianDP:
     mu
         Distance of the two normal laws; > 0.  mu^2 adds up, also when questions depend on earlier answers
         (Smith, Thakurta 2022).
+    delta
+        Probability that a threshold lets pass what only one of two neighbours holds, 0 <= delta < 1; it adds up too
+        (docs/proofs/thresholded-gaussian.md).
 
     Examples
     --------
@@ -146,16 +149,19 @@ class GaussianDP:
     """
 
     mu: float
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", _positive("mu", self.mu))
+        check_number("delta", self.delta, least=0, below=1)
+        object.__setattr__(self, "delta", float(self.delta))
 
     def __str__(self) -> str:
-        return f"μ = {self.mu:.6g}"
+        return f"μ = {self.mu:.6g}" + (f", δ = {self.delta:.3g}" if self.delta > 0 else "")
 
     def fraction(self, share: float) -> GaussianDP:
-        """Return a part of the loss (of mu^2), 0 < share <= 1."""
-        return GaussianDP(self.mu * math.sqrt(_share(share)))
+        """Return a part of the loss (of mu^2 and delta), 0 < share <= 1."""
+        return GaussianDP(self.mu * math.sqrt(_share(share)), self.delta * _share(share))
 
     def split(self, k: int) -> GaussianDP:
         """Return the loss of each of k equal parts."""
@@ -192,7 +198,7 @@ def components(loss: PrivacyLoss) -> tuple[float, float]:
             return epsilon, delta
         case ZCDP(rho):
             return rho, 0.0
-    return loss.mu * loss.mu, 0.0
+    return loss.mu * loss.mu, loss.delta
 
 
 def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
@@ -214,7 +220,7 @@ def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
             return ApproxDP(main, sum(components(loss)[1] for loss in losses))
         case ZCDP():
             return ZCDP(main)
-    return GaussianDP(math.sqrt(main))
+    return GaussianDP(math.sqrt(main), sum(components(loss)[1] for loss in losses))
 
 
 def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
@@ -249,7 +255,7 @@ def to_document(loss: PrivacyLoss) -> dict[str, Any]:
             return {"kind": "ApproxDP", "epsilon": epsilon, "delta": delta}
         case ZCDP(rho):
             return {"kind": "ZCDP", "rho": rho}
-    return {"kind": "GaussianDP", "mu": loss.mu}
+    return {"kind": "GaussianDP", "mu": loss.mu} | ({"delta": loss.delta} if loss.delta > 0 else {})
 
 
 def from_document(document: dict[str, Any]) -> PrivacyLoss:

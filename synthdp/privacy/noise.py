@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import ndtr
 
 from synthdp.arrays import IntArray
 from synthdp.checks import check_integral, check_number
@@ -35,6 +36,12 @@ _FIRST_UNBIASED = (0, 14, 2)
 
 _SQUARES = 2**126
 """Above every squared distance: OpenDP takes the root as a float, unlike the other distances, of 64 bits."""
+
+_SLACK = 1e-10
+"""Relative; covers the rounding of sums and of the normal tail in double precision, down to chances of 1e-300."""
+
+_RANGES = 2**12
+"""Ranges of numbers of keys that one bound is computed for; up to so many keys each has its own."""
 
 _Cost: TypeAlias = Callable[[float], float]
 
@@ -217,6 +224,36 @@ def laplace_threshold(counts: Mapping[str, int], *, scale: float, threshold: int
     return {keys[position]: int(kept[position]) for position in sorted(kept)}
 
 
+def gaussian_threshold(counts: Mapping[str, int], *, scale: float, threshold: int) -> dict[str, int]:
+    """Return the keys whose count reaches ``threshold`` with discrete Gaussian noise, with that count.
+
+    Costs mu of Gaussian DP as `discrete_gaussian` does, for neighbours whose counts differ by at most Δ₂ in L2, and the
+    δ of `gaussian_threshold_delta` for the keys that only one of them has.
+
+    Parameters
+    ----------
+    counts
+        Exact counts of the keys that occur, perhaps multiplied by a resolution.  A count of zero is the same as absence.
+    scale
+        0 < scale ≤ 2⁵³.
+    threshold
+        1 ≤ threshold ≤ 2⁵³.
+
+    Returns
+    -------
+    dict
+        Sorted by key, so that the order tells nothing about the rows.
+    """
+    _check_scale(scale)
+    _check_threshold(threshold)
+    keys = sorted(key for key, count in counts.items() if count != 0)
+    if not keys:
+        return {}
+    exact = np.array([max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE)) for key in keys], np.int64)
+    noisy = discrete_gaussian(exact, scale=scale)
+    return {key: int(count) for key, count in zip(keys, noisy, strict=True) if count >= threshold}
+
+
 def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
     """Add noise of law P(z) ∝ exp(−max|zᵢ|/scale) on integer vectors (the ℓ∞ K-norm mechanism).
 
@@ -311,6 +348,62 @@ def laplace_threshold_cost(l0: int, l1: int, linf: int, *, scale: float, thresho
         raise ParameterError(f"threshold ({threshold}) must be above linf ({linf})")
     epsilon, delta = _threshold(scale, threshold - 1).map((int(l0), int(l1), int(linf)))
     return _finite(epsilon), _finite(delta)
+
+
+def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolution: int = 1) -> float:
+    """Return the most probable that `gaussian_threshold` publishes a key that only one unit has.
+
+    Parameters
+    ----------
+    rows
+        Most rows of a unit: it has at most so many such keys, with counts that add up to no more.
+    scale
+        0 < scale ≤ 2⁵³.
+    threshold
+        1 ≤ threshold ≤ 2⁵³.
+    resolution
+        By which whole number counts were multiplied before the noise.
+
+    Notes
+    -----
+    Of l keys none has more than rows − l + 1 of the unit's rows, so the sum of their chances is at most l times that of
+    one such count; of many l, a whole range is bounded by the largest l and the largest chance in it.
+
+    P(Z ≥ m) ≤ P(N(0, scale²) ≥ m − 1) for whole m ≥ 1 (Canonne, Kamath, Steinke 2020, Proposition 25), for m = threshold −
+    count, the case of a noisy count *equal* to the threshold included; for m < 1 it is taken as 1.
+    """
+    _check_scale(scale)
+    _check_threshold(threshold)
+    check_integral("rows", rows, most=LARGEST_VALUE)
+    check_integral("resolution", resolution, most=LARGEST_VALUE)
+    keys = np.unique(np.floor(np.geomspace(1, rows, min(rows, _RANGES))))
+    keys = np.union1d(keys, np.arange(1.0, min(rows, _RANGES) + 1))
+    most = np.append(keys[1:] - 1, rows)
+    margin = float(threshold) - (rows - keys + 1) * float(resolution)
+    tail = np.where(margin < 1, 1.0, ndtr(-(margin - 1) * (1 - _SLACK) / scale) * (1 + _SLACK))
+    return float(min(1.0, (most * tail).max() * (1 + _SLACK) + math.ulp(0.0)))
+
+
+@cache
+def gaussian_threshold_for(rows: int, *, scale: float, delta: float, resolution: int = 1) -> int:
+    """Return the smallest threshold at which `gaussian_threshold_delta` is at most ``delta``.
+
+    Raises
+    ------
+    ParameterError
+        If no threshold up to 2⁵³ has so small a chance.
+    """
+    _check_target(delta, name="delta")
+    low, high = 0, LARGEST_VALUE
+    if gaussian_threshold_delta(rows, scale=scale, threshold=high, resolution=resolution) > delta:
+        raise ParameterError(f"delta ({delta}) must be larger: no threshold can be certified for it")
+    while high - low > 1:
+        middle = (low + high) // 2
+        if gaussian_threshold_delta(rows, scale=scale, threshold=middle, resolution=resolution) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def laplace_scale(l1_sensitivity: int, *, epsilon: float) -> float:

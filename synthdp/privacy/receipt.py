@@ -156,8 +156,8 @@ class Receipt:
         if len(sums) > 1 or not isinstance(self.total, ApproxDP):
             return said
         match sums[0]:
-            case GaussianDP(mu):
-                epsilon, how = gdp_to_epsilon(mu, self.total.delta), " (squares add up)"
+            case GaussianDP(mu, aside) if aside < self.total.delta:
+                epsilon, how = gdp_to_epsilon(mu, self.total.delta - aside), " (squares add up)"
             case ZCDP(rho):
                 epsilon, how = zcdp_to_epsilon(rho, self.total.delta), ""
             case _:

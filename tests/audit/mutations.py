@@ -242,6 +242,72 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "a count that equals the threshold is left out of the delta",
+        "R1",
+        "gaussian_threshold_delta",
+        "float(threshold) - (rows - keys + 1) * float(resolution)",
+        "float(threshold) + 1 - (rows - keys + 1) * float(resolution)",
+        (
+            "tests/unit/privacy/test_thresholded_gaussian.py::test_the_delta_is_never_below_the_chance_that_a_unit_of_its_own_keys_is_seen",
+        ),
+    ),
+    Mutation(
+        "an exchanged unit has one delta for two sets of keys",
+        "R12",
+        "key_histogram._gaussian",
+        "loss.delta / 2 if adjacency.rows_are_public else loss.delta",
+        "loss.delta",
+        ("tests/unit/privacy/test_thresholded_gaussian.py::test_a_plan_keeps_both_numbers_of_its_loss",),
+    ),
+    Mutation(
+        "thresholds are paid from a delta that was spent already",
+        "R1",
+        "gaussian_account",
+        "loss.delta - aside",
+        "loss.delta",
+        (
+            "tests/unit/privacy/test_thresholded_gaussian.py::test_what_is_set_aside_for_thresholds_and_what_is_not_make_the_promise",
+        ),
+    ),
+    Mutation(
+        "many keys of one unit are bounded by the fewest of them",
+        "R11",
+        "gaussian_threshold_delta",
+        "np.append(keys[1:] - 1, rows)",
+        "keys",
+        (
+            "tests/unit/privacy/test_thresholded_gaussian.py::test_the_delta_of_a_unit_of_many_rows_is_bounded_for_every_number_of_keys",
+        ),
+    ),
+    Mutation(
+        "what noise hides is left out though nothing else is left",
+        "R34",
+        "discovery._without",
+        "len(hidden) == len(schema)",
+        "len(hidden) > len(schema)",
+        (
+            "tests/unit/curator/test_discovery.py::test_where_nothing_is_found_of_any_column_it_stays_as_one_that_can_be_coded",
+        ),
+    ),
+    Mutation(
+        "what noise hides is left out though it is needed",
+        "R34",
+        "discovery._without",
+        "rest if takes(rest) else schema",
+        "rest",
+        ("tests/unit/curator/test_discovery.py::test_a_hidden_column_stays_if_what_follows_cannot_do_without_it",),
+    ),
+    Mutation(
+        "a unit has one key of its own however many rows",
+        "R11",
+        "gaussian_threshold_delta",
+        "most * tail",
+        "tail",
+        (
+            "tests/unit/privacy/test_thresholded_gaussian.py::test_the_delta_is_never_below_the_chance_that_a_unit_of_its_own_keys_is_seen",
+        ),
+    ),
+    Mutation(
         "whole numbers past the bounds are not clipped",
         "R2",
         "encoder._whole",
@@ -874,7 +940,7 @@ with self._lock:
     Mutation(
         "the digits of one number count twice",
         "R26",
-        "discovery._spacing_bins",
+        "noisy_ranges.spacing_bins",
         "return bins",
         "return np.repeat(bins, 2)",
         ("tests/unit/curator/test_discovery.py::test_histograms_move_by_no_more_than_the_item_says",),

@@ -131,11 +131,34 @@ def test_a_unit_that_shares_its_cell_is_left_out_of_it() -> None:
 
 
 def test_a_range_or_levels_that_noise_hides_are_said() -> None:
+    few = pd.DataFrame({"number": [None] * 5985 + [1.0, 2.0, 3.0] * 5, "label": [f"only {i}" for i in range(6000)],
+                        "found": ["a", "b"] * 3000})  # fmt: skip
+    release = sd.SyntheticRelease(delta=1e-9)
+    with pytest.warns(DiscoveryWarning, match=r"'number', 'label'"):
+        made = release.fit_transform(few)
+    assert list(made.columns) == list(release.schema_) == ["found"]
+    for name in ("number", "label"):
+        assert any(f"{name!r} is left out" in note for note in release.receipt_.notes)
+
+
+def test_where_noise_hides_every_column_all_stay_and_none_is_said_to_mean_anything() -> None:
     few = pd.DataFrame({"number": [1.0, 2.0, 3.0] * 5, "label": [f"only {i}" for i in range(15)]})
+    release = sd.SyntheticRelease(epsilon=0.1, delta=1e-9)
     with pytest.warns(DiscoveryWarning, match=r"'number'.*'label'"):
-        made = sd.SyntheticRelease(epsilon=0.1, delta=1e-9).fit(few)
+        made = release.fit_transform(few)
+    assert list(made.columns) == ["number", "label"]
+    assert release.schema_["label"].levels == (release.schema_["label"].other,)
     for name in few:
-        assert any(repr(name) in note for note in made.receipt_.notes)
+        assert any(f"{name!r} stays" in note for note in release.receipt_.notes)
+
+
+def test_a_label_that_noise_hides_stays_as_other_values_alone() -> None:
+    rows = pd.DataFrame({"number": [1.0, 2.0, 3.0] * 2000})
+    release = sd.SyntheticRelease(epsilon=0.5)
+    with pytest.warns(DiscoveryWarning, match="'target'"):
+        _, labels = release.fit_resample(rows, [f"only {i}" for i in range(6000)])
+    assert set(labels) == {"other"}
+    assert list(release.schema_) == ["number", "target"]
 
 
 def test_what_was_found_is_not_warned_of() -> None:

@@ -53,7 +53,9 @@ def people(rows: int = 400) -> pd.DataFrame:
     )
 
 
-VALUES_DECIDE = {"check_dtype_object", "check_estimators_nan_inf", "check_classifiers_regression_target"}
+VALUES_DECIDE = {
+    "check_dtype_object", "check_estimators_nan_inf", "check_classifiers_regression_target", "check_supervised_y_no_nan",
+}  # fmt: skip
 """Checks that ask for a refusal because of one value, which would tell of it (R27)."""
 
 COMPARE_TWO_FITS = {"check_fit_idempotent", "check_supervised_y_2d", "check_classifier_data_not_an_array"}

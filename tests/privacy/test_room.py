@@ -365,7 +365,27 @@ def test_discovery_is_charged_before_each_look_at_the_data(tmp_path: Path) -> No
             return super().blocks(columns, extra=extra)
 
     schema = Schema({"age": Integer(), "city": Categorical()})
-    curator = Curator(Watching(TABLE), schema=schema, budget=ApproxDP(1.0, 1e-6), ledger=tmp_path / "l.sqlite")
+    table = pd.concat([TABLE] * 500, ignore_index=True)
+    curator = Curator(Watching(table), schema=schema, budget=ApproxDP(1.0, 1e-6), ledger=tmp_path / "l.sqlite")
     curator.discover(spend=ApproxDP(1.0, 1e-6))
-    assert seen == [1, 2, 3, 4]
-    assert [entry.state for entry in Ledger(tmp_path / "l.sqlite").entries()] == ["committed"] * 4
+    assert set(seen) == {1}  # all of it was charged before the first look
+    (entry,) = Ledger(tmp_path / "l.sqlite").entries()
+    assert (entry.state, entry.loss) == ("committed", ApproxDP(1.0, 1e-6))
+    assert len(seen) == len(curator.receipt().items) >= 3
+
+
+def test_discovery_from_a_pure_budget_charges_each_look_before_it(tmp_path: Path) -> None:
+    seen = []
+
+    class Watching(Reads):
+        def blocks(self, columns, *, extra=()):
+            seen.append(len(Ledger(tmp_path / "l.sqlite").entries()))
+            return super().blocks(columns, extra=extra)
+
+    table = pd.concat([TABLE] * 500, ignore_index=True)
+    curator = Curator(
+        Watching(table), schema=Schema({"age": Integer()}), budget=PureDP(1.0), ledger=tmp_path / "l.sqlite"
+    )
+    curator.discover(spend=PureDP(1.0))
+    assert seen == [*range(1, len(curator.receipt().items) + 1)]
+    assert {entry.state for entry in Ledger(tmp_path / "l.sqlite").entries()} == {"committed"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from synthdp.checks import check_number, check_share
 from synthdp.curator.curator import Curator
@@ -103,6 +103,7 @@ class AdaptiveMarginals(Spender):
     (100, 3)
     """
 
+    gaussian: ClassVar[bool] = True
     workload: Workload | Mapping[Any, float] | Wish | None = None
     target: str | None = None
     spend: Spend = Remaining()

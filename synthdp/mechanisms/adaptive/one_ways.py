@@ -24,7 +24,7 @@ from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.marginals import one_ways
-from synthdp.schema.columns import Column
+from synthdp.schema.columns import DISCOVERED, Column
 
 MOST_BINS = 1024
 """Most bins of the first histogram: finer ones hold little but noise, and the deeper levels find what is between."""
@@ -107,10 +107,11 @@ class OneWayTree:
             ColumnTree.of(axis, np.asarray(counts, np.float64), first.stddev, total=total, columns=len(schema))
             for axis, counts in zip(domain.axes, queries.split(first.answers), strict=True)
         ]
-        threshold = self.heavy * budget.table_stddev(deeper) if self.levels > 1 else math.inf
+        deep_stddev = budget.table_stddev(deeper) if self.levels > 1 else math.inf
+        thresholds = [deep_stddev * self.least_heavy(column) for column in schema.values()]
         for level in range(2, self.levels + 1):
             deep = (j for j, column in enumerate(schema.values()) if self.most_levels(column) >= level)
-            split = {j: heavy for j in deep if (heavy := trees[j].heavy(threshold)).any()}
+            split = {j: heavy for j in deep if (heavy := trees[j].heavy(thresholds[j])).any()}
             cost = deeper * len(split)
             if not split or budget.share - rest.share + cost > most + ROUNDING:
                 break
@@ -126,6 +127,14 @@ class OneWayTree:
         """Return the bins of a column's first histogram."""
         grid = grid_of(column)
         return axis_of(name, column, bins=grid.regular if grid.regular <= 2 * self.bins else self.bins)
+
+    def least_heavy(self, column: Column) -> float:
+        """Return how many stddevs of the deeper noise a bin must exceed to be split.
+
+        Half as many where bounds were discovered: they are round numbers of noise, and bins between them begin and end
+        where the table's values do not.
+        """
+        return self.heavy / 2 if column.source == DISCOVERED else self.heavy
 
     def most_levels(self, column: Column) -> int:
         """Return how many levels a column can use, by its declaration."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from no_noise import recorded
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
-from synthdp.curator.discovery import (
+from synthdp.curator.noisy_ranges import (
     EXPONENTS,
     PARTS,
 )
 from synthdp.domain.discretize import domain_of
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy.above_threshold import plan_watch
+from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.queries.explicit import CellQueries
 from synthdp.schema.columns import Continuous
 
@@ -85,12 +88,12 @@ def test_the_default_of_a_watch_is_a_share_of_four_fifths_and_ten_thousand_queri
 
 def test_a_discovery_asks_for_a_histogram_of_powers_one_of_parts_and_one_of_digits(monkeypatch):
     trace = recorded(monkeypatch, exact=True)
-    curator = Curator(pd.DataFrame({"n": np.arange(100.0)}), schema=Schema({"n": Continuous()}), budget=PureDP(1.0))
+    curator = Curator(pd.DataFrame({"n": np.arange(1000.0)}), schema=Schema({"n": Continuous()}), budget=PureDP(1.0))
     curator.discover(spend=PureDP(0.8))
     assert [draw.shape for draw in trace.draws] == [(4 * EXPONENTS + 1,), (PARTS,), (12,)]
     items = curator.receipt().items
     assert [item.answers for item in items] == [4 * EXPONENTS + 1, PARTS, 12]
-    assert [item.loss.epsilon for item in items] == pytest.approx([0.32, 0.32, 0.16])
+    assert [item.loss.epsilon for item in items] == pytest.approx([0.32, 0.16, 0.16])
     assert [item.sensitivity for item in items] == [1, 1, 1]
 
 
@@ -100,5 +103,7 @@ def test_a_discovery_of_levels_says_their_noise():
     curator = Curator(frame[["c"]], budget=loss, neighbors="replace_one")
     curator.discover(spend=loss)
     (item,) = curator.receipt().items
-    assert item.sensitivity == 2.0
-    assert item.stddev == pytest.approx(np.sqrt(2) * 2, rel=0.02)
+    assert item.sensitivity == pytest.approx(math.sqrt(2))
+    assert item.stddev == pytest.approx(math.sqrt(2) / gdp_from_approx(1.0, 9e-7), rel=1e-6)
+    assert item.loss.delta == pytest.approx(1e-7)
+    assert item.mechanism == "thresholded discrete Gaussian"

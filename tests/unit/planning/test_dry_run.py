@@ -106,3 +106,32 @@ def test_a_plan_that_cannot_be_made_is_refused() -> None:
         sd.plan(SCHEMA, rows=0)
     with pytest.raises(ParameterError, match="a plan needs a schema"):
         sd.SyntheticRelease().plan()
+
+
+def test_open_columns_are_rehearsed_and_their_price_is_said_before_any_spend() -> None:
+    levels = {f"c{i}": sd.Categorical(tuple(range(30))) for i in range(4)}
+    declared = sd.plan(sd.Schema(levels), rows=6000, epsilon=1.0)
+    left_open = sd.plan(sd.Schema(dict.fromkeys(levels, sd.Categorical(other="other"))), rows=6000, epsilon=1.0)
+    assert declared.like_epsilon is None
+    assert left_open.like_epsilon < 1
+    assert left_open.errors[1] > declared.errors[1]
+    assert "to leave these 4 columns open costs" in left_open.advice[0]
+    assert left_open.advice[0] in str(left_open)
+    assert json.loads(json.dumps(left_open.to_document()))["like_epsilon"] == left_open.like_epsilon
+
+
+def test_open_columns_of_numbers_and_moments_are_rehearsed_too() -> None:
+    opened = sd.Schema({
+        "age": sd.Integer(), "rate": sd.Continuous(), "seen": sd.Datetime(), "sex": sd.Boolean(),
+    })  # fmt: skip
+    found = sd.plan(opened, rows=20_000, epsilon=3.0)
+    assert set(found.by_column) == set(opened)
+    assert found.like_epsilon is not None
+
+
+def test_a_plan_names_the_open_columns_of_which_nothing_will_be_found() -> None:
+    found = sd.plan(sd.Schema({"c": sd.Categorical(), "n": sd.Continuous()}), rows=100, epsilon=0.1)
+    assert any(said.endswith("n, c") for said in found.assumed)
+    assert str(found.assumed[-1]) in str(found)
+    clear = sd.plan(sd.Schema({"c": sd.Categorical(), "n": sd.Continuous()}), rows=10_000, epsilon=3.0)
+    assert len(clear.assumed) == len(found.assumed) - 1

@@ -1,0 +1,217 @@
+"""What noisy histograms say of the range and the digits of numbers.  Bins of values, and post-processing of their counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray
+from synthdp.measurements import NoiseLaw
+
+EXPONENTS = 64
+"""Powers of two on each side of zero, for each sign, that the first look at a number tells apart."""
+
+POWER_BINS = 4 * EXPONENTS + 1
+"""Bins of the first look: negative powers, zero, positive powers."""
+
+PARTS = 32
+"""Equal parts of the found range that a later look tells apart."""
+
+FEW_PARTS = 4
+"""A range whose rows lie in so few parts is narrowed to them, and worth another look."""
+
+CLEAR = 1e-6
+"""Chance that noise alone passes for values anywhere in a histogram."""
+
+BESIDE = 1e-3
+"""Chance that noise alone passes for values in a bin beside clear ones: it widens a range, but makes none."""
+
+FILLED = 1.5
+"""Parts at the ends that hold more than so many standard deviations of noise, alone or with their neighbours, are not cut
+off: to clip values costs more than to keep empty parts."""
+
+WINDOWS = (1, 2, 4, 8)
+"""Numbers of neighbouring bins that are looked at together, where fewer of them are not clear."""
+
+OFF_DIGITS = 0.1
+"""Largest share of numbers that may be rounded to digits that are wide for the range of the numbers."""
+
+DEVIATIONS = 3.0
+"""Standard deviations of noise that finer digits may hide in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyCounts:
+    """A noisy histogram.
+
+    Parameters
+    ----------
+    rows
+        (k,) noisy counts.
+    stddev
+        Standard deviation of the noise on each.
+    law
+        Its law, Laplace or Gaussian.
+    """
+
+    rows: FloatArray
+    stddev: float
+    law: NoiseLaw
+
+    def above(self, chance: float) -> float:
+        """Return the count that noise alone exceeds in one bin with so small a chance, 0 < chance < 1/2."""
+        return self.stddev * self.law.distribution.quantile(2 * chance, len(self.rows))
+
+    def clear(self) -> BoolArray:
+        """Return which bins hold more than noise explains in any of them."""
+        return np.asarray(self.rows > self.above(CLEAR / len(self.rows)))
+
+
+def power_bins(values: FloatArray) -> FloatArray:
+    """Return the bin of each number: 0 in the middle, then by power of two, mirrored for negative numbers."""
+    with np.errstate(divide="ignore"):
+        power = np.clip(np.floor(np.log2(np.abs(values))), -EXPONENTS, EXPONENTS - 1) + EXPONENTS + 1
+    power = np.where(values == 0, 0, power)
+    return np.asarray(2 * EXPONENTS + np.sign(values) * power, np.float64)
+
+
+def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
+    """Return a range that holds the clear bins of powers of two, or ``None`` if there are none.
+
+    Neighbouring powers that are clear only together count together.  Bins beside the clear ones are taken with them on
+    weaker evidence.  A range over a factor of four or more begins (or ends) at zero.
+    """
+    zero = 2 * EXPONENTS
+    sides = [
+        _clear_bins(counts, 0, zero),
+        _clear_bins(counts, zero, zero + 1),
+        _clear_bins(counts, zero + 1, POWER_BINS),
+    ]
+    found = [place for side in sides for place in side]
+    if not found:
+        return None
+    first, last = _widened(counts, min(found), -1), _widened(counts, max(found), 1)
+    lower, upper = _edge(first, low=True), _edge(last, low=False)
+    if lower == upper:  # nothing but zeros
+        return 0.0, 1.0
+    if 0 < 4 * lower <= upper:
+        return 0.0, upper
+    if lower <= 4 * upper < 0:
+        return lower, 0.0
+    return lower, upper
+
+
+def part_bins(values: FloatArray, lower: float, upper: float) -> FloatArray:
+    """Return the part of a range that each number lies in; the ends take what lies beyond."""
+    with np.errstate(over="ignore"):  # a warning would tell of one far value
+        return np.clip(np.floor((values - lower) / ((upper - lower) / PARTS)), 0, PARTS - 1)
+
+
+def narrowed(counts: NoisyCounts, lower: float, upper: float) -> tuple[float, float]:
+    """Return a range without the parts at its ends that hold no more than noise explains.
+
+    If a few parts are clear, and all the others together hold no more than noise explains, it is these few.
+    """
+    clear = np.flatnonzero(counts.clear())
+    if len(clear) and clear[-1] - clear[0] < FEW_PARTS:
+        first, last = int(clear[0]), int(clear[-1]) + 1
+        outside = counts.rows.sum() - counts.rows[first:last].sum()
+        if outside > counts.stddev * math.sqrt(PARTS - (last - first)):
+            first, last = _filled(counts)
+    else:
+        first, last = _filled(counts)
+    part = (upper - lower) / PARTS
+    return lower + first * part, lower + last * part
+
+
+def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray:
+    """Return the bin of each number: 0 for zero, then by the widest spacing that it is a multiple of, last for none."""
+    bins = np.full(len(values), len(spacings) + 1.0)
+    for i in range(len(spacings) - 1, -1, -1):
+        bins[_multiples(values, spacings[i])] = i + 1
+    bins[values == 0] = 0
+    return bins
+
+
+def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: float) -> Fraction | None:
+    """Return the finest spacing that clearly some numbers need, if there is one.
+
+    A spacing that is wide for the range would move numbers by much: there, a share of `OFF_DIGITS` at most of the numbers
+    may have a finer one, with what noise may have hidden.
+
+    Parameters
+    ----------
+    counts
+        Of `spacing_bins`.
+    spacings
+        The spacings that these tell apart, the widest first.
+    width
+        Of the range.
+    """
+    rows, stddev = counts.rows[1:], counts.stddev
+    needed = np.flatnonzero(counts.clear()[1:])
+    if not len(needed) or needed[-1] == len(spacings):
+        return None
+    if spacings[needed[-1]] <= width / PARTS:
+        return spacings[int(needed[-1])]
+    total = rows.sum() - DEVIATIONS * stddev * math.sqrt(len(rows))
+    for i in range(int(needed[-1]), len(spacings)):
+        finer = rows[i + 1 :].sum() + DEVIATIONS * stddev * math.sqrt(len(rows) - i - 1)
+        if finer <= OFF_DIGITS * total:
+            return spacings[i]
+    return None
+
+
+def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
+    """Return the bins of one side that are clear, or of the narrowest windows that are."""
+    for width in WINDOWS:
+        sums = (
+            np.convolve(counts.rows[start:stop], np.ones(width), mode="valid") if width <= stop - start else np.empty(0)
+        )
+        clear = np.flatnonzero(sums > math.sqrt(width) * counts.above(CLEAR / POWER_BINS / len(WINDOWS)))
+        if len(clear):
+            return [start + int(clear[0]), start + int(clear[-1]) + width - 1]
+    return []
+
+
+def _widened(counts: NoisyCounts, place: int, step: int) -> int:
+    """Return the last of the bins beside one another, from a clear one on, that hold more than noise explains."""
+    near = counts.above(BESIDE)
+    while True:
+        beside = [place + step * i for i in (1, 2) if 0 <= place + step * i < POWER_BINS]
+        farther = [bin_ for bin_ in beside if counts.rows[bin_] > near]
+        if not farther:
+            return place
+        place = farther[-1]
+
+
+def _filled(counts: NoisyCounts) -> tuple[int, int]:
+    """Return the first filled part and the one after the last: single parts, then beyond them ever wider windows."""
+    first, last = PARTS, 0
+    for width in WINDOWS:
+        sums = np.convolve(counts.rows, np.ones(width), mode="valid")
+        filled = np.flatnonzero(sums > FILLED * counts.stddev * math.sqrt(width))
+        outside = filled[(filled >= last) | (filled + width <= first)]
+        if len(outside):
+            first, last = min(first, int(outside[0])), max(last, int(outside[-1]) + width)
+    return (first, last) if last else (0, PARTS)
+
+
+def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
+    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of one far value
+        if spacing.denominator == 1:
+            return np.asarray(np.fmod(values, float(spacing)) == 0)
+        return np.asarray(np.rint(values * spacing.denominator) / spacing.denominator == values)
+
+
+def _edge(bin_: int, *, low: bool) -> float:
+    signed = bin_ - 2 * EXPONENTS
+    if signed == 0:
+        return 0.0
+    exponent = abs(signed) - 1 - EXPONENTS
+    outer = (signed < 0) == low
+    return math.copysign(2.0 ** (exponent + outer), signed)

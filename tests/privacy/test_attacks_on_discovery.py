@@ -1,0 +1,114 @@
+"""Attacks on a release with nothing declared: values of one person, at the ends, at the threshold, and by counting."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta
+
+from synthdp import ApproxDP, Curator, SyntheticRelease
+from synthdp.privacy.accounting import gdp_to_delta
+from synthdp.privacy.calibration import gaussian_account
+from synthdp.privacy.loss import GaussianDP
+
+CANARY = "canary-4711"
+
+
+def rows_of(n: int = 4000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {"who": np.arange(n) // 2, "x": rng.integers(10, 90, n) / 1.0, "city": rng.choice(["a", "b"], n)}
+    )
+
+
+def text_of(table: pd.DataFrame, **options: object) -> tuple[str, SyntheticRelease]:
+    release = SyntheticRelease(random_state=0, **options)
+    made = release.fit_transform(table)
+    return made.to_csv() + str(release.receipt_) + repr(release.schema_) + repr(release.misfits_), release
+
+
+@pytest.mark.parametrize("extreme", [1e300, -1e12, 4711e-30, np.inf])
+def test_a_person_with_rows_of_their_own_level_and_at_the_ends_of_the_world_is_not_seen(extreme: float) -> None:
+    table = rows_of()
+    theirs = pd.DataFrame({"who": 10**6, "x": [extreme] * 3000, "city": CANARY})
+    together = pd.concat([table, theirs], ignore_index=True)
+    said, release = text_of(together, epsilon=3.0, delta=1e-9, privacy_unit="who", max_rows_per_unit=2)
+    assert CANARY not in said
+    assert set(release.schema_["city"].levels) == {"a", "b"}
+    assert 0 <= release.schema_["x"].lower <= 16
+    assert 80 <= release.schema_["x"].upper <= 128
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_levels_of_single_rows_are_never_seen_whatever_is_found_beside_them(neighbors: str) -> None:
+    table = rows_of().drop(columns="who")
+    table.loc[:500, "city"] = [f"{CANARY}-{i}" for i in range(501)]
+    table["note"] = [f"{CANARY}-{i}" for i in range(len(table))]
+    said, release = text_of(table, epsilon=5.0, delta=1e-6, neighbors=neighbors)
+    assert release.schema_.names == ("x", "city")
+    assert CANARY not in said
+
+
+def bound_on_delta(hits: int, misses: int, runs: int, epsilon: float) -> float:
+    """A lower bound on the delta between two tables, by the counts of one event; wrong once in 10^5 times."""
+    low = beta.ppf(5e-6, hits, runs - hits + 1) if hits else 0.0
+    high = beta.ppf(1 - 5e-6, misses + 1, runs - misses) if misses < runs else 1.0
+    return float(low - math.exp(epsilon) * high)
+
+
+def found_levels(rows: int, loss: GaussianDP, runs: int) -> int:
+    frame = pd.DataFrame({"c": ["a"] * 5000 + ["b"] * rows})
+    return sum(len(Curator(frame, budget=loss).discover(spend=loss).schema["c"].levels) == 2 for _ in range(runs))
+
+
+def test_an_audit_of_neighbours_at_the_threshold_finds_no_more_than_mu_and_delta_allow() -> None:
+    """The event is fixed: the second level is found.  Where half of all runs find it, one more row tells most."""
+    loss, runs = GaussianDP(1.0, 0.05), 1500
+    counts = [found_levels(rows, loss, runs) for rows in (1, 2, 3)]
+    assert counts[0] <= beta.ppf(1 - 5e-6, 0.05 * runs + 1, runs - 0.05 * runs) * runs + runs * 0.05
+    for one, more in ((0, 1), (1, 2)):
+        for epsilon in (0.0, 0.5, 1.0):
+            claimed = gdp_to_delta(loss.mu, epsilon) + loss.delta
+            assert bound_on_delta(counts[more], counts[one], runs, epsilon) <= claimed
+            assert bound_on_delta(runs - counts[one], runs - counts[more], runs, epsilon) <= claimed
+
+
+def events() -> dict[str, Callable[[SyntheticRelease], bool]]:
+    return {
+        "the range reaches the outlier": lambda fit: fit.schema_["x"].upper >= 2**20,
+        "the level is found": lambda fit: "z" in fit.schema_["c"].levels,
+        "there are more rows than without": lambda fit: fit.release_.output.total > 300,
+    }
+
+
+@pytest.mark.slow
+def test_an_audit_of_the_whole_undeclared_release_finds_no_more_than_the_promise() -> None:
+    """On tables with and without a person whose ten rows have a level and an extreme of their own."""
+    frame = pd.DataFrame({"who": np.arange(300), "x": np.arange(300.0) % 50, "c": "a"})
+    more = pd.concat([frame, pd.DataFrame({"who": 10**6, "x": [2.0**20] * 10, "c": "z"})], ignore_index=True)
+    loss, runs = ApproxDP(4.0, 0.02), 400
+    counts = {name: [0, 0] for name in events()}
+    for i, table in enumerate((frame, more)):
+        for _ in range(runs):
+            release = SyntheticRelease(
+                epsilon=loss.epsilon, delta=loss.delta, privacy_unit="who", max_rows_per_unit=10, n_rows=10
+            )
+            release.fit(table)
+            for name, holds in events().items():
+                counts[name][i] += {"x", "c"} <= set(release.schema_) and holds(release)
+    for without, with_them in counts.values():
+        assert bound_on_delta(with_them, without, runs, loss.epsilon) <= loss.delta
+        assert bound_on_delta(without, with_them, runs, loss.epsilon) <= loss.delta
+
+
+def test_the_parts_of_the_whole_undeclared_release_add_up_to_its_promise() -> None:
+    loss = ApproxDP(1.0, 1e-9)
+    _, release = text_of(rows_of().drop(columns="who"), epsilon=loss.epsilon, delta=loss.delta)
+    (together,) = release.receipt_.sums()
+    account = gaussian_account(loss, thresholds=0.1)
+    assert isinstance(together, GaussianDP)
+    assert together.mu <= account.mu * (1 + 1e-9)
+    assert together.delta <= account.delta * (1 + 1e-9)
+    assert gdp_to_delta(together.mu, loss.epsilon) + together.delta <= loss.delta * (1 + 1e-9)
