@@ -55,7 +55,7 @@ def round_step(least: float) -> float:
 def multiples(step: float, low: float, high: float) -> list[float]:
     """Return the multiples of a step from ``low`` to ``high``, both inclusive."""
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+    return [float(f"{k * step:.15g}") for k in range(first, last + 1)]
 
 
 def width_of(text: str, size: float = 11.0) -> float:

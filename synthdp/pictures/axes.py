@@ -45,7 +45,7 @@ class Axis:
     @property
     def ends(self) -> list[float]:
         """The ends of the bins, increasing."""
-        return [float(f"{self.start + self.step * k:.12g}") for k in range(self.count + 1)]
+        return [float(f"{self.start + self.step * k:.15g}") for k in range(self.count + 1)]
 
     def place(self, value: float) -> int:
         """Return the number of the bin that holds a value, which may lie beyond the axis."""
@@ -63,7 +63,8 @@ class Axis:
                 break
             step = round_step(1.5 * step)
         shift = 0.5 if self.single else 0.0
-        return tuple(((value - ends[0]) / self.step + shift, text) for value, text in zip(values, texts, strict=True))
+        places = ((value - ends[0]) / self.step + shift for value in values)  # rounded, where bins are very narrow
+        return tuple((min(max(place, 0.0), self.count), text) for place, text in zip(places, texts, strict=True))
 
 
 def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = FINEST) -> Axis:

@@ -37,9 +37,9 @@ def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
     for unit, steps in _STEPS:
         ends = [int(np.datetime64(end, "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high)]
         for step in steps:
-            counts = np.arange(-(-ends[0] // step) * step, ends[1] + 1, step)
+            counts = range(-(-ends[0] // step) * step, ends[1] + 1, step)
             if len(counts) <= MARKS + 1:
-                times = counts.astype(f"M8[{unit}]")
+                times = np.array(counts, np.int64).astype(f"M8[{unit}]")
                 exact = times.astype("M8[us]").astype(np.int64).tolist()
                 texts = [_text(str(time), clock=clock) for time in times]
                 return [(time, text) for time, text in zip(exact, texts, strict=True) if low <= time <= high]

@@ -409,6 +409,7 @@ def test_steps_are_round(least: float) -> None:
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e12), st.sampled_from([0.0, 1.0, 0.01, 15.0]), st.integers(0, 200))
+@example(99999999999.5, 1.0, 0.0, 0)
 def test_bins_hold_the_range_and_are_not_too_many(low: float, width: float, spacing: float, most: int) -> None:
     low, high = (
         (low, low + width)
@@ -435,6 +436,7 @@ def test_the_range_that_is_shown_lies_within_the_bounds_and_holds_nearly_all(val
 
 
 @given(st.integers(-(10**17), 10**17), st.integers(0, 10**17), st.sampled_from(["moment", "length", "clock"]))
+@example(0, 3_668_958_204_121_668, "moment")
 def test_marks_of_times_lie_on_the_axis_in_order(low: int, width: int, quantity: Any) -> None:
     low, width = (low % 86_400_000_000, min(width, 3_600_000_000)) if quantity == "clock" else (low, width)
     marks = marks_between(low, low + width, quantity)
