@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.misfit_shares import unproven_points
-from synthdp.checks import check_number, check_share, check_whole
+from synthdp.checks import check_number, check_share, check_whole, whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
@@ -28,9 +28,11 @@ from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.pictures.picture import Picture
 from synthdp.planning import Plan, plan
+from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
+from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.report import report_page
@@ -52,6 +54,9 @@ ASSUMED_ROWS = 10_000
 LARGE_EPSILON = 5.0
 EPSILONS = (1e-5, 700.0)
 """Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
+
+MOST_NOISE = 1e6
+"""Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget."""
 
 PAIRED = (
     "a y was passed: the synthetic table has as many rows as it, so the number of rows is public and the promise is for "
@@ -238,6 +243,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         format = TableFormat.of(source, output)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
         _check_discoverable(schema, loss)
+        _check_noise(loss, self.max_rows_per_unit)
         needed = {label, self.target} & {*schema.outputs}
         _say_what_is_left_out(mechanism, [name for name in schema.outputs if name not in output.outputs], label=label)
         curator = Curator(
@@ -582,6 +588,18 @@ def _check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
     labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
     if labelled and isinstance(loss, PureDP):
         raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+
+
+def _check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
+    """Refuse a budget of which all would not do to count rows: noise on finer answers might be too large to draw."""
+    rows = whole("max_rows_per_unit", rows_per_unit, least=1)
+    made = calibrate(Norms(rows, rows**2, rows), loss, k=1)
+    stddev = made.noise.stddev / made.resolution
+    if stddev > MOST_NOISE:
+        raise ParameterError(
+            f"with max_rows_per_unit={rows_per_unit} and this budget the number of rows alone would have noise of about "
+            f"{stddev:,.0f} rows: take fewer rows of a unit, or a larger epsilon"
+        )
 
 
 def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:

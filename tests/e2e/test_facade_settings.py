@@ -415,3 +415,31 @@ def test_queries_of_another_schema_cost_nothing(name: str) -> None:
     with pytest.raises(ParameterError, match="'a' of the queries"):
         BY_NAME[name].make(sd.Marginals(other, ((0, 1),))).release(asked)
     assert asked.remaining == asked.budget
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "mwem", "fourier_marginals", "smooth_synthesis"])
+@pytest.mark.parametrize(
+    ("rows", "epsilon"), [(10**9, 1e-4), (10**12, 1.0), (10**15, 0.1), (10**6, 1e-5), (10**9, 1.0)]
+)
+def test_noise_that_is_too_large_to_draw_is_refused_before_anything_is_spent(tmp_path, mechanism, rows, epsilon):
+    frame = pd.DataFrame({"a": np.arange(200) % 10, "b": np.arange(200) % 3, "who": np.arange(200)})
+    schema = sd.Schema({"a": sd.Integer(0, 9), "b": sd.Integer(0, 2)})
+    ledger = sd.Ledger(tmp_path / "l.sqlite")
+    release = sd.SyntheticRelease(
+        schema=schema, epsilon=epsilon, delta=1e-6, privacy_unit="who", max_rows_per_unit=rows, mechanism=mechanism,
+        ledger=ledger, dataset="d",
+    )  # fmt: skip
+    with pytest.raises(ParameterError, match="take fewer rows of a unit, or a larger epsilon|spend more"):
+        release.fit(frame)
+    assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "mwem", "fourier_marginals", "smooth_synthesis"])
+@pytest.mark.parametrize(("rows", "epsilon"), [(1, 1e-5), (10**4, 1.0), (100, 1e-3)])
+def test_noise_that_is_only_just_not_too_large_leaves_a_table(mechanism, rows, epsilon):
+    frame = pd.DataFrame({"a": np.arange(200) % 10, "b": np.arange(200) % 3, "who": np.arange(200)})
+    schema = sd.Schema({"a": sd.Integer(0, 9), "b": sd.Integer(0, 2)})
+    release = sd.SyntheticRelease(
+        schema=schema, epsilon=epsilon, delta=1e-6, privacy_unit="who", max_rows_per_unit=rows, mechanism=mechanism
+    )
+    assert len(release.fit_transform(frame)) >= 1
