@@ -61,6 +61,7 @@ def test_every_kind_of_budget_has_equal_traces(budget: str, tmp_path: Path, monk
     assert found == expected
 
 
+@pytest.mark.filterwarnings("ignore:epsilon")
 @pytest.mark.parametrize("epsilon", [2.0, 300.0])
 @pytest.mark.parametrize("case", sorted(set(WORST_CASES) - {"empty or one row"}))
 def test_the_facade_with_nothing_declared_has_equal_traces(

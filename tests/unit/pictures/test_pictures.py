@@ -131,6 +131,7 @@ def test_the_middle_of_the_rows_fills_much_of_the_axis(views: dict[str, Any], na
     assert np.sum((below > 0.1) & (below < 0.9)) >= len(view.bars) / 8
 
 
+@pytest.mark.filterwarnings("ignore:epsilon")
 @pytest.mark.parametrize("low", [0, 10**9, -(10**15), 2**61])
 @pytest.mark.parametrize(
     ("width", "kind"),
