@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from no_noise import without_noise
 from scipy.special import ndtr
 
@@ -105,6 +105,7 @@ def test_a_threshold_of_two_steps_less_breaks_the_promise_on_the_delta(relation,
 @given(
     st.integers(1, 6), st.sampled_from([4.0, 5.5, 9.0]), st.sampled_from([1, 3]), st.integers(1, 80),
 )  # fmt: skip
+@example(6, 9.0, 1, 15)
 def test_the_delta_is_never_below_the_chance_that_a_unit_of_its_own_keys_is_seen(rows, sigma, resolution, threshold):
     claimed = noise.gaussian_threshold_delta(rows, scale=sigma, threshold=threshold, resolution=resolution)
     z, p = pmf(sigma)
