@@ -19,8 +19,6 @@ from synthdp.errors import MisfitWarning
 from synthdp.pictures.columns import column_views
 
 ROWS, MISSING = 4000, 0.3
-RAGGED = "l1 fit of cosines"
-"""Its few points cannot meet all counts and cosines of a column with misfits: neighbouring values trade some rows."""
 PROPORTIONS = {"a": 0.5, "b": 0.3, "c": 0.2}
 TOLERANCE = 0.02
 
@@ -68,7 +66,7 @@ MECHANISMS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "maximum entropy": (ALL, {"solver": "maxent"}),
     "l1 fit, lp": (ALL, {"solver": "lp"}),
     "l1 fit, mw": (ALL, {"solver": "mw"}),
-    RAGGED: (ALL, {"mechanism": "l1_fit", "mechanism_options": {"basis": "trigonometric"}}),
+    "l1 fit of cosines": (ALL, {"mechanism": "l1_fit", "mechanism_options": {"basis": "trigonometric"}}),
     "mwem": (LABELS, {"mechanism": "mwem"}),
     "mwem of one column": (LABELS, {"mechanism": "mwem", "workload": ["level", "flag"]}),
     "mwem, columns in another order": (LABELS, {"mechanism": "mwem", "workload": [("flag", "level")]}),
@@ -156,8 +154,10 @@ def test_table_answers_and_report_agree_about_levels(name: str) -> None:
 def test_table_and_answers_agree_about_numbers(name: str) -> None:
     release, table, _ = released(name)
     assert abs(release.answer(sd.mean("x"))["estimate"].item() - table["x"].mean()) < 1
-    median = release.answer(sd.quantile("x", 0.5))["estimate"].item()
-    assert abs(median - table["x"].median()) <= (5 if name == RAGGED else 3)
+    shifts = []
+    for one, drawn, _ in (released(name), released.__wrapped__(name), released.__wrapped__(name)):
+        shifts.append(abs(one.answer(sd.quantile("x", 0.5))["estimate"].item() - drawn["x"].median()))
+    assert np.median(shifts) <= 3  # of an L1 fit of cosines with few points one release in some has 4
     gaps = []
     for one, drawn, _ in (released(name), released(name, whole=True)):  # cosines alone miss some of it in any table
         above = one.answer(sd.count("x > 50"))["estimate"].item()
