@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import synthdp as sd
 from synthdp import Boolean, Categorical, Continuous, Datetime, Duration, Identifier, Integer, Ordinal, Schema
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.duckdb import DuckDBSource
@@ -44,6 +45,7 @@ COLUMNS = {
     "integer": Integer(0, 9, special=(99,)),
     "nullable integer": Integer(0, 9, nullable=True),
     "continuous": Continuous(0, 1, nullable=True),
+    "decimal": sd.Decimal(0, 1, decimals=4, nullable=True),
     "ordinal": Ordinal(["a", "b"]),
     "categorical": Categorical(["a", "b", 1, 0.5], nullable=True),
     "other": Categorical(["a"], other="else"),

@@ -60,6 +60,7 @@ class Labels:
 RawColumn: TypeAlias = Numbers | Labels
 
 
+@np.errstate(all="ignore")  # a floating-point warning would tell of one value, an error where those are errors the more
 def encode(column: Column, raw: RawColumn) -> GridIndices:
     """Return the grid index of every value, (n,) in the narrowest unsigned type."""
     grid = grid_of(column)

@@ -51,7 +51,7 @@ class Seen:
 def asked(table: Any, earlier: Trace | None, questions: Questions) -> tuple[Seen, Trace]:
     """Ask for types and some of what reads rows; what is discovered has the noise of an earlier time, if any."""
     seen = Seen()
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="raise"):  # as some users set it
         warnings.simplefilter("always")
         for name, column in COLUMNS.items():
             _end(seen, f"type of {name}", lambda name=name, column=column: _format(table, name, column))
