@@ -146,7 +146,10 @@ def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
 
 
 def _median(ask: Asker, name: str, column: Column) -> str:
+    """Return the median in words, or nothing if no row has a value."""
     answers = ask.ask(quantile(name, 0.5))
+    if any(estimate != estimate for estimate in answers.estimate):  # NaN, or no time
+        return ""
     ends = [part[0] for part in (answers.estimate, answers.lower, answers.upper)]
     if column.temporal:
         shown = _times(column, ends)

@@ -16,9 +16,13 @@ from hypothesis import given, strategies as st
 from strategies import columns as any_columns
 
 import synthdp as sd
+from synthdp.distribution.explicit import Explicit
+from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import grid_of
+from synthdp.domain.refinement import Refinement
 from synthdp.pictures.columns import column_views
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import COLUMN_TYPES, Column, Known, Level, Levels, Quantity, Steps, register
 from synthdp.tables.format import TableFormat
 from synthdp.tables.sources.dataframe import FrameSource
@@ -125,6 +129,19 @@ def test_what_a_column_says_of_itself_is_what_the_report_shows() -> None:
     release = sd.SyntheticRelease(schema=sd.Schema({"wind": Angle()}), epsilon=5.0).fit(pd.DataFrame({"wind": ANGLES}))
     view = column_views(release.release_.output, release.release_.measurements)[0]
     assert view.kind == "angle in degrees"
+
+
+@given(any_columns, st.data())
+def test_a_column_that_no_row_has_a_regular_value_of_is_shown_without_one(column: Column, data: Any) -> None:
+    schema = sd.Schema({"x": column})
+    domain = domain_of(schema, bins=4)
+    code = data.draw(st.integers(0, domain.shape[0] - 1))
+    model = SyntheticModel(
+        schema=schema, domain=domain, total=1.0, format=TableFormat.default(schema),
+        refinements=tuple(Refinement(axis, np.arange(axis.size), np.ones(axis.size)) for axis in domain.axes),
+        distribution=Explicit(shape=domain.shape, codes=np.array([[code]]), weights=np.ones(1)),
+    )  # fmt: skip
+    assert not [one.summary for one in column_views(model, ()) if "nan" in one.summary or "NaT" in one.summary]
 
 
 @given(any_columns)
