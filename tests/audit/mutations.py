@@ -308,6 +308,14 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "one far value makes a floating-point warning",
+        "R9",
+        "encoder.encode",
+        "np.errstate(all='ignore')",
+        "np.errstate(all='warn')",
+        ("tests/unit/domain/test_encoder.py::test_encoding_is_total",),
+    ),
+    Mutation(
         "whole numbers past the bounds are not clipped",
         "R2",
         "encoder._whole",

@@ -69,8 +69,10 @@ def test_bounds_too_far_apart_are_refused():
 
 
 @given(my.columns, my.raw_columns)
+@example(my.ExactDecimal(0, 1, decimals=4), Numbers(np.array([1e308])))
 def test_encoding_is_total(column, raw):
-    indices = encode(column, raw)
+    with np.errstate(all="raise"):
+        indices = encode(column, raw)
     rows = len(raw.codes) if isinstance(raw, Labels) else len(raw.values)
     assert indices.shape == (rows,)
     assert indices.dtype.kind == "u"
