@@ -1077,6 +1077,8 @@ def _status(root: Path, tests: tuple[str, ...] | list[str], *, slow: bool = Fals
         "no:cacheprovider",
         "-p",
         "no:xdist",
+        "--hypothesis-profile",
+        "thorough",  # what few random examples may miss must be noticed every time
         *["-m", ""] * slow,
         *tests,
     ]

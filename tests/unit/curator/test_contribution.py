@@ -44,6 +44,7 @@ def distance(one, two):
 
 
 @given(people, st.integers(1, 3), st.integers(0, 3))
+@example([(0, 0, 0)] * 3, 1, 0)
 def test_removing_a_unit_changes_at_most_so_many_rows(rows, most, owner):
     rest = [row for row in rows if row[0] != owner]
     assert distance(kept(rows, rows=most), kept(rest, rows=most)) <= most
