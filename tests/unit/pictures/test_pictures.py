@@ -59,7 +59,7 @@ def real() -> pd.DataFrame:
         "gain": np.where(rng.random(ROWS) < 0.92, 0, rng.integers(1000, 20_000, ROWS)),
         "pay": np.exp(rng.normal(8, 1, ROWS)).clip(0, 1e6).round(2),
         "rate": rng.uniform(-1, 1, ROWS),
-        "seen": np.where(rng.random(ROWS) < 0.3, np.datetime64("NaT"), seen),
+        "seen": np.where(rng.random(ROWS) < 0.3, np.datetime64("NaT", "ns"), seen),
         "town": [None if i > 11 else f"town {i}" for i in rng.integers(14, size=ROWS)],
         "member": rng.random(ROWS) < 0.25,
         "wealth": rng.exponential(2000, ROWS).round(),
