@@ -181,10 +181,12 @@ def test_categories_of_a_type_that_no_row_has_are_never_levels(monkeypatch):
 
 
 @given(st.lists(my.values, max_size=8))
+@example([decimal.Decimal("sNaN")])
 def test_values_of_any_type_can_be_counted(values):
-    cells = pd.Series(np.fromiter(values, dtype=object, count=len(values)), dtype=object)
-    frame = pd.DataFrame({"x": cells})
-    frame = pd.concat([frame, pd.DataFrame({"x": ["a"] * 2000})])
+    cells = np.full(len(values) + 2000, "a", dtype=object)
+    for i, value in enumerate(values):  # one by one: numpy unpacks lists if it may
+        cells[i] = value
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
     curator = Curator(frame, schema=Schema({"x": Categorical(other="other")}), budget=BUDGET)
     assert curator.discover(spend=BUDGET).schema["x"].levels == ("a",)
 
