@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Iterable
 from numbers import Real
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
@@ -53,8 +53,10 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
     return number
 
 
-def _index(value: object) -> int | None:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
+def _index(value: Any) -> int | None:
+    if type(value) is int:
+        return value
+    if isinstance(value, (bool, np.bool_)) or not hasattr(type(value), "__index__"):
         return None
     try:
         return operator.index(value)

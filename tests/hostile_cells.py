@@ -15,10 +15,12 @@ import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -306,7 +308,12 @@ class Container:
 
     def held(self) -> dict[str, Any]:
         """The hostile values that a column can hold, by name."""
-        return {name: value for name, value in VALUES.items() if self.holds(value)}
+        return self._held.copy()
+
+    @cached_property
+    def _held(self) -> dict[str, Any]:
+        with one_database():
+            return {name: value for name, value in VALUES.items() if self.holds(value)}
 
 
 def of_one(make: Callable[[dict[str, Any]], Any]) -> Callable[[Any], Any]:
@@ -572,13 +579,37 @@ def polars_containers() -> Iterator[Container]:
 # DuckDB
 
 
+DATABASES: ContextVar[list[Any] | None] = ContextVar("DATABASES", default=None)
+
+
+@contextmanager
+def one_database() -> Iterator[None]:
+    """Within it all relations are of one database: to open one takes longer than all that is asked of it."""
+    token = DATABASES.set([])
+    try:
+        yield
+    finally:
+        for database in DATABASES.get() or []:
+            database.close()
+        DATABASES.reset(token)
+
+
+def _connection() -> Any:
+    """A connection of its own: one that outlives the tests would be called a leak of DuckDB's."""
+    opened = DATABASES.get()
+    if opened is None:
+        return duckdb.connect()
+    if not opened:
+        opened.append(duckdb.connect())
+    return opened[0].cursor()
+
+
 def _duckdb(kind: str, cells: list[Any]) -> Any:
-    """A relation of a connection of its own: one that outlives the tests would be called a leak of DuckDB's."""
-    connection = duckdb.connect()
-    connection.execute(f"CREATE TABLE t (x {kind})")
-    connection.execute(f"INSERT INTO t VALUES {', '.join('(?)' for _ in cells)}", cells)
+    connection, table = _connection(), f"t{next(COUNT)}"
+    connection.execute(f"CREATE TABLE {table} (x {kind})")
+    connection.execute(f"INSERT INTO {table} VALUES {', '.join('(?)' for _ in cells)}", cells)
     columns = ", ".join('x AS "' + column + '"' for column in COLUMNS)
-    return connection.sql(f"SELECT {columns} FROM t")
+    return connection.sql(f"SELECT {columns} FROM {table}")
 
 
 def _pushed_down(kind: str, cells: list[Any]) -> DuckDBSource:

@@ -179,7 +179,8 @@ class PrivateTable:
                     else:
                         _distribute(indices, digests, buckets)
                 if bound is not None:
-                    for kept in in_order(partial(_kept, bound, self.schema.names), buckets):
+                    filled = [bucket for bucket in buckets if not bucket.empty]
+                    for kept in in_order(partial(_kept, bound, self.schema.names), filled):
                         store.add(kept)
             except BaseException:
                 for left in (store, *buckets):
@@ -345,4 +346,5 @@ def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequenc
     ends = np.cumsum(np.bincount(bucket, minlength=len(buckets)))[:-1]
     parts = [np.split(column[order], ends) for column in indices]
     for i, (store, mine) in enumerate(zip(buckets, np.split(digests[order], ends), strict=True)):
-        store.add([*(part[i] for part in parts), mine])
+        if len(mine) or i == 0:  # a table without rows is a block too
+            store.add([*(part[i] for part in parts), mine])

@@ -56,6 +56,11 @@ class Store:
         """Bytes on disk."""
         return self._end
 
+    @property
+    def empty(self) -> bool:
+        """Whether no block was added."""
+        return not self._blocks
+
     def add(self, arrays: Sequence[AnyArray]) -> None:
         """Append a block.
 

@@ -18,7 +18,7 @@ from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.domain.values import mask_of_values, numbers_at
+from synthdp.domain.values import mask_of_values, numbers_at, regular_numbers
 from synthdp.schema.columns import Column
 from synthdp.schema.constraints import (
     SHORTER_MONTHS,
@@ -185,9 +185,8 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
         cuts = np.unique(np.concatenate([_cuts(schema[name], marks[name], bins) for name in alike]))
         for name in alike:
             grid = grid_of(schema[name])
-            numbers, _ = numbers_at(schema[name], np.arange(grid.regular))
             bin_ = np.full(grid.size, -1)
-            bin_[: grid.regular] = np.searchsorted(cuts, numbers, side="right")
+            bin_[: grid.regular] = np.searchsorted(cuts, regular_numbers(schema[name]), side="right")
             marks[name].append(bin_)
     return Domain(tuple(_marked_axis(name, schema[name], np.column_stack(marks[name])) for name in names))
 
@@ -253,7 +252,7 @@ def _regular_numbers(schema: Schema, name: str) -> IntArray:
     """Return the number at each grid point of a column of whole numbers above 0, and -1 where there is none."""
     grid = grid_of(schema[name])
     numbers = np.full(grid.size, -1)
-    numbers[: grid.regular] = numbers_at(schema[name], np.arange(grid.regular))[0]
+    numbers[: grid.regular] = regular_numbers(schema[name])
     return numbers
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,14 @@ def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
     raw = decode(column, indices.astype(np.uint32, copy=False))
     numbers = raw.values if isinstance(raw, Numbers) else raw.codes
     return numbers, np.asarray(indices < grid_of(column).regular)
+
+
+@lru_cache(maxsize=8)
+def regular_numbers(column: Column) -> AnyArray:
+    """Return the exact number at each regular grid point, (grid.regular,), read-only."""
+    numbers, _ = numbers_at(column, np.arange(grid_of(column).regular))
+    numbers.flags.writeable = False
+    return numbers
 
 
 def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:

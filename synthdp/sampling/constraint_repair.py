@@ -16,7 +16,7 @@ from synthdp.arrays import AnyArray, BoolArray, Codes, GridIndices, IntArray
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.domain.rules import Excluded, Listed, Order, Rule, holds_any
-from synthdp.domain.values import numbers_at
+from synthdp.domain.values import numbers_at, regular_numbers
 from synthdp.randomness import Generator
 
 Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], GridIndices]
@@ -135,7 +135,10 @@ class Repair:
         masks: dict[str, BoolArray] = {}
         for name, cell in zip(names, cells, strict=True):
             axis = self.domain.axes[self.domain.index(name)[0]]
-            masks[name] = np.repeat(axis.cells == cell, np.diff(np.append(axis.starts, axis.grid.size)))
+            masks[name] = np.zeros(axis.grid.size, np.bool_)
+            ends = np.append(axis.starts[1:], axis.grid.releasable)
+            for run in np.flatnonzero(axis.cells == cell):
+                masks[name][axis.starts[run] : ends[run]] = True
             masks[name][axis.grid.releasable :] = False
             if name in self.allowed:
                 masks[name] &= self.allowed[name]
@@ -168,7 +171,7 @@ class Repair:
             regular = regular[self.allowed[name][regular]]
         cells = axis.cells_of(regular.astype(np.uint32)).astype(np.int64)
         order = np.argsort(cells, kind="stable")
-        return regular[order], numbers_at(axis.column, regular[order])[0], cells[order]
+        return regular[order], regular_numbers(axis.column)[regular[order]], cells[order]
 
     def _raise(
         self, name: str, ladder: tuple[IntArray, AnyArray, IntArray], rows: IntArray, least: AnyArray | None
@@ -193,7 +196,7 @@ def _narrow(order: Order, masks: dict[str, BoolArray]) -> None:
     regular = [grid_of(column).regular for column in order.columns]
     indices = [np.flatnonzero(masks[name][:size]) for name, size in zip(order.names, regular, strict=True)]
     free = [bool(masks[name][size:].any()) for name, size in zip(order.names, regular, strict=True)]
-    low, high = (numbers_at(column, some)[0] for column, some in zip(order.columns, indices, strict=True))
+    low, high = (regular_numbers(column)[some] for column, some in zip(order.columns, indices, strict=True))
     if len(low) and len(high):
         least, most = low.min(), high.max()
         masks[order.left][indices[0][low > most]] = free[1]

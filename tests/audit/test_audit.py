@@ -174,7 +174,7 @@ def test_every_mechanism_has_an_attacker():
 
 @pytest.mark.parametrize("name", ATTACKERS)
 def test_a_few_releases_of_every_mechanism_stay_below_the_claim(name):
-    assert world_audit(name, "add_remove", 8, epsilon=1.0).holds
+    assert world_audit(name, "add_remove", 4, epsilon=1.0).holds
 
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_the_tables_of_the_audit_differ_in_one_row():
 
 
 def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(monkeypatch):
-    run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "8", "--json"])
+    run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "4", "--json"])
     assert run.exit_code == 0, run.output
     assert [found["holds"] for found in json.loads(run.output)] == [True, True]
     monkeypatch.setattr(noise, "discrete_laplace", lambda values, *, scale: values)
@@ -206,7 +206,7 @@ def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(mon
 
 
 def test_the_whole_build_is_audited_for_both_neighbours():
-    bounds = audit_build(runs=8, names=["MWEM", "L1Fit"])
+    bounds = audit_build(runs=4, names=["MWEM", "L1Fit"])
     assert [bound.name for bound in bounds] == ["MWEM", "MWEM", "L1Fit", "L1Fit"]
     assert all(bound.holds for bound in bounds)
 

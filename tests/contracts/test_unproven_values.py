@@ -40,10 +40,12 @@ def release(frame: pd.DataFrame, **settings: Any) -> pd.DataFrame:
     return sd.SyntheticRelease(delta=1e-6, random_state=0, **settings).fit_transform(frame)
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "smooth_synthesis"])
-def test_a_complete_table_comes_out_complete_and_of_its_own_types(mechanism: str) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "options"), [("auto", None), ("l1_fit", {"support": 300}), ("smooth_synthesis", None)]
+)
+def test_a_complete_table_comes_out_complete_and_of_its_own_types(mechanism: str, options: Any) -> None:
     whole = table()
-    found = release(whole, epsilon=3.0, mechanism=mechanism)
+    found = release(whole, epsilon=3.0, mechanism=mechanism, mechanism_options=options)
     assert not found.isna().any().any()
     assert (found.dtypes == whole.dtypes[found.columns]).all()
 

@@ -17,6 +17,7 @@ from synthdp.cli.main import main
 from synthdp.data import adult, adult_schema
 
 ROOT = Path(__file__).parents[2]
+RELEASE = "published/adult.release"
 
 
 def run(*arguments: str | Path, cwd: Path):
@@ -54,6 +55,20 @@ def told(folder: Path) -> list[str]:
     return printed
 
 
+@pytest.fixture(scope="module")
+def loaded(folder: Path, told: list[str]) -> sd.SyntheticRelease:
+    """The tutorial's release, as the library reads it: asked many questions."""
+    return sd.load(folder / RELEASE)
+
+
+@pytest.fixture(scope="module")
+def short(folder: Path, told: list[str]) -> str:
+    """The first synthetic rows: comparing all takes long."""
+    lines = (folder / "published" / "synthetic.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "short.csv").write_text("".join(lines[:1000]), encoding="utf-8")
+    return "short.csv"
+
+
 def test_the_tutorial_goes_from_a_csv_to_a_published_folder(folder: Path, told: list[str]) -> None:
     published = folder / "published"
     assert {"synthetic.csv", "report.html", "receipt.json"} <= {path.name for path in published.iterdir()}
@@ -75,11 +90,11 @@ def test_the_tutorial_shows_the_output_that_its_commands_have(told: list[str]) -
         assert lines[0] == lines[1]
 
 
-def test_answers_on_the_command_line_are_those_of_the_library(folder: Path, told: list[str]) -> None:
-    saved = "published/adult.release"
+def test_answers_on_the_command_line_are_those_of_the_library(folder: Path, loaded: sd.SyntheticRelease) -> None:
+    saved = RELEASE
     result = run("answer", saved, "--count", "age >= 40", "--json", cwd=folder)
     found = json.loads(result.stdout)[0]["estimate"]
-    assert found == pytest.approx(sd.load(folder / saved).answer(sd.count("age >= 40"))["estimate"][0])
+    assert found == pytest.approx(loaded.answer(sd.count("age >= 40"))["estimate"][0])
     assert (
         len(json.loads(run("answer", saved, "--marginal", "age", "sex", "--bins", "5", "--json", cwd=folder).stdout))
         == 10
@@ -107,12 +122,11 @@ def test_answers_on_the_command_line_are_those_of_the_library(folder: Path, told
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )  # fmt: skip
 def test_every_question_can_be_asked_on_the_command_line(
-    folder: Path, told: list[str], words: list[str], question: object
+    folder: Path, loaded: sd.SyntheticRelease, words: list[str], question: object
 ) -> None:
-    saved = "published/adult.release"
-    result = run("answer", saved, *words, "--json", cwd=folder)
+    result = run("answer", RELEASE, *words, "--json", cwd=folder)
     assert result.exit_code == 0, result.stderr
-    wanted = sd.load(folder / saved).answer(question)
+    wanted = loaded.answer(question)
     printed = json.loads(result.stdout)
     assert [row["estimate"] for row in printed] == pytest.approx(wanted["estimate"].tolist(), rel=1e-6)
     assert list(printed[0]) == list(wanted.columns)
@@ -124,11 +138,9 @@ def test_a_report_of_a_saved_release_is_the_one_made_with_it(folder: Path, told:
     assert (folder / "again.html").read_bytes() == (folder / "published" / "report.html").read_bytes()
 
 
-def test_the_nonprivate_comparison_is_stamped(folder: Path, told: list[str]) -> None:
-    lines = (folder / "published" / "synthetic.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "short.csv").write_text("".join(lines[:1000]), encoding="utf-8")
+def test_the_nonprivate_comparison_is_stamped(folder: Path, short: str) -> None:
     result = run(
-        "nonprivate-evaluate", "few.csv", "short.csv", "--schema", "adult.schema.json", "--out", "np.html",
+        "nonprivate-evaluate", "few.csv", short, "--schema", "adult.schema.json", "--out", "np.html",
         cwd=folder,
     )  # fmt: skip
     assert result.exit_code == 0
@@ -144,12 +156,9 @@ def test_a_plan_for_several_budgets_is_a_curve(folder: Path) -> None:
     assert low["errors"]["2"] > high["errors"]["2"]
 
 
-RELEASE = "published/adult.release"
-
-
-def test_the_nonprivate_comparison_says_how_far_it_is_on_a_terminal(folder, told, monkeypatch) -> None:
+def test_the_nonprivate_comparison_says_how_far_it_is_on_a_terminal(folder, short, monkeypatch) -> None:
     """The longest command of all says what it does; in a pipe it says nothing."""
-    compare = ("nonprivate-evaluate", "few.csv", "published/synthetic.csv", "--schema", "adult.schema.json")
+    compare = ("nonprivate-evaluate", "few.csv", short, "--schema", "adult.schema.json")
     monkeypatch.setenv("COLUMNS", "100")
     silent = run(*compare, cwd=folder)
     monkeypatch.setattr("synthdp.cli.progress.Console", partial(Console, force_terminal=True))
