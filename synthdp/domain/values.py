@@ -72,10 +72,22 @@ def is_range(column: Column, value: object) -> bool:
 
 
 def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
-    """Return the exact number at each grid point, and whether it is regular: others compare with nothing; (n,) each."""
+    """Return the exact number at each grid point, and whether rules bind it; (n,) each.
+
+    They bind regular values, and special ones between the column's bounds; all others compare with nothing.
+    """
     raw = decode(column, indices.astype(np.uint32, copy=False))
     numbers = raw.values if isinstance(raw, Numbers) else raw.codes
-    return numbers, np.asarray(indices < grid_of(column).regular)
+    grid = grid_of(column)
+    return numbers, np.asarray((indices < grid.regular) | np.isin(indices, _special_points(column, grid)))
+
+
+def bound_points(column: Column) -> BoolArray:
+    """Return which grid points rules bind, as `numbers_at` says, (size,)."""
+    grid = grid_of(column)
+    bound = np.arange(grid.size) < grid.regular
+    bound[_special_points(column, grid)] = True
+    return bound
 
 
 def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:
@@ -139,6 +151,13 @@ def _special_within(column: Column, grid: Grid, ends: tuple[Any, Any], name: str
     least = max(_lowest(column), _lowest(column) if low is None else low)
     most = min(_highest(column), _highest(column) if high is None else high)
     return np.array([least <= number <= most for number in grid.special])
+
+
+def _special_points(column: Column, grid: Grid) -> IntArray:
+    """Return the grid points of the special values that lie between a column's bounds."""
+    if not grid.special:
+        return np.zeros(0, np.int64)
+    return grid.regular + np.flatnonzero(_special_within(column, grid, (None, None), ""))
 
 
 def _regular_index(column: Column, grid: Grid, number: AnyArray) -> int:
