@@ -61,7 +61,11 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
             allowed[first : last + 1] = True
             allowed[grid.regular :][: len(grid.special)] |= _special_within(column, grid, value, name)
         else:
-            allowed[_index_of(column, grid, value, name)] = True
+            index = _index_of(column, grid, value, name)
+            allowed[index] = True
+            if index in _special_points(column, grid):  # between the bounds, the same number may be a regular value, too
+                twin = _regular_index(column, grid, bound_numbers(column)[index : index + 1])
+                allowed[twin] |= bound_numbers(column)[twin] == bound_numbers(column)[index]
     if not allowed.any():
         raise ParameterError(f"column {name!r} was given no value at all")
     return allowed
@@ -73,16 +77,33 @@ def is_range(column: Column, value: object) -> bool:
 
 
 def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
-    """Return the exact number at each grid point, and whether it is regular: others compare with nothing; (n,) each."""
+    """Return the exact number at each grid point, and whether rules bind it; (n,) each.
+
+    They bind regular values, and special ones between the column's bounds; all others compare with nothing.
+    """
     raw = decode(column, indices.astype(np.uint32, copy=False))
     numbers = raw.values if isinstance(raw, Numbers) else raw.codes
-    return numbers, np.asarray(indices < grid_of(column).regular)
+    grid = grid_of(column)
+    return numbers, np.asarray((indices < grid.regular) | np.isin(indices, _special_points(column, grid)))
 
 
 @lru_cache(maxsize=8)
-def regular_numbers(column: Column) -> AnyArray:
-    """Return the exact number at each regular grid point, (grid.regular,), read-only."""
-    numbers, _ = numbers_at(column, np.arange(grid_of(column).regular))
+def bound_points(column: Column) -> BoolArray:
+    """Return which grid points rules bind, as `numbers_at` says, (size,), read-only."""
+    grid = grid_of(column)
+    bound = np.arange(grid.size) < grid.regular
+    bound[_special_points(column, grid)] = True
+    bound.flags.writeable = False
+    return bound
+
+
+@lru_cache(maxsize=8)
+def bound_numbers(column: Column) -> AnyArray:
+    """Return the exact number at each grid point, (size,), read-only; 0 at those that rules do not bind."""
+    bound = bound_points(column)
+    found, _ = numbers_at(column, np.flatnonzero(bound))
+    numbers = np.zeros(len(bound), found.dtype)
+    numbers[bound] = found
     numbers.flags.writeable = False
     return numbers
 
@@ -148,6 +169,13 @@ def _special_within(column: Column, grid: Grid, ends: tuple[Any, Any], name: str
     least = max(_lowest(column), _lowest(column) if low is None else low)
     most = min(_highest(column), _highest(column) if high is None else high)
     return np.array([least <= number <= most for number in grid.special])
+
+
+def _special_points(column: Column, grid: Grid) -> IntArray:
+    """Return the grid points of the special values that lie between a column's bounds."""
+    if not grid.special:
+        return np.zeros(0, np.int64)
+    return grid.regular + np.flatnonzero(_special_within(column, grid, (None, None), ""))
 
 
 def _regular_index(column: Column, grid: Grid, number: AnyArray) -> int:
