@@ -16,10 +16,13 @@ from hypothesis import strategies as st
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
+from synthdp.domain.universe import releasable_domain
 from synthdp.mechanisms.fourier.decision_list_plan import pattern_table
+from synthdp.mechanisms.smooth.misfits import misfit_terms
 from synthdp.mechanisms.smooth.practical import random_averages
 from synthdp.mechanisms.smooth.product import Moments, moment_basis
 from synthdp.queries.explicit import CellQueries
+from synthdp.queries.fitting import FittingRows, counted_apart
 from synthdp.queries.fourier.binarized import binarize
 from synthdp.queries.fourier.characters import CellParities, closure
 from synthdp.queries.fourier.decision_lists import decision_list_schema
@@ -27,8 +30,9 @@ from synthdp.queries.fourier.list_coefficients import ListCoefficients
 from synthdp.queries.fourier.monomials import Monomials
 from synthdp.queries.fourier.parities import Parities
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
+from synthdp.queries.norms import Norms
 from synthdp.queries.products import ClippedProducts
-from synthdp.queries.protocol import Statistic
+from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.queries.scores.boosting_scores import BoostingScores
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.scores.net_scores import NetScores, multisets
@@ -101,6 +105,17 @@ def family_of_cells() -> CellQueries:
     return CellQueries(domain, np.random.default_rng(1).integers(-3, 4, (3, domain.cells)), denominator=2)
 
 
+def hiding_values() -> CellQueries:
+    """Values far from 0 over cells that misfits are joined to: a misfit in place of a row changes more than another row."""
+    domain = releasable_domain(hiding())
+    return CellQueries(domain, np.random.default_rng(1).integers(5, 8, (3, domain.cells)), denominator=2)
+
+
+def misfits_of_columns(domain: Domain) -> TensorBasis:
+    terms = misfit_terms(domain, order=1)
+    return TensorBasis(domain, terms, 1, swap=Norms(len(terms), len(terms), 1))
+
+
 def stack(domain: Domain) -> Stack:
     return Stack((one_ways(domain), TensorBasis(domain, mixed_terms(domain, order=1, degree=2), denominator=6)))
 
@@ -125,7 +140,7 @@ def lists(m: int, length: int, order: int, scales: tuple[int, ...], row_scale: i
     return ListCoefficients(domain, m, order, scales, tables, row_scale)
 
 
-def net(queries: CellQueries, size: int, rows: int) -> NetScores:
+def net(queries: LinearQueries, size: int, rows: int) -> NetScores:
     cells = cells_of(queries.domain)[:4]
     return NetScores(queries, cells, multisets(len(cells), size), rows)
 
@@ -161,6 +176,11 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "values of cells": family_of_cells,
     "distances of queries": lambda: query_distances(family_of_cells(), 3),
     "a subset": lambda: Subset(family_of_cells(), np.array([2, 0])),
+    "values of cells of the rows that fit": lambda: FittingRows(hiding_values()),
+    "scores of a net of the rows that fit": lambda: net(FittingRows(hiding_values()), 2, 5),
+    "the rows that fit": lambda: FittingRows(Total(mixed())),
+    "tables without misfits": lambda: counted_apart(Marginals(releasable_domain(mixed()), ((0,), (1, 2)))),
+    "misfits of each column": lambda: misfits_of_columns(mixed()),
     "products of columns": lambda: products(norm=40),
     "products that no row reaches the norm of": lambda: products(norm=10_000),
     "the total": lambda: Total(mixed()),
@@ -289,11 +309,18 @@ def any_lists(draw: Draw, denominator: int) -> ListCoefficients:
     return lists(draw(st.integers(1, 2)), length, order, scales, draw(st.sampled_from([0, 1, denominator])))
 
 
+def any_fitting(draw: Draw, denominator: int) -> FittingRows:
+    domain = releasable_domain(hiding())
+    values = draw(st.lists(st.integers(-(2**33), 2**33), min_size=domain.cells, max_size=domain.cells))
+    return FittingRows(CellQueries(domain, np.array([values]), denominator))
+
+
 SHAPES: dict[str, Callable[[Draw, int], Statistic]] = {
     "marginals": lambda draw, _: any_marginals(draw),
     "values of cells": any_cells,
     "a subset": any_subset,
     "a stack": any_stack,
+    "the rows that fit": any_fitting,
     "distances": any_distances,
     "distances of queries": any_query_distances,
     "scores of boosting": any_boosting,

@@ -61,3 +61,20 @@ def releasable_axis(axis: Axis) -> Axis:
 def releasable_domain(domain: Domain) -> Domain:
     """Return the domain without never-released cells; see `releasable_axis`."""
     return Domain(tuple(releasable_axis(axis) for axis in domain.axes))
+
+
+def axis_with_misfits(axis: Axis) -> Axis:
+    """Return the axis on which values that do not fit the schema have a cell of their own: the last one, if it is new."""
+    hidden = axis.grid.hidden
+    if hidden is None or axis.cell_of_alone(hidden) is not None:
+        return axis
+    visible = axis.starts < hidden
+    return Axis(
+        axis.name, axis.column, np.append(axis.starts[visible], hidden), np.append(axis.cells[visible], axis.size)
+    )
+
+
+def domain_with_misfits(domain: Domain) -> Domain:
+    """Return the domain on which misfits are apart, the same one if they are; see `axis_with_misfits`."""
+    axes = tuple(axis_with_misfits(axis) for axis in domain.axes)
+    return domain if all(new is old for new, old in zip(axes, domain.axes, strict=True)) else Domain(axes)

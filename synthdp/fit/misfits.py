@@ -23,6 +23,9 @@ from synthdp.queries.smooth.trigonometric import Factor, Indicator, TensorBasis
 LEAST_FIT = 0.02
 """Smallest share of rows assumed to fit: it limits how far noise is scaled up."""
 
+LEAST_STDDEV = 1e-9
+"""Noise of a huge budget may round to none at all; a table is never taken for exact."""
+
 
 def misfit_rows(tables: Sequence[NoisyTable], kept: Sequence[BoolArray]) -> FloatArray:
     """Return the estimated rows that are misfits in each column, (d,); 0 where noise explains them.
@@ -105,7 +108,7 @@ def noisy_tables(queries: Marginals, answers: FloatArray, stddev: float) -> list
     for clique, counts in zip(queries.cliques, queries.split(answers), strict=True):
         shaped = counts.reshape([queries.domain.shape[j] for j in clique])
         flat = shaped.transpose(np.argsort(clique)).ravel()
-        found.append(NoisyTable(clique=tuple(sorted(clique)), counts=flat, stddev=stddev))
+        found.append(NoisyTable(clique=tuple(sorted(clique)), counts=flat, stddev=max(stddev, LEAST_STDDEV)))
     return found
 
 

@@ -16,6 +16,7 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, check_domain, queries_of
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.fitting import counted_apart
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.stack import Stack
@@ -86,6 +87,8 @@ class DirectAnswers:
 @dataclass(frozen=True, slots=True)
 class LaplaceAnswers(Spender):
     """Answer every query with Laplace noise (Dwork, McSherry, Nissim, Smith 2006).
+
+    A value that does not fit the schema is counted in no cell of its column, unless the queries' domain has one for it.
 
     Costs ``spend``, for the curator's neighbours.  A pure epsilon pays for noise on the L1 norm of the workload; an
     (epsilon, delta) for that or for k-fold composition, whichever is less noise.
@@ -213,11 +216,11 @@ def _measured(
 ) -> Release[DirectAnswers]:
     parts = parts_of(queries)
     if mechanism.aim == "max" or len(parts) == 1 or (isinstance(account.budget, ApproxDP) and account.budget.delta > 0):
-        measurements = [account.measure(queries, law=law, step="workload")]
+        measurements = [account.measure(counted_apart(queries), law=law, step="workload")]
     else:
         shares = best_shares(parts, account.adjacency, law=law)
         measurements = [
-            account.measure(part, spend=account.budget.fraction(float(share)), law=law, step="workload")
+            account.measure(counted_apart(part), spend=account.budget.fraction(float(share)), law=law, step="workload")
             for part, share in zip(parts, shares, strict=True)
         ]
     return Release(

@@ -97,12 +97,19 @@ def row_total(account: Curator, queries: Total | KeyTotal, *, share: float) -> R
     share
         0 < share < 1.
     """
-    whole = account.remaining
-    if whole is None:
-        raise ParameterError("the account must have something left")
-    spend: PrivacyLoss = PureDP(whole.epsilon * share) if isinstance(whole, ApproxDP) else whole.fraction(share)
-    count = count_rows(account, spend=spend, queries=queries)
+    count = count_rows(account, spend=part_left(account, share=share), queries=queries)
     rest = account.remaining
     if rest is None:
         raise ParameterError("share must leave something of the budget")
     return RowTotal(count, rest)
+
+
+def part_left(account: Curator, *, share: float) -> PrivacyLoss:
+    """Return a share of what an account has left, to be spent on counts.
+
+    Of an (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.
+    """
+    whole = account.remaining
+    if whole is None:
+        raise ParameterError("the account must have something left")
+    return PureDP(whole.epsilon * share) if isinstance(whole, ApproxDP) else whole.fraction(share)

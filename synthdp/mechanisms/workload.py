@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import Clique
-from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import releasable_domain
+from synthdp.domain.universe import domain_with_misfits, releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import check_declared, part_of
+from synthdp.queries.fitting import FittingRows
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.schema.schema import Schema
@@ -122,23 +120,13 @@ def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueri
 def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
     """Return the queries that a user gives or names, as `queries_of` does, but with misfits apart.
 
-    Each named column has one more cell for the values that do not fit it: they are counted there, and nowhere else.
+    Each column of a table has one more cell for the values that do not fit it, unless it has one already: they are
+    counted there, and nowhere else.  Queries of other families are those of the rows that fit.
     """
     queries = queries_of(wish, schema)
-    if not isinstance(queries, Marginals) or queries is wish:
-        return queries
-    axes = [_with_misfits(axis) for axis in queries.domain.axes]
-    return Marginals(Domain(tuple(axes)), queries.cliques)
-
-
-def _with_misfits(axis: Axis) -> Axis:
-    """Return the axis whose grid point of misfits, if there is one, has a cell of its own, the last one."""
-    hidden = axis.grid.hidden
-    if hidden is None:
-        return axis
-    visible = axis.starts < hidden
-    starts, cells = np.append(axis.starts[visible], hidden), np.append(axis.cells[visible], axis.size)
-    return Axis(axis.name, axis.column, starts, cells)
+    if not isinstance(queries, Marginals):
+        return FittingRows(queries)
+    return Marginals(domain_with_misfits(queries.domain), queries.cliques)
 
 
 def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Marginals:

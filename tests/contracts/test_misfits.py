@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
+from synthdp.domain.universe import releasable_domain
 from synthdp.errors import MisfitWarning
 from synthdp.pictures.columns import column_views
 
@@ -30,6 +31,18 @@ SCHEMA = sd.Schema(
         "y": sd.Integer(0, 100),
     }
 )
+
+
+def joined(*columns: str) -> sd.Marginals:
+    """The table of some columns over a domain that counts misfits as the first of the values that fit."""
+    domain = releasable_domain(sd.domain_of(sd.Schema({column: SCHEMA[column] for column in columns})))
+    return sd.Marginals(domain, (tuple(range(len(columns))),))
+
+
+def cells(*columns: str) -> sd.CellQueries:
+    """The same as values of cells."""
+    domain = joined(*columns).domain
+    return sd.CellQueries(domain, np.eye(domain.cells, dtype=int))
 
 
 def complete() -> pd.DataFrame:
@@ -73,6 +86,14 @@ MECHANISMS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "fourier, lp": (LABELS, {"mechanism": "fourier_marginals", "solver": "lp"}),
     "fourier, mw": (LABELS, {"mechanism": "fourier_marginals", "solver": "mw"}),
     "fourier of single columns": (LABELS, {"mechanism": "fourier_marginals", "workload": ["flag", "level"]}),
+    "mwem, tables whose domain joins misfits to a level": (LABELS, {"mechanism": sd.MWEM(joined("level", "flag"))}),
+    "mwem, values of cells": (LABELS, {"mechanism": sd.MWEM(cells("level", "flag"), rounds=8)}),
+    "fourier, tables whose domain joins misfits to a level": (
+        LABELS,
+        {"mechanism": sd.FourierMarginals(joined("level", "flag"))},
+    ),
+    "net": (["level"], {"mechanism": sd.NetMechanism(["level"], size=10)}),
+    "net, cells": (["level"], {"mechanism": sd.NetMechanism(cells("level"), size=10)}),
     "smooth, product": (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"candidates": 800}}),
     "smooth, practical": (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"variant": "practical"}}),
     "smooth, exact": (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"variant": "exact"}}),

@@ -19,9 +19,9 @@ from synthdp.errors import ParameterError
 from synthdp.fit.misfits import answers_without_misfits, misfit_rows, noisy_tables, with_misfits
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.fitting_rows import fitting_total, total_of_all
 from synthdp.mechanisms.universe.listed import check_listed
 from synthdp.mechanisms.workload import Wish, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
@@ -30,7 +30,6 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.scores.query_distances import QueryDistances
 from synthdp.queries.subset import Subset
-from synthdp.queries.total import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
@@ -44,7 +43,8 @@ class MWEM(Spender):
     """Fit a table in rounds: select the worst part of a workload, measure it, and refit by multiplicative weights.
 
     The parts of a `Marginals` are its whole tables, scored by L1 distance: one record moves one count of a table, so a
-    table costs no more than one of its cells.  The parts of any other family are its queries, as in the paper.
+    table costs no more than one of its cells.  The parts of any other family are its queries, as in the paper; rows with
+    values that do not fit the schema are then counted and left out, as in `NetMechanism`.
 
     Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.
 
@@ -111,12 +111,13 @@ class MWEM(Spender):
         cells = universe(workload.domain)
         curator.check(workload)
         account = curator.open_account(loss, currency=ZCDP)
-        total = row_total(account, Total(workload.domain), share=self.total_share)
+        count = total_of_all if isinstance(workload, Marginals) else fitting_total
+        total = count(account, workload.domain, share=self.total_share)
         each = total.rest.split(2 * self.rounds)
-        fit = CellFit(cells, total.rows, replay=self.replay)
+        fit = CellFit(cells, total.fitting, replay=self.replay)
         measured: list[Measurements] = []
         tables = []
-        fitting = _FittingAnswers(workload, float(total.rows))
+        fitting = _FittingAnswers(workload, float(total.fitting))
         for _ in range(self.rounds):
             distances = _distances(workload, fitting.expected(fit.expected(workload)))
             part = _part(workload, account.select(distances, spend=each, step="worst part"))
@@ -131,7 +132,7 @@ class MWEM(Spender):
             mechanism=type(self).__name__,
             output=model,
             loss=loss,
-            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *model.model.notes)),
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *total.notes, *model.model.notes)),
             measurements=(*total.measurements, *measured),
         )
 

@@ -13,14 +13,14 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe, universe_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.fitting_rows import fitting_total
 from synthdp.mechanisms.universe.listed import check_listed
 from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.fitting import FittingRows
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.net_scores import NetScores, multiset_count, multisets
-from synthdp.queries.total import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
@@ -40,7 +40,8 @@ class NetMechanism(Spender):
     (McKenna, Sheldon 2020), which is never worse than the exponential mechanism, chooses one in exact arithmetic.
 
     Costs ``spend``, a pure epsilon (or its zCDP), for the curator's neighbours.  Under ``add_remove`` the number of
-    rows is private, and ``total_share`` of it buys an estimate.
+    rows is private, and ``total_share`` of it buys an estimate.  Where values may not fit the schema, `MISFIT_SHARE` of
+    the rest counts them: a row with such a value lies in no cell and is left out as a whole.
 
     Parameters
     ----------
@@ -96,10 +97,10 @@ class NetMechanism(Spender):
         domain = queries.domain
         curator.check(queries)
         account = curator.open_account(loss, currency=ApproxDP)
-        total = row_total(account, Total(domain), share=self.total_share)
+        total = fitting_total(account, domain, share=self.total_share)
         cells = universe(domain)
         candidates = multisets(len(cells), self.size)
-        scores = NetScores(queries, cells, candidates, total.rows)
+        scores = NetScores(FittingRows(queries), cells, candidates, total.fitting)
         chosen = account.select(scores, spend=total.rest, step="table of the net")
         counts = candidates[chosen]
         model = CellModel.of(
@@ -109,7 +110,7 @@ class NetMechanism(Spender):
             mechanism=type(self).__name__,
             output=model,
             loss=loss,
-            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *model.model.notes)),
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *total.notes, *model.model.notes)),
             measurements=total.measurements,
         )
 

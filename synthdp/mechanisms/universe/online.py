@@ -18,10 +18,11 @@ from synthdp.curator.curator import Curator, SparseVector
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import part_of
-from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.fitting_rows import FittingTotal, fitting_total
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Spend
+from synthdp.queries.fitting import FittingRows
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.sparse.supports import DENOMINATOR
 from synthdp.queries.subset import Subset
@@ -89,7 +90,7 @@ class OnlineAnswer:
     Parameters
     ----------
     value
-        The sum over rows.
+        The sum over rows; where values do not fit the schema, as if they were spread like those that fit.
     learned
         Whether the guess was found wrong, so that this is a noisy answer.
     checked
@@ -122,18 +123,18 @@ class OnlineSession:
     domain
         The columns that queries are about.
     total
-        Number of rows, public or estimated.
+        Number of rows, public or estimated, and how many of them fit the schema.
     watch
-        What finds wrong guesses.
+        What finds wrong guesses among the rows that fit.
     knowledge
-        What is known.
+        What is known of them.
     """
 
     mechanism: str
     curator: Curator
     loss: PrivacyLoss
     domain: Domain
-    total: int
+    total: FittingTotal
     watch: SparseVector
     knowledge: Knowledge
     asked: int = field(default=0)
@@ -167,20 +168,21 @@ class OnlineSession:
         """Return a release of what is known now. Paid for when the session was opened."""
         with self.watch.turn():
             cells, weights = self.knowledge.weights()
-        model = CellModel.of(self.curator.schema, self.domain, cells, weights, total=float(self.total))
-        receipt = self.curator.receipt(notes=model.model.notes)
-        return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=receipt)
+        model = CellModel.of(self.curator.schema, self.domain, cells, weights, total=float(self.total.rows))
+        receipt = self.curator.receipt(notes=(*self.total.notes, *model.model.notes))
+        measured = self.total.measurements
+        return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=receipt, measurements=measured)
 
     def _ask(self, query: LinearQueries) -> OnlineAnswer:
         self.asked += 1
-        guess = self.knowledge.guess(query)
+        guess, each = self.knowledge.guess(query), self.total.rows / self.total.fitting
         if self.watch.exhausted:
-            return OnlineAnswer(guess, learned=False, checked=False)
-        found = self.watch.ask(query, guess=guess)
+            return OnlineAnswer(guess * each, learned=False, checked=False)
+        found = self.watch.ask(FittingRows(query), guess=guess)
         if found is None:
-            return OnlineAnswer(guess, learned=False, checked=True)
+            return OnlineAnswer(guess * each, learned=False, checked=True)
         self.knowledge.learn(query, found.count, found.stddev)
-        return OnlineAnswer(found.count, learned=True, checked=True)
+        return OnlineAnswer(found.count * each, learned=True, checked=True)
 
 
 def check_guesses(threshold: float | None, queries: int) -> None:
@@ -231,7 +233,7 @@ def open_session(
     curator.check(rows)
     part_of(curator.schema, mechanism.domain.names)  # refuses rules that contradict each other
     account = curator.open_account(loss, currency=ApproxDP)
-    total = row_total(account, rows, share=mechanism.total_share)
+    total = fitting_total(account, mechanism.domain, share=mechanism.total_share)
     watch = account.watch(
         mechanism.domain.names,
         max_alarms=updates,
@@ -245,9 +247,9 @@ def open_session(
         curator=curator,
         loss=loss,
         domain=mechanism.domain,
-        total=total.rows,
+        total=total,
         watch=watch,
-        knowledge=knowledge(total.rows),
+        knowledge=knowledge(total.fitting),
     )
 
 

@@ -18,16 +18,16 @@ from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.fitting_rows import fitting_total
 from synthdp.mechanisms.universe.listed import check_listed
 from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
+from synthdp.queries.fitting import FittingRows
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.boosting_scores import BoostingScores
 from synthdp.queries.subset import Subset
-from synthdp.queries.total import Total
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 
@@ -62,7 +62,8 @@ class PrivateBoosting(Spender):
     The first round draws uniformly, the others through `Curator.select` with the score `BoostingScores`: the exponential
     mechanism under zCDP, which is the paper's reweighted draw; permute-and-flip under a pure epsilon.
 
-    Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.
+    Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.  Rows with values that do not fit
+    the schema are counted and left out, as in `NetMechanism`.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ class PrivateBoosting(Spender):
         domain, cells = queries.domain, universe(queries.domain)
         curator.check(queries)
         account = curator.open_account(loss, currency=ZCDP)
-        total = row_total(account, Total(domain), share=self.total_share)
+        total = fitting_total(account, domain, share=self.total_share)
         draw = total.rest.fraction(self.draw_share).split((self.rounds - 1) * self.drawn)
         measure = total.rest.fraction(1 - self.draw_share).split(self.rounds)
         positions = rng.integers(queries.k, size=self.drawn)
@@ -124,10 +125,10 @@ class PrivateBoosting(Spender):
         measured: list[Measurements] = []
         for _ in range(self.rounds):
             if expected:
-                positions = self._drawn(queries, account, expected, total.rows, draw)
+                positions = self._drawn(queries, account, expected, total.fitting, draw)
             chosen = Subset(queries, np.unique(positions))
-            measured.append(account.measure(chosen, spend=measure, step="drawn queries"))
-            fit = CellFit(cells, total.rows, replay=self.replay)
+            measured.append(account.measure(FittingRows(chosen), spend=measure, step="drawn queries"))
+            fit = CellFit(cells, total.fitting, replay=self.replay)
             fit.add(chosen, measured[-1].answers, measured[-1].stddev)
             tables.append(CellModel.of(curator.schema, domain, cells, fit.weights, total=float(total.rows)))
             scale = queries.denominator * RESOLUTION
@@ -136,7 +137,7 @@ class PrivateBoosting(Spender):
             mechanism=type(self).__name__,
             output=BoostedTables(tables=tuple(tables)),
             loss=loss,
-            receipt=curator.receipt(notes=left_out(curator.schema, output_schema)),
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *total.notes)),
             measurements=(*total.measurements, *measured),
         )
 
@@ -146,7 +147,7 @@ class PrivateBoosting(Spender):
         """Draw queries that the tables so far answer badly."""
         good = self.accuracy * rows * queries.denominator * RESOLUTION
         halfwidth = max(1, round(good / 2))
-        scores = BoostingScores(queries, np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
+        scores = BoostingScores(FittingRows(queries), np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
         return np.array([account.select(scores, spend=spend, step="draw") for _ in range(self.drawn)], np.int64)
 
 
