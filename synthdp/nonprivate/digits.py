@@ -46,13 +46,16 @@ class Lattice:
 def lattice_of(numbers: Collection[float]) -> Lattice | None:
     """Return the widest lattice on which numbers lie: of a power of ten, or of another step if that is no accident.
 
-    One number in a hundred may have more digits than the others.  ``None`` if there is no lattice of twelve decimals.
+    It is none where so many different numbers are all multiples, nor where the counts of a mapping say that each of them
+    occurs in many rows: then a number between two of them would occur, too.  One number in a hundred may have more digits
+    than the others.  ``None`` if there is no lattice of twelve decimals.
     """
     values = np.array(list(numbers), np.float64)
+    often = isinstance(numbers, Mapping) and min(numbers.values()) >= OFTEN
     for decimals in range(MOST_DECIMALS + 1):
         on = _on(values, decimals)
         if on.all():
-            found = _stepped(values, decimals)
+            found = _stepped(values, decimals, often=often)
             return _of_round_numbers(values) if found == Lattice(Fraction(1)) else found
         if (~on).mean() <= ODD_ONES:
             return Lattice(Fraction(1, 10**decimals))
@@ -81,12 +84,14 @@ def _of_round_numbers(values: FloatArray) -> Lattice:
     return Lattice(Fraction(10**power))
 
 
-def _stepped(values: FloatArray, decimals: int) -> Lattice:
-    """Return the lattice of numbers that all have so many decimals at most."""
+def _stepped(values: FloatArray, decimals: int, *, often: bool) -> Lattice:
+    """Return the lattice of numbers that all have so many decimals at most, and each of which may occur often."""
     whole = [int(one) for one in np.unique(np.rint(values * 10.0**decimals))]
     telling = sum(one % 10 != 0 for one in whole) if decimals else len(whole)
     finest, most = Fraction(1, 10**decimals), math.log(ACCIDENT)
     step, wider = math.gcd(*whole), math.gcd(*(one - whole[0] for one in whole))
+    if often and wider > 1 and (whole[-1] - whole[0]) // wider + 1 == len(whole):  # no place between them is left empty
+        return Lattice(wider * finest, whole[0] % wider * finest)
     if step > 1 and telling * math.log(_chance(step, decimals)) > most:
         step = 1
     if wider > max(step, 1) and (telling - 1) * math.log(max(step, 1) / wider) <= most:

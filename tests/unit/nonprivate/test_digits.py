@@ -32,6 +32,11 @@ SEEN = {
     "many digits": (np.repeat(RNG.normal(size=600), 5), {"decimals": 12, "step": None}),
     "dust of floats": (np.repeat(np.cumsum(np.full(300, 0.1)), 10), {"decimals": 1, "step": None}),
     "few rows": (np.repeat([0.0, 2.5, 5.0], 10), {"decimals": 1, "step": None}),
+    "a few even ones": (np.repeat([2, 4, 6, 8], 100), {"step": 2}),
+    "a few odd ones": (np.repeat([1, 3, 5], 100), {"step": 2}),
+    "two far apart": (np.repeat([3, 8], 100), {"step": 5}),
+    "a few with a gap": (np.repeat([2, 4, 8], 100), {"step": None}),
+    "a few even ones, one of which is rare": (np.repeat([2, 4, 6, 8], [100, 100, 100, 3]), {"step": None}),
     "dense": (np.repeat(np.arange(8) / 2, 100), {"decimals": None, "step": 0.5}),
 }  # fmt: skip
 
