@@ -67,13 +67,13 @@ def _refinement(name, column, coarse, bins, rng):
 SMALL = {
     "a": st.builds(Integer, st.integers(0, 2), st.integers(3, 6), nullable=st.booleans()),
     "b": st.builds(Integer, st.integers(-2, 1), st.integers(2, 4), nullable=st.booleans()),
-    "c": st.builds(Integer, st.integers(0, 1), st.integers(2, 3), special=st.sampled_from([(), (9,)])),
+    "c": st.builds(Integer, st.integers(0, 1), st.integers(2, 3), special=st.sampled_from([(), (9,), (1,), (-1, 2)])),
     "f": st.just(Boolean()) | st.just(Boolean(nullable=True)),
     "l": st.just(Categorical(["u", "v", "w"])) | st.just(Categorical(["u", "v"], other="o")),
 }
 DATE = {
     "y": st.builds(Integer, st.integers(1899, 1900), st.integers(1901, 1904), nullable=st.booleans()),
-    "m": st.builds(Integer, st.integers(1, 4), st.integers(5, 6), special=st.sampled_from([(), (9,)])),
+    "m": st.builds(Integer, st.integers(1, 4), st.integers(5, 6), special=st.sampled_from([(), (9,), (4,)])),
     "d": st.builds(Integer, st.integers(27, 29), st.integers(30, 31), nullable=st.booleans()),
 }
 

@@ -18,7 +18,7 @@ from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.domain.values import mask_of_values, numbers_at, regular_numbers
+from synthdp.domain.values import grid_numbers, mask_of_values, numbers_at
 from synthdp.schema.columns import Column
 from synthdp.schema.constraints import (
     SHORTER_MONTHS,
@@ -34,7 +34,7 @@ from synthdp.schema.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The number in one column is at most that in another; missing and special values are free.
+    """The number in one column is at most that in another; missing values and special ones beyond the bounds are free.
 
     Parameters
     ----------
@@ -185,8 +185,9 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
         cuts = np.unique(np.concatenate([_cuts(schema[name], marks[name], bins) for name in alike]))
         for name in alike:
             grid = grid_of(schema[name])
+            numbers, bound = grid_numbers(schema[name])
             bin_ = np.full(grid.size, -1)
-            bin_[: grid.regular] = np.searchsorted(cuts, regular_numbers(schema[name]), side="right")
+            bin_[bound] = np.searchsorted(cuts, numbers[bound], side="right")
             marks[name].append(bin_)
     return Domain(tuple(_marked_axis(name, schema[name], np.column_stack(marks[name])) for name in names))
 
@@ -228,32 +229,33 @@ def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     low, high = np.full(axis.size, limits.max, least.dtype), np.full(axis.size, limits.min, most.dtype)
     np.minimum.at(low, axis.cells[regular], least)
     np.maximum.at(high, axis.cells[regular], most)
-    free = np.zeros(grid.size, np.bool_)
-    free[grid.regular :] = True
-    return low, high, holds_any(axis, free)
+    numbers, bound = grid_numbers(axis.column)
+    special = grid.regular + np.flatnonzero(bound[grid.regular :])
+    cells = axis.cells_of(special.astype(np.uint32))
+    np.minimum.at(low, cells, numbers[special])
+    np.maximum.at(high, cells, numbers[special])
+    return low, high, holds_any(axis, ~bound)
 
 
 def _calendar(schema: Schema, date: CalendarDate) -> list[Excluded]:
     """Return what no day of the calendar has: a 31st of short months, 30 February, and 29 February out of leap years."""
-    months, days = (_regular_numbers(schema, name) for name in (date.month, date.day))
+    months, days = (_bound_numbers(schema, name) for name in (date.month, date.day))
     february = months == 2
     excluded = [
         {date.month: np.isin(months, SHORTER_MONTHS), date.day: days > 30},
         {date.month: february, date.day: days > 29},
     ]
     if date.year is not None:
-        years = _regular_numbers(schema, date.year)
+        years = _bound_numbers(schema, date.year)
         leap = (years % 4 == 0) & ((years % 100 != 0) | (years % 400 == 0))
         excluded.append({date.month: february, date.day: days == 29, date.year: ~leap & (years > 0)})
     return [Excluded(masks) for masks in excluded if all(meant.any() for meant in masks.values())]
 
 
-def _regular_numbers(schema: Schema, name: str) -> IntArray:
-    """Return the number at each grid point of a column of whole numbers above 0, and -1 where there is none."""
-    grid = grid_of(schema[name])
-    numbers = np.full(grid.size, -1)
-    numbers[: grid.regular] = regular_numbers(schema[name])
-    return numbers
+def _bound_numbers(schema: Schema, name: str) -> IntArray:
+    """Return the number at each grid point of a column of whole numbers above 0, and -1 where rules bind none."""
+    numbers, bound = grid_numbers(schema[name])
+    return np.asarray(np.where(bound, numbers, -1), np.int64)
 
 
 def _listed(schema: Schema, rule: Combinations) -> Listed:
@@ -307,7 +309,7 @@ def _implied(orders: list[Order]) -> list[Order]:
         for second in list(known.values()):
             for a, b in ((first, second), (second, first)):
                 pair = (a.left, b.right)
-                bound = grid_of(a.columns[1]).releasable == grid_of(a.columns[1]).regular
+                bound = grid_numbers(a.columns[1])[1][: grid_of(a.columns[1]).releasable].all()
                 if a.right == b.left and bound and a.left != b.right and pair not in known:
                     known[pair] = Order(*pair, (a.columns[0], b.columns[1]))
                     waiting.append(known[pair])

@@ -73,18 +73,22 @@ def is_range(column: Column, value: object) -> bool:
 
 
 def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
-    """Return the exact number at each grid point, and whether it is regular: others compare with nothing; (n,) each."""
+    """Return the exact number at each grid point, and whether rules bind it; (n,) each.
+
+    They bind regular values, and special ones between the column's bounds; all others compare with nothing.
+    """
     raw = decode(column, indices.astype(np.uint32, copy=False))
     numbers = raw.values if isinstance(raw, Numbers) else raw.codes
-    return numbers, np.asarray(indices < grid_of(column).regular)
+    grid = grid_of(column)
+    return numbers, np.asarray((indices < grid.regular) | np.isin(indices, _special_points(column, grid)))
 
 
 @lru_cache(maxsize=8)
-def regular_numbers(column: Column) -> AnyArray:
-    """Return the exact number at each regular grid point, (grid.regular,), read-only."""
-    numbers, _ = numbers_at(column, np.arange(grid_of(column).regular))
-    numbers.flags.writeable = False
-    return numbers
+def grid_numbers(column: Column) -> tuple[AnyArray, BoolArray]:
+    """Return what `numbers_at` says of every grid point, (grid.size,) each, read-only."""
+    numbers, bound = numbers_at(column, np.arange(grid_of(column).size))
+    numbers.flags.writeable = bound.flags.writeable = False
+    return numbers, bound
 
 
 def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:
@@ -148,6 +152,13 @@ def _special_within(column: Column, grid: Grid, ends: tuple[Any, Any], name: str
     least = max(_lowest(column), _lowest(column) if low is None else low)
     most = min(_highest(column), _highest(column) if high is None else high)
     return np.array([least <= number <= most for number in grid.special])
+
+
+def _special_points(column: Column, grid: Grid) -> IntArray:
+    """Return the grid points of the special values that lie between a column's bounds."""
+    if not grid.special:
+        return np.zeros(0, np.int64)
+    return grid.regular + np.flatnonzero(_special_within(column, grid, (None, None), ""))
 
 
 def _regular_index(column: Column, grid: Grid, number: AnyArray) -> int:

@@ -89,12 +89,14 @@ OF_MANY_DIGITS = (
 )
 OF_HEAPS = (
     " The special numbers occur much more often than their neighbours; listed here, they will in the synthetic table. A "
-    "number that many rows share points at nobody, but delete those that public knowledge does not explain."
+    "number that many rows share points at nobody, but delete those that public knowledge does not explain. Between the "
+    "bounds they are numbers like others: averages count them, and rules between columns bind them."
 )
 OF_TRUTH = "Nothing to declare but whether a value can be missing."
 OF_CODES = (
     " {codes} occurs often and far from the rest, like a code for a missing or extreme answer: as special it keeps a place "
-    "of its own. Check it against the form."
+    "of its own. Beyond the bounds it is no number: averages leave it out, and no rule that compares columns binds it. "
+    "Check it against the form."
 )
 OF_NOTHING = "No value at all in this table: say what it is, or leave the column out."
 

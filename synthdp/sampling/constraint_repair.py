@@ -14,9 +14,8 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, GridIndices, IntArray
 from synthdp.domain.domain import Domain
-from synthdp.domain.grid import grid_of
 from synthdp.domain.rules import Excluded, Listed, Order, Rule, holds_any
-from synthdp.domain.values import numbers_at, regular_numbers
+from synthdp.domain.values import grid_numbers, numbers_at
 from synthdp.randomness import Generator
 
 Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], GridIndices]
@@ -164,39 +163,39 @@ class Repair:
             rows = self.broken(rows, orders)
 
     def _ladder(self, name: str) -> tuple[IntArray, AnyArray, IntArray]:
-        """Return a column's regular grid points that may be drawn, their numbers and cells, by cell and number."""
+        """Return a column's grid points that rules bind and that may be drawn, their numbers and cells, by cell."""
         axis = self.domain.axes[self.domain.index(name)[0]]
-        regular = np.arange(grid_of(axis.column).regular)
-        if name in self.allowed:
-            regular = regular[self.allowed[name][regular]]
-        cells = axis.cells_of(regular.astype(np.uint32)).astype(np.int64)
-        order = np.argsort(cells, kind="stable")
-        return regular[order], regular_numbers(axis.column)[regular[order]], cells[order]
+        numbers, bound = grid_numbers(axis.column)
+        points = np.flatnonzero(bound & self.allowed.get(name, True))
+        cells = axis.cells_of(points.astype(np.uint32)).astype(np.int64)
+        order = np.lexsort((numbers[points], cells))
+        return points[order], numbers[points[order]], cells[order]
 
     def _raise(
         self, name: str, ladder: tuple[IntArray, AnyArray, IntArray], rows: IntArray, least: AnyArray | None
     ) -> None:
-        """Set rows with a regular value to the first grid point of their cell whose number is at least ``least``."""
+        """Set rows whose value rules bind to the first grid point of their cell whose number is at least ``least``."""
         if not len(rows):
             return
         indices, numbers, cells = ladder
         j = self.domain.index(name)[0]
+        _, bound = numbers_at(self.domain.axes[j].column, self.indices[name][rows])
         for cell in np.unique(self.codes[rows, j]):
             here = self.codes[rows, j] == cell
             first, stop = np.searchsorted(cells, [cell, cell + 1])
             at = np.zeros(int(here.sum()), np.int64)
             if least is not None:
                 at = np.searchsorted(numbers[first:stop], least[here])
-            fits = (at < stop - first) & (self.indices[name][rows[here]] < self.domain.axes[j].grid.regular)
+            fits = (at < stop - first) & bound[here]
             self.indices[name][rows[here][fits]] = indices[first + at[fits]].astype(self.indices[name].dtype)
 
 
 def _narrow(order: Order, masks: dict[str, BoolArray]) -> None:
     """Take away, in place, the numbers of either side that no number of the other can stand beside."""
-    regular = [grid_of(column).regular for column in order.columns]
-    indices = [np.flatnonzero(masks[name][:size]) for name, size in zip(order.names, regular, strict=True)]
-    free = [bool(masks[name][size:].any()) for name, size in zip(order.names, regular, strict=True)]
-    low, high = (regular_numbers(column)[some] for column, some in zip(order.columns, indices, strict=True))
+    known = [grid_numbers(column) for column in order.columns]
+    indices = [np.flatnonzero(masks[name] & bound) for name, (_, bound) in zip(order.names, known, strict=True)]
+    free = [bool((masks[name] & ~bound).any()) for name, (_, bound) in zip(order.names, known, strict=True)]
+    low, high = (numbers[some] for (numbers, _), some in zip(known, indices, strict=True))
     if len(low) and len(high):
         least, most = low.min(), high.max()
         masks[order.left][indices[0][low > most]] = free[1]

@@ -29,6 +29,9 @@ SHORTER_MONTHS = (4, 6, 9, 11)
 class LessEqual(Constraint):
     """Column ``left`` is never above column ``right``; rows where one is missing are free.
 
+    So are rows where one is a special value beyond its column's bounds, a code.  Special values between the bounds are
+    numbers like others.
+
     Parameters
     ----------
     left, right
@@ -268,7 +271,7 @@ class Combinations(Constraint):
 class CalendarDate(Constraint):
     """Three whole numbers are a day of the calendar: no 31 April, and 29 February in leap years only.
 
-    Rows where a number that decides it is missing or a special value are free.
+    Rows where a number that decides it is missing, or a special value beyond the bounds, are free.
 
     Parameters
     ----------

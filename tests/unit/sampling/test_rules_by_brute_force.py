@@ -29,14 +29,19 @@ def _values(column):
 
 
 def _is(schema, row, name, given_):
-    """Whether a value is the given one, in the given list, or in the given range of regular values."""
-    value, column = row[name], schema[name]
+    """Whether a value is the given one, in the given list, or in the given range of values that are no codes."""
+    value = row[name]
     listed = given_ if isinstance(given_, list) else [given_]
 
-    def regular():
-        return value is not None and value not in getattr(column, "special", ())
+    def counts():
+        return value is not None and not _is_code(schema[name], value)
 
-    return any(regular() and one[0] <= value <= one[1] if isinstance(one, tuple) else value == one for one in listed)
+    return any(counts() and one[0] <= value <= one[1] if isinstance(one, tuple) else value == one for one in listed)
+
+
+def _is_code(column, value):
+    """Whether a value is a special one beyond the bounds; those between them are numbers that stand out."""
+    return value in getattr(column, "special", ()) and not column.lower <= value <= column.upper
 
 
 def _are(schema, row, values):
@@ -46,7 +51,7 @@ def _are(schema, row, values):
 def _number(schema, row, name):
     """A number that rules of order and of dates bind, or None."""
     value = None if name is None else row[name]
-    return None if value in getattr(schema[name] if name else None, "special", ()) else value
+    return None if value is None or _is_code(schema[name], value) else value
 
 
 def _obeys(schema, rule, row):

@@ -30,7 +30,11 @@ from synthdp.schema.constraints import Forbidden, Implies, LessEqual
 from synthdp.schema.schema import Schema
 
 NUMBERS = Schema(
-    {"low": Integer(0, 90, nullable=True, special=(-1,)), "high": Integer(10, 400), "free": Boolean()},
+    {
+        "low": Integer(0, 90, nullable=True, special=(-1, 70)),
+        "high": Integer(10, 400, special=(12,)),
+        "free": Boolean(),
+    },
     constraints=[LessEqual("low", "high")],
 )
 REALS = Schema(
