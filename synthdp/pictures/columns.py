@@ -13,10 +13,13 @@ from synthdp.answers.answer import Asker, asker
 from synthdp.answers.expressions import grid_values
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.questions import marginal, quantile
+from synthdp.domain.encoder import RawColumn
 from synthdp.domain.grid import bounds_of, grid_of, has_labels
 from synthdp.figures import in_figures, in_per_cent, precise_to
 from synthdp.measurements import Measurements
 from synthdp.pictures.axes import COARSEST, FINEST, axis_between, zoomed
+from synthdp.pictures.computed import computed_view, derived_values, is_computed
+from synthdp.pictures.pairs import drawn_indices
 from synthdp.pictures.times import marks_between
 from synthdp.pictures.view import Bar, ColumnView
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -31,10 +34,17 @@ QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
 
 
 def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ColumnView]:
-    """Return a view of every modelled column but identifiers."""
-    shown = [name for name, column in model.schema.items() if not column.names_rows]
+    """Return a view of every column but identifiers: of modelled ones first, then of those that follow from them."""
+    shown = [name for name, column in model.schema.outputs.items() if not column.names_rows]
+    shown.sort(key=lambda name: name in model.schema.derived)
     ask, misfits = asker(model, measurements), misfit_shares(model, measurements)
-    return [_view(ask, name, model.schema[name], misfits[name]) for name in shown]
+    computed = [name for name in shown if is_computed(model.schema, name)]
+    values = derived_values(model, drawn_indices(model)) if computed else {}
+    return [
+        _computed(model, name, values[name]) if name in values and name in computed
+        else _view(ask, name, model.schema.outputs[name], misfits.get(name))
+        for name in shown
+    ]  # fmt: skip
 
 
 def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], name: str) -> ColumnView:
@@ -43,8 +53,10 @@ def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], n
     Raises
     ------
     ParameterError
-        If it is an identifier, computed from others, or does not exist.
+        If it is an identifier, or does not exist.
     """
+    if is_computed(model.schema, name):
+        return _computed(model, name, derived_values(model, drawn_indices(model))[name])
     ask = asker(model, measurements)
     ask.ask(marginal(name))  # refuses what cannot be shown
     column = model.schema.outputs[name]
@@ -59,7 +71,17 @@ def _view(ask: Asker, name: str, column: Column, misfits: MisfitShare | None) ->
     else:
         view = _numbers(ask, name, column)
     said = None if misfits is None else (misfits.share * 100, misfits.stddev * 100)
-    return replace(view, kind=column.in_words(), source=column.source, misfits=said)
+    rule = ask.model.schema.derived.get(name)
+    derived = "" if rule is None else f"looked up by {rule.of}"
+    return replace(view, kind=column.in_words(), source=column.source, misfits=said, derived=derived)
+
+
+def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
+    column, rule = model.schema.outputs[name], model.schema.derived[name]
+    derived = f"looked up by {rule.of}" if rule.expression is None else f"computed as {rule.expression}"
+    return replace(
+        computed_view(model.schema, name, raw), kind=column.in_words(), source=column.source, derived=derived
+    )
 
 
 def _bars(ask: Asker, name: str, bins: Any) -> list[tuple[Any, Bar]]:

@@ -21,6 +21,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 MARGIN = 8.0
 LINE = 16.0
 NOTED = "share of rows in per cent, with 95 % intervals"
+DRAWN = "share of synthetic rows in per cent"
 SHARED = "synthetic rows, per cent; each row adds up to 100"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
@@ -90,12 +91,17 @@ def picture_of(
     if by is None:
         view = column_view(model, measurements, column)
         beyond = [f"{in_per_cent(view.beyond)} beyond"] if view.beyond else []
-        note = " · ".join([*filter(None, [view.summary]), *beyond, NOTED])
+        note = " · ".join([*filter(None, [view.derived, view.summary]), *beyond, _what(view)])
         return Picture(title=column, chart=column_chart(view, _name(column)), note=note)
     if column == by:
         raise ParameterError("by must be another column")
     pair = pair_view(model, drawn_indices(model), column, by)
     return Picture(title=pair.title, chart=pair_chart(pair, _name(pair.title)), note=SHARED)
+
+
+def _what(view: ColumnView) -> str:
+    """Return what the bars of a column's chart are."""
+    return NOTED if any(bar.low == bar.low for bar in view.numbers) else DRAWN  # not NaN
 
 
 def _name(title: str) -> str:
@@ -116,7 +122,7 @@ def _lines(text: str, width: float) -> list[str]:
 
 def column_chart(view: ColumnView, name: str) -> str:
     """Return the chart of a column's view; ``name`` is that of its title in the page."""
-    title = f"{view.name}: share of rows in per cent, with 95 % intervals"
+    title = f"{view.name}: {_what(view)}"
     if view.ordered:
         return histogram(view.bars, view.ticks, title=title, name=name, logarithmic=view.is_logarithmic)
     return bars(view.bars, title=title, name=name)

@@ -52,6 +52,8 @@ class ColumnView:
         Values that are not drawn: missing ones, special ones, those beyond the range that is shown, rare levels.
     misfits
         Share of values that did not fit the schema in per cent, and its standard error, if it was measured.
+    derived
+        How the column follows from others, in words; nothing for one that is modelled.
     summary
         In a few words: the median, or the number of levels.
     beyond
@@ -66,6 +68,7 @@ class ColumnView:
     ordered: bool
     apart: tuple[Bar, ...] = ()
     misfits: tuple[float, float] | None = None
+    derived: str = ""
     summary: str = ""
     beyond: float = 0.0
 

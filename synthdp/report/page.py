@@ -22,7 +22,6 @@ from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.content import associations, expected_errors
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.derived import Derived
 from synthdp.tables.format import TableFormat
 
 SHOWN_ROWS = 8
@@ -145,12 +144,7 @@ def _texts(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]:
 
 def _others(model: SyntheticModel) -> list[tuple[str, str]]:
     """Return the columns without a picture, and why they have none."""
-    named = [(name, column.in_words()) for name, column in model.schema.items() if column.names_rows]
-    return named + [(name, _rule_in_words(rule)) for name, rule in model.schema.derived.items()]
-
-
-def _rule_in_words(rule: Derived) -> str:
-    return f"looked up by {rule.of}" if rule.expression is None else f"computed as {rule.expression}"
+    return [(name, column.in_words()) for name, column in model.schema.outputs.items() if column.names_rows]
 
 
 def _card(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str]]]:

@@ -215,7 +215,7 @@ def test_the_rows_on_the_page_are_rows_of_the_release(page: Path, release: sd.Sy
         assert ["missing" * (value == "missing") for value in shown] == gone
 
 
-def test_columns_that_are_not_modelled_are_named_and_not_drawn() -> None:
+def test_columns_that_follow_from_others_are_drawn_and_said_to_and_identifiers_are_named() -> None:
     schema = sd.Schema(
         {"id": sd.Identifier(), "a": sd.Integer(0, 9), "twice": sd.Integer(), "word": sd.Categorical()},
         constraints=[
@@ -225,9 +225,11 @@ def test_columns_that_are_not_modelled_are_named_and_not_drawn() -> None:
     )
     made = sd.SyntheticRelease(schema=schema).fit(pd.DataFrame({"id": range(90), "a": np.arange(90) % 10}))
     page = report_page(made.release_, fingerprint="f")
-    assert page.count('<figure class="column">') == 1
+    assert re.findall(r'<figure class="column"><figcaption><h3>(.*?)</h3>', page) == ["a", "twice", "word"]
     said = re.search(r'<p class="note others">.*?</p>', page, re.DOTALL)[0]
-    assert [word for word in ("id", "twice", "word") if f"<strong>{word}</strong>" in said] == ["id", "twice", "word"]
+    assert re.findall(r"<strong>(.*?)</strong>", said) == ["id"]
+    assert "computed as 2 * a" in page
+    assert "looked up by a" in page
     for name in ("id", "twice", "word"):
         assert f'title="{name}"' in page  # among the rows
 
