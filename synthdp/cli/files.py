@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,16 @@ def whole_file(path: Path) -> Iterator[Path]:
         if new_folder:
             with suppress(OSError):  # not empty: all went well
                 path.parent.rmdir()
+
+
+def check_places(outputs: Iterable[Path | None], *, inputs: Iterable[Path | None]) -> None:
+    """Raise `ParameterError` if a file to write is one that is read, or is written twice: above all the private table."""
+    taken = {path.resolve(): "read" for path in inputs if path is not None}
+    for path in outputs:
+        if path is not None:
+            if use := taken.get(path.resolve()):
+                raise ParameterError(f"'{path}' is {use} by the same command: give another file name")
+            taken[path.resolve()] = "written"
 
 
 def check_ending(path: Path) -> None:

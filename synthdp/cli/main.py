@@ -17,7 +17,7 @@ import click
 
 import synthdp
 from synthdp.cli.audit import audit
-from synthdp.cli.files import check_ending, receipt_text, whole_file
+from synthdp.cli.files import check_ending, check_places, receipt_text, whole_file
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.plan import plan
 from synthdp.cli.progress import progress_bar
@@ -197,6 +197,7 @@ def release(
     declared = synthdp.Schema.read(schema_path)
     chosen = parsed_options(mechanism, solver, options)
     check_ending(out)
+    check_places((out, receipt, page, folder), inputs=(table, schema_path, ledger))
     if folder is not None:
         check_place(folder)
     with ExitStack() as stack:

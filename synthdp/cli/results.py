@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import synthdp
-from synthdp.cli.files import whole_file
+from synthdp.cli.files import check_places, whole_file
 from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.errors import ParameterError
@@ -143,16 +143,23 @@ def nonprivate_evaluate(
 ) -> None:
     """Compare a synthetic table with the REAL one.  Not private: the result must not be published.
 
-    How a CSV file is read goes for the real table; the synthetic one is read as its first line suggests.
+    How a CSV file is read goes for the real table; the synthetic one is read as its first line suggests.  Columns that a
+    release left out are not compared.
 
     \b
     Example:
       synthdp nonprivate-evaluate table.csv synthetic.csv --schema schema.json --target income
     """
+    check_places((out,), inputs=(real, synthetic, schema_path))
     schema = synthdp.Schema.read(schema_path)
     if target is not None and target not in schema:
         raise ParameterError(f"there is no column {target!r}; the schema has: {', '.join(schema)}")
     tables = table_at(real, told, schema.csv), table_at(synthetic, CsvFormat())
+    there = [name for name in schema if name in tables[1].names]
+    if 0 < len(there) < len(schema) and target in (None, *there):
+        for name in (name for name in schema if name not in there):
+            click.echo(f"synthdp: column {name!r} is not in the synthetic table: it is not compared", err=True)
+        schema = schema.part(there)
     with progress_bar() as on_progress:
         found = synthdp.nonprivate_evaluate(*tables, read_as(schema, told), target=target, on_progress=on_progress)
     if out is not None:

@@ -84,7 +84,8 @@ def draft(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FormatError(f"'{out}' cannot be written: {error.strerror}") from None
-    click.echo(f"{len(document['columns'])} columns: {out}", err=True)
+    count = len(document["columns"])
+    click.echo(f"{count} column{'s' * (count != 1)}: {out}", err=True)
     if table is not None:
         click.echo(f"next: synthdp schema review '{out}'", err=True)
 

@@ -18,7 +18,7 @@ from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.domain.values import bound_numbers, bound_points, mask_of_values, numbers_at
+from synthdp.domain.values import grid_numbers, mask_of_values, numbers_at
 from synthdp.schema.columns import Column
 from synthdp.schema.constraints import (
     SHORTER_MONTHS,
@@ -185,9 +185,9 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
         cuts = np.unique(np.concatenate([_cuts(schema[name], marks[name], bins) for name in alike]))
         for name in alike:
             grid = grid_of(schema[name])
-            bound = bound_points(schema[name])
+            numbers, bound = grid_numbers(schema[name])
             bin_ = np.full(grid.size, -1)
-            bin_[bound] = np.searchsorted(cuts, bound_numbers(schema[name])[bound], side="right")
+            bin_[bound] = np.searchsorted(cuts, numbers[bound], side="right")
             marks[name].append(bin_)
     return Domain(tuple(_marked_axis(name, schema[name], np.column_stack(marks[name])) for name in names))
 
@@ -229,12 +229,11 @@ def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     low, high = np.full(axis.size, limits.max, least.dtype), np.full(axis.size, limits.min, most.dtype)
     np.minimum.at(low, axis.cells[regular], least)
     np.maximum.at(high, axis.cells[regular], most)
-    bound = bound_points(axis.column)
+    numbers, bound = grid_numbers(axis.column)
     special = grid.regular + np.flatnonzero(bound[grid.regular :])
-    numbers, _ = numbers_at(axis.column, special)
     cells = axis.cells_of(special.astype(np.uint32))
-    np.minimum.at(low, cells, numbers)
-    np.maximum.at(high, cells, numbers)
+    np.minimum.at(low, cells, numbers[special])
+    np.maximum.at(high, cells, numbers[special])
     return low, high, holds_any(axis, ~bound)
 
 
@@ -255,10 +254,8 @@ def _calendar(schema: Schema, date: CalendarDate) -> list[Excluded]:
 
 def _bound_numbers(schema: Schema, name: str) -> IntArray:
     """Return the number at each grid point of a column of whole numbers above 0, and -1 where rules bind none."""
-    bound = bound_points(schema[name])
-    numbers = np.full(len(bound), -1)
-    numbers[bound] = bound_numbers(schema[name])[bound]
-    return numbers
+    numbers, bound = grid_numbers(schema[name])
+    return np.asarray(np.where(bound, numbers, -1), np.int64)
 
 
 def _listed(schema: Schema, rule: Combinations) -> Listed:
@@ -312,7 +309,7 @@ def _implied(orders: list[Order]) -> list[Order]:
         for second in list(known.values()):
             for a, b in ((first, second), (second, first)):
                 pair = (a.left, b.right)
-                bound = bound_points(a.columns[1])[: grid_of(a.columns[1]).releasable].all()
+                bound = grid_numbers(a.columns[1])[1][: grid_of(a.columns[1]).releasable].all()
                 if a.right == b.left and bound and a.left != b.right and pair not in known:
                     known[pair] = Order(*pair, (a.columns[0], b.columns[1]))
                     waiting.append(known[pair])

@@ -63,9 +63,12 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
         else:
             index = _index_of(column, grid, value, name)
             allowed[index] = True
-            if index in _special_points(column, grid):  # between the bounds, the same number may be a regular value, too
-                twin = _regular_index(column, grid, bound_numbers(column)[index : index + 1])
-                allowed[twin] |= bound_numbers(column)[twin] == bound_numbers(column)[index]
+            if index in _special_points(
+                column, grid
+            ):  # between the bounds, the same number may be a regular value, too
+                numbers, _ = grid_numbers(column)
+                twin = _regular_index(column, grid, numbers[index : index + 1])
+                allowed[twin] |= numbers[twin] == numbers[index]
     if not allowed.any():
         raise ParameterError(f"column {name!r} was given no value at all")
     return allowed
@@ -88,24 +91,11 @@ def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
 
 
 @lru_cache(maxsize=8)
-def bound_points(column: Column) -> BoolArray:
-    """Return which grid points rules bind, as `numbers_at` says, (size,), read-only."""
-    grid = grid_of(column)
-    bound = np.arange(grid.size) < grid.regular
-    bound[_special_points(column, grid)] = True
-    bound.flags.writeable = False
-    return bound
-
-
-@lru_cache(maxsize=8)
-def bound_numbers(column: Column) -> AnyArray:
-    """Return the exact number at each grid point, (size,), read-only; 0 at those that rules do not bind."""
-    bound = bound_points(column)
-    found, _ = numbers_at(column, np.flatnonzero(bound))
-    numbers = np.zeros(len(bound), found.dtype)
-    numbers[bound] = found
-    numbers.flags.writeable = False
-    return numbers
+def grid_numbers(column: Column) -> tuple[AnyArray, BoolArray]:
+    """Return what `numbers_at` says of every grid point, (grid.size,) each, read-only."""
+    numbers, bound = numbers_at(column, np.arange(grid_of(column).size))
+    numbers.flags.writeable = bound.flags.writeable = False
+    return numbers, bound
 
 
 def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:

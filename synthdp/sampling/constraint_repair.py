@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.arrays import AnyArray, BoolArray, Codes, GridIndices, IntArray
 from synthdp.domain.domain import Domain
 from synthdp.domain.rules import Excluded, Listed, Order, Rule, holds_any
-from synthdp.domain.values import bound_numbers, bound_points, numbers_at
+from synthdp.domain.values import grid_numbers, numbers_at
 from synthdp.randomness import Generator
 
 Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], GridIndices]
@@ -165,11 +165,11 @@ class Repair:
     def _ladder(self, name: str) -> tuple[IntArray, AnyArray, IntArray]:
         """Return a column's grid points that rules bind and that may be drawn, their numbers and cells, by cell."""
         axis = self.domain.axes[self.domain.index(name)[0]]
-        points = np.flatnonzero(bound_points(axis.column) & self.allowed.get(name, True))
-        numbers = bound_numbers(axis.column)[points]
+        numbers, bound = grid_numbers(axis.column)
+        points = np.flatnonzero(bound & self.allowed.get(name, True))
         cells = axis.cells_of(points.astype(np.uint32)).astype(np.int64)
-        order = np.lexsort((numbers, cells))
-        return points[order], numbers[order], cells[order]
+        order = np.lexsort((numbers[points], cells))
+        return points[order], numbers[points[order]], cells[order]
 
     def _raise(
         self, name: str, ladder: tuple[IntArray, AnyArray, IntArray], rows: IntArray, least: AnyArray | None
@@ -192,10 +192,10 @@ class Repair:
 
 def _narrow(order: Order, masks: dict[str, BoolArray]) -> None:
     """Take away, in place, the numbers of either side that no number of the other can stand beside."""
-    bound = [bound_points(column) for column in order.columns]
-    indices = [np.flatnonzero(masks[name] & some) for name, some in zip(order.names, bound, strict=True)]
-    free = [bool((masks[name] & ~some).any()) for name, some in zip(order.names, bound, strict=True)]
-    low, high = (bound_numbers(column)[some] for column, some in zip(order.columns, indices, strict=True))
+    known = [grid_numbers(column) for column in order.columns]
+    indices = [np.flatnonzero(masks[name] & bound) for name, (_, bound) in zip(order.names, known, strict=True)]
+    free = [bool((masks[name] & ~bound).any()) for name, (_, bound) in zip(order.names, known, strict=True)]
+    low, high = (numbers[some] for (numbers, _), some in zip(known, indices, strict=True))
     if len(low) and len(high):
         least, most = low.min(), high.max()
         masks[order.left][indices[0][low > most]] = free[1]

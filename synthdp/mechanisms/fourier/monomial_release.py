@@ -191,6 +191,6 @@ class MonomialRelease(Spender):
             mechanism="MonomialRelease",
             output=MonomialSummary(measured=measured, public_rows=known),
             loss=loss,
-            receipt=curator.receipt(),
+            receipt=curator.receipt(notes=bits.notes),
             measurements=(measured,),
         )

@@ -129,7 +129,7 @@ class ParityRelease(Spender):
             mechanism="ParityRelease",
             output=ParitySummary(schema=curator.schema, measured=measured, public_rows=known),
             loss=loss,
-            receipt=curator.receipt(),
+            receipt=curator.receipt(notes=bits.notes),
             measurements=(measured,),
         )
 

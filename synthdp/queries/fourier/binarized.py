@@ -87,6 +87,22 @@ class Binarized:
         """What each bit is called."""
         return tuple(bit.name for bit in self.bits)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A line for the receipt, if a value that does not fit the schema has the bits of one that does."""
+        hidden = {j: axis.grid.hidden for j, axis in enumerate(self.domain.axes) if axis.grid.hidden is not None}
+        joined = []
+        for j, index in hidden.items():
+            axis, own = self.domain.axes[j], np.array([self.bits[i].cells for i in self.of_column(j)])
+            cell = int(axis.cells_of(np.array([index], np.uint32))[0])
+            same = (own == own[:, [cell]]).all(axis=0) & axis.releasable
+            joined += [axis.name] if same.any() else []
+        if not joined:
+            return ()
+        return (
+            f"values that do not fit the schema are not counted apart: they have the bits 0 of {', '.join(joined)}",
+        )
+
     def columns(self, codes: Codes) -> list[BoolArray]:
         """Return the d bit columns of rows given by their cells, each (n,)."""
         return [bit.cells[codes[:, bit.column]] for bit in self.bits]

@@ -6,7 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from synthdp import Boolean, Categorical, Continuous, Integer, Ordinal, Schema
+from synthdp import (
+    Boolean,
+    Categorical,
+    Continuous,
+    Curator,
+    Integer,
+    MonomialRelease,
+    Ordinal,
+    ParityRelease,
+    PureDP,
+    Schema,
+)
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
 from synthdp.queries.fourier.binarized import binarize
@@ -153,3 +164,25 @@ def test_bad_queries_are_refused():
         SymmetricQuery((("a", 1), ("a", 0)), (0, 0, 1))
     with pytest.raises(ParameterError, match="values must be 3 finite numbers"):
         symmetric({"a": 1, "b": 1}, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("column", "thresholds", "joined"),
+    [
+        (Boolean(), None, True),
+        (Categorical(["a", "b"]), None, True),
+        (Categorical(["a", "b"], other="b"), None, False),
+        (Categorical(["a", "b", "c"]), None, False),
+        (Boolean(nullable=True), None, False),
+        (Integer(0, 9), {"x": [5]}, True),
+    ],
+)
+def test_a_receipt_says_where_a_misfit_has_the_bits_of_a_value(column, thresholds, joined):
+    schema = Schema({"x": column, "free": Categorical(["u", "v"], other="v")})
+    bits = binarize(schema, columns=["free", *([] if thresholds else ["x"])], thresholds=thresholds)
+    assert [("of x" in note, "free" in note) for note in bits.notes] == [(True, False)] * joined
+    table = pd.DataFrame({"x": [1, 2], "free": ["u", "v"]})
+    for make in (ParityRelease, MonomialRelease):
+        curator = Curator(table, schema=schema, budget=PureDP(1.0))
+        made = make(order=1, columns=["free", *([] if thresholds else ["x"])], thresholds=thresholds).release(curator)
+        assert made.receipt.notes == bits.notes
