@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -50,6 +51,7 @@ def rules_between(schema: Schema) -> tuple[Constraint, ...]:
     return tuple(constraint for constraint in schema.constraints if not isinstance(constraint, Derived))
 
 
+@lru_cache(maxsize=4)
 def obeying(schema: Schema) -> tuple[Domain, Graphical]:
     """Return cells of the columns that rules name, and the distribution over them that knows nothing but the rules.
 

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forks import forked
 
 from synthdp import ApproxDP, Ledger, SyntheticRelease, load
 from synthdp.curator import ledger as ledger_module
@@ -23,7 +24,7 @@ CHILD = Path(__file__).with_name("faults.py")
 LOSS = ApproxDP(1.0, 1e-9)
 
 sys.path.insert(0, str(CHILD.parent))
-from faults import SCHEMA, table  # noqa: E402
+from faults import SCHEMA, main, table  # noqa: E402
 
 
 def start(stage: str, folder: Path) -> subprocess.Popen[str]:
@@ -33,9 +34,7 @@ def start(stage: str, folder: Path) -> subprocess.Popen[str]:
 
 
 def run(stage: str, folder: Path) -> tuple[int, str]:
-    process = start(stage, folder)
-    _, errors = process.communicate(timeout=300)
-    return process.returncode, errors
+    return forked(lambda: main(stage, folder)).ended()
 
 
 def spent(folder: Path) -> list[str]:

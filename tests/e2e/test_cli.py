@@ -120,7 +120,10 @@ def test_doctor_finds_solvers_and_sound_noise(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "schema", "lower", "upper"),
-    [("hmeq.csv", "hmeq", 0, 400_000), ("parkinsons_raw.csv", "parkinsons", 0, 400_000)],
+    [
+        ("hmeq.csv", "hmeq", 0, 400_000),
+        pytest.param("parkinsons_raw.csv", "parkinsons", 0, 400_000, marks=pytest.mark.slow),
+    ],
 )
 def test_public_tables_with_hand_written_schemas(
     tmp_path: Path, name: str, schema: str, lower: int, upper: int

@@ -6,7 +6,6 @@ Whatever is no refusal of the library's own ends the test: no raw Python error c
 import itertools
 import warnings
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,7 @@ import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.mechanisms.named import parsed_options
 from synthdp.privacy import noise
-from synthdp.sampling import structural_zeros
 
-OBEYING = lru_cache(maxsize=None)(structural_zeros.obeying)
 NAMES = [name for name in MECHANISMS if name[0].islower()]
 
 
@@ -32,12 +29,6 @@ def _expected_warnings() -> Iterator[None]:
         warnings.filterwarnings("ignore", ".* leaves out: ", UserWarning)
         warnings.filterwarnings("ignore", "the noise in each average", UserWarning)
         yield
-
-
-@pytest.fixture(autouse=True)
-def _rules_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some tables have rules, which every mechanism would work out anew."""
-    monkeypatch.setattr(structural_zeros, "obeying", OBEYING)
 
 
 def covering() -> list[Any]:

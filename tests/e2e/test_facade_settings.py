@@ -442,4 +442,4 @@ def test_noise_that_is_only_just_not_too_large_leaves_a_table(mechanism, rows, e
     release = sd.SyntheticRelease(
         schema=schema, epsilon=epsilon, delta=1e-6, privacy_unit="who", max_rows_per_unit=rows, mechanism=mechanism
     )
-    assert len(release.fit_transform(frame)) >= 1
+    assert len(release.fit(frame).sample(5)) == 5  # as many as noise makes of them may be millions

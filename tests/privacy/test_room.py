@@ -5,15 +5,13 @@ import os
 import pickle
 import signal
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from forks import forked, raced
 from private_door import private_table
 
 from synthdp import (
@@ -163,36 +161,27 @@ def test_pure_spends_count_in_a_ledger_capped_in_zcdp(tmp_path: Path) -> None:
 def test_eight_processes_race_for_a_cap_of_three(tmp_path: Path) -> None:
     path = tmp_path / "l.sqlite"
     Ledger(path).set_cap("t", PureDP(3.0))
-    code = textwrap.dedent(f"""
-        from synthdp import Ledger, PureDP
-        from synthdp.errors import BudgetExceededError
+
+    def spend() -> str:
         try:
-            Ledger({str(path)!r}).reserve("t", PureDP(1.0), what="race")
-            print("won")
+            Ledger(path).reserve("t", PureDP(1.0), what="race")
+            return "won"
         except BudgetExceededError:
-            print("lost")
-    """)
-    racers = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    outcomes = [racer.communicate(timeout=120)[0].strip() for racer in racers]
-    assert sorted(outcomes) == ["lost"] * 5 + ["won"] * 3
+            return "lost"
+
+    assert sorted(raced([spend] * 8)) == ["lost"] * 5 + ["won"] * 3
     assert len(Ledger(path).entries("t")) == 3
 
 
 def test_a_process_killed_between_reserve_and_commit_has_spent(tmp_path: Path) -> None:
     path = tmp_path / "l.sqlite"
-    code = textwrap.dedent(f"""
-        import time
-        from synthdp import Ledger, PureDP
-        Ledger({str(path)!r}).reserve("t", PureDP(1.0), what="killed")
-        print("reserved", flush=True)
-        time.sleep(60)
-    """)
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline().strip() == "reserved"
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
+
+    def spend() -> int:
+        Ledger(path).reserve("t", PureDP(1.0), what="killed")
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    assert forked(spend).ended() == (-signal.SIGKILL, "")
     assert [(e.what, e.state) for e in Ledger(path).entries()] == [("killed", "reserved")]
     Ledger(path).set_cap("t", PureDP(1.5))
     with pytest.raises(BudgetExceededError):

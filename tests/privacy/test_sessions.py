@@ -5,17 +5,17 @@ from __future__ import annotations
 import errno
 import gc
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from forks import raced
 from interrupts import Striker
 from no_noise import without_noise
 from small_worlds import binary_table, binary_world, skewed_codes
@@ -427,33 +427,17 @@ def test_of_threads_that_continue_one_folder_exactly_one_does(tmp_path):
     assert found.count("refused") == 7
 
 
-RACER = """
-import sys, time
-from pathlib import Path
-import pandas as pd
-from synthdp import Curator, PureDP, resume_session
-from synthdp.errors import PrivacyError
-folder = Path(sys.argv[1])
-curator = Curator(
-    pd.DataFrame({"p": [f"i{k}" for k in range(50)]}), budget=PureDP(1.0), neighbors="replace_one"
-)
-print("ready", flush=True)
-while not (folder / "go").exists():
-    time.sleep(0.001)
-try:
-    resume_session(folder / "s", curator)
-    print("won")
-except PrivacyError:
-    print("lost")
-"""
+def continued(folder: Path) -> str:
+    """Say whether a process could continue a folder's session."""
+    table = pd.DataFrame({"p": [f"i{k}" for k in range(50)]})
+    curator = Curator(table, budget=PureDP(1.0), neighbors="replace_one")
+    try:
+        resume_session(folder, curator)
+        return "won"
+    except PrivacyError:
+        return "lost"
 
 
 def test_of_processes_that_continue_one_folder_exactly_one_does(tmp_path):
     opened().save(tmp_path / "s")
-    racers = [
-        subprocess.Popen([sys.executable, "-c", RACER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    assert [racer.stdout.readline().strip() for racer in racers] == ["ready"] * 4
-    (tmp_path / "go").touch()
-    assert sorted(racer.communicate(timeout=120)[0].strip() for racer in racers) == ["lost"] * 3 + ["won"]
+    assert sorted(raced([partial(continued, tmp_path / "s")] * 4)) == ["lost"] * 3 + ["won"]

@@ -5,7 +5,10 @@ in the same way (operation, shape, scale) and produce the same table, receipt an
 path from private rows to the output that noise does not cover.
 """
 
+import itertools
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -27,14 +30,13 @@ def output(mechanism, table: pd.DataFrame, budget, folder: Path) -> tuple[str, s
     return sampled, str(release.receipt), (folder / "release.json").read_bytes(), (folder / "arrays.npz").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("case", "mechanism"),
-    [
-        pytest.param(case, mechanism, marks=[pytest.mark.slow] * (mechanism == "l1" and i % 2))
-        for i, case in enumerate(WORST_CASES)
-        for mechanism in MECHANISMS
-    ],
-)
+def in_turns(cases: Iterable[str], others: Iterable[object]) -> list[Any]:
+    """Every case with one of the others, in turns; the rest of the product is ``slow``."""
+    product = itertools.product(enumerate(cases), enumerate(others))
+    return [pytest.param(case, other, marks=[pytest.mark.slow] * ((i + j) % 2)) for (i, case), (j, other) in product]
+
+
+@pytest.mark.parametrize(("case", "mechanism"), in_turns(WORST_CASES, MECHANISMS))
 def test_neighbours_give_the_same_trace_and_the_same_output(
     case: str, mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,8 +64,7 @@ def test_every_kind_of_budget_has_equal_traces(budget: str, tmp_path: Path, monk
 
 
 @pytest.mark.filterwarnings("ignore:epsilon")
-@pytest.mark.parametrize("epsilon", [2.0, 300.0])
-@pytest.mark.parametrize("case", sorted(set(WORST_CASES) - {"empty or one row"}))
+@pytest.mark.parametrize(("case", "epsilon"), in_turns(sorted(set(WORST_CASES) - {"empty or one row"}), [2.0, 300.0]))
 def test_the_facade_with_nothing_declared_has_equal_traces(
     case: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

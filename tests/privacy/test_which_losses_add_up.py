@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,6 @@ from no_noise import without_noise
 from synthdp import Boolean, Curator, PureDP, Schema
 from synthdp.domain.discretize import domain_of
 from synthdp.measurements import NoiseLaw
-from synthdp.privacy import noise
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways
 
@@ -68,7 +66,6 @@ def answers() -> dict[Adjacency, dict[Table, np.ndarray]]:
     """The exact answer of every release, which claims a loss of 1, on every table, in scales of its Laplace noise."""
     with pytest.MonkeyPatch.context() as patch:
         without_noise(patch)
-        patch.setattr(noise, "laplace_scale", lru_cache(maxsize=None)(noise.laplace_scale))
         return {adjacency: {table: answer(table, adjacency) for table in TABLES} for adjacency in NEIGHBOURS}
 
 

@@ -3,14 +3,14 @@
 import itertools
 import json
 import sqlite3
-import subprocess
-import sys
 import warnings
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from forks import raced
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema, SyntheticRelease
 from synthdp.domain.discretize import domain_of
@@ -342,22 +342,15 @@ def test_the_file_says_for_whom_every_loss_is(tmp_path):
 
 
 def test_processes_that_race_with_two_relations_leave_one(tmp_path):
-    code = """
-import sys, warnings
-from synthdp import Ledger, PureDP
-from synthdp.errors import LedgerError
-from synthdp.privacy.neighbors import Adjacency
-warnings.simplefilter("ignore")
-try:
-    Ledger(sys.argv[1]).reserve("t", PureDP(1.0), what="race", adjacency=Adjacency(sys.argv[2]))
-    print("won")
-except LedgerError:
-    print("lost")
-"""
+    def spend(name):
+        try:
+            Ledger(tmp_path / "l.sqlite").reserve("t", PureDP(1.0), what="race", adjacency=Adjacency(name))
+            return "won"
+        except LedgerError:
+            return "lost"
+
     names = ["add_remove", "replace_one"] * 3
-    command = [sys.executable, "-c", code, str(tmp_path / "l.sqlite")]
-    racers = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in names]
-    outcomes = [(name, racer.communicate(timeout=120)[0].strip()) for name, racer in zip(names, racers, strict=True)]
+    outcomes = list(zip(names, raced([partial(spend, name) for name in names]), strict=True))
     winner = Ledger(tmp_path / "l.sqlite").adjacency("t").neighbors.value
     assert sorted(outcomes) == sorted((name, "won" if name == winner else "lost") for name in names)
     assert len(Ledger(tmp_path / "l.sqlite").entries()) == 3

@@ -8,9 +8,11 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
+from forks import raced
 from old_ledger import CAPS, SPENDS, version_of, write_old_ledger
 
 from synthdp import ApproxDP, Ledger, PureDP
@@ -265,16 +267,14 @@ def test_a_spend_that_an_older_version_reserved_can_be_committed(tmp_path):
     assert [entry.state for entry in book.entries("patients")] == ["committed", "committed"]
 
 
+def declared(path, name):
+    Ledger(path).declare(name)
+    return name
+
+
 def test_processes_that_migrate_at_once_leave_one_whole_ledger(tmp_path):
     path = write_old_ledger(tmp_path / "l.sqlite")
-    code = "import sys; from synthdp import Ledger; Ledger(sys.argv[1]).declare(sys.argv[2]); print('done')"
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(path), name], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
-        )
-        for name in [*CAPS, *CAPS]
-    ]
-    assert [racer.communicate(timeout=120)[0].strip() for racer in racers] == ["done"] * 6
+    assert raced([partial(declared, path, name) for name in [*CAPS, *CAPS]]) == [*CAPS, *CAPS]
     assert known(Ledger(path)) == (CAPS, SPENDS)
     assert [Ledger(path).adjacency(name) for name in CAPS] == [ROW] * 3
 

@@ -13,7 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_cells import CONTAINERS, TICK, Broken, Colour, Container, Raw, Ticks, hostile, objects, of_no_unit
+from hostile_cells import (
+    CONTAINERS,
+    TICK,
+    Broken,
+    Colour,
+    Container,
+    Raw,
+    Ticks,
+    hostile,
+    objects,
+    of_no_unit,
+    one_database,
+)
 from hypothesis import given, strategies as st
 from no_noise import without_noise
 
@@ -100,7 +112,8 @@ def people(unit: Any) -> int:
 @pytest.mark.parametrize(("name", "ids"), CASES)
 def test_different_ids_are_different_persons_and_equal_ids_are_one(name: str, ids: list[Any]) -> None:
     container = CONTAINERS[name]
-    held = [one for one in ids if container.holds(one)]
+    with one_database():
+        held = [one for one in ids if container.holds(one)]
     assert len(held) > 3
     unit = unit_of(container, held)
     assert Bounding(1).digests(unit).any(axis=1).all()
