@@ -93,9 +93,9 @@ def _decide(first: Codes, second: Codes, shape: Sequence[int], rng: Generator) -
     keep = np.zeros(len(first), np.bool_)
     for at in range(0, len(first), BLOCK):
         here = slice(at, at + BLOCK)
-        a, b = (rows[here][:, left] * width + rows[here][:, right] + start for rows in (first, second))
-        keep[here] = surplus[a].sum(axis=1) - surplus[b].sum(axis=1) + coins[here] > 0
-        sign = np.where(keep[here], -1.0, 1.0)[:, None]
-        np.add.at(surplus, a, np.broadcast_to(sign, a.shape))
-        np.add.at(surplus, b, np.broadcast_to(-sign, b.shape))
+        a, b = (rows[here].take(left, 1) * width + rows[here].take(right, 1) + start for rows in (first, second))
+        keep[here] = surplus.take(a).sum(axis=1) - surplus.take(b).sum(axis=1) + coins[here] > 0
+        sign = np.repeat(np.where(keep[here], -1.0, 1.0), len(left))
+        np.add.at(surplus, a.ravel(), sign)  # fast for vectors alone
+        np.subtract.at(surplus, b.ravel(), sign)
     return keep

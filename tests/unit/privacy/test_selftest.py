@@ -1,5 +1,7 @@
 """The self-test of an installation: it passes on exact noise, and notices a wrong scale, a shift and another law."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -8,6 +10,12 @@ from synthdp.privacy import noise, selftest
 from synthdp.privacy.selftest import noise_selftest
 
 LAWS = ["discrete_laplace", "discrete_gaussian"]
+
+
+def in_turns(*values):
+    """Each law with one of two values; with the other it is ``slow``."""
+    product = itertools.product(enumerate(LAWS), enumerate(values))
+    return [pytest.param(law, value, marks=[pytest.mark.slow] * (i != j)) for (i, law), (j, value) in product]
 
 
 def spoil(monkeypatch, law, change):
@@ -34,16 +42,14 @@ def fewer(monkeypatch):
 
 
 @pytest.mark.usefixtures("fewer")
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("factor", [0.7, 1.4])
+@pytest.mark.parametrize(("law", "factor"), in_turns(0.7, 1.4))
 def test_noise_of_another_scale_fails(law, factor, monkeypatch):
     spoil(monkeypatch, law, lambda draw: draw(factor))
     assert len(failed()) == 3
 
 
 @pytest.mark.usefixtures("fewer")
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("shift", [-2, 2])
+@pytest.mark.parametrize(("law", "shift"), in_turns(-2, 2))
 def test_noise_that_is_not_centred_fails(law, shift, monkeypatch):
     spoil(monkeypatch, law, lambda draw: draw() + shift)
     assert len(failed()) == 3

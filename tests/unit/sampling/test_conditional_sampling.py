@@ -55,7 +55,7 @@ GIVEN = [
 
 @pytest.mark.parametrize(("given", "particles"), [(given, 500 * (i % 2)) for i, given in enumerate(GIVEN)])
 def test_rows_given_values_have_the_conditional_law_of_the_model(given, particles):
-    check_conditional_law(given, particles, draws=400)
+    check_conditional_law(given, particles, draws=250)
 
 
 @pytest.mark.slow
