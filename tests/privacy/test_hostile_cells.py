@@ -26,6 +26,7 @@ from synthdp.domain.discretize import domain_of
 from synthdp.privacy import noise
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.tables.format import TableFormat
+from synthdp.tables.source import SummingSource
 from synthdp.tables.sources.resolve import source_of
 
 QUERIES = one_ways(domain_of(SCHEMA, bins=4))
@@ -93,10 +94,12 @@ def _curator(table: Any, **settings: Any) -> Curator:
     return Curator(table, **{"schema": SCHEMA, "budget": LOSS, **settings})
 
 
-def _sums(curator: Curator) -> np.ndarray:
-    """The columns' tables, asked for one by one: a source that sums itself may know how to sum only some of them."""
-    asked_for = [Marginals(QUERIES.domain, ((j,),)) for j in range(len(COLUMNS))]
-    return np.concatenate([curator.measure(one, spend=PureDP(1 / len(COLUMNS))).answers for one in asked_for])
+def _sums(table: Any) -> np.ndarray:
+    """The columns' tables; one by one where the source sums itself: it may know how to sum only some of them."""
+    one_by_one = [Marginals(QUERIES.domain, ((j,),)) for j in range(len(COLUMNS))]
+    asked_for = one_by_one if isinstance(source_of(table), SummingSource) else [QUERIES]
+    curator = _curator(table)
+    return np.concatenate([curator.measure(one, spend=PureDP(1 / len(asked_for))).answers for one in asked_for])
 
 
 def _format(table: Any, name: str, column: Any) -> str:
@@ -105,7 +108,7 @@ def _format(table: Any, name: str, column: Any) -> str:
 
 Questions: TypeAlias = dict[str, Callable[[Any], Any]]
 QUESTIONS: Questions = {
-    "sums": lambda table: _sums(_curator(table)),
+    "sums": _sums,
     "sums of units": lambda table: (
         _curator(table, privacy_unit="identifier").measure(QUERIES, spend=PureDP(1.0)).answers
     ),

@@ -131,20 +131,30 @@ def pages() -> dict[str, str]:
     return made
 
 
-@pytest.fixture(scope="module", params=[1280, 390])
-def seen(request: Any, pages: dict[str, str], tmp_path_factory: Any) -> tuple[int, dict[str, Any]]:
-    """Width, and what is where in each page."""
-    home, width = tmp_path_factory.mktemp("browser"), request.param
+WIDTHS = (1280, 390)
+
+
+@pytest.fixture(scope="module")
+def measured(pages: dict[str, str], tmp_path_factory: Any) -> dict[int, dict[str, Any]]:
+    """What is where in each page at each width, seen by one browser."""
+    home = tmp_path_factory.mktemp("browser")
     frames = "".join(
         f'<iframe style="border:0;width:{width}px;height:2000px" srcdoc="{escape(page)}"></iframe>'
+        for width in WIDTHS
         for page in pages.values()
     )
     wrapper = home / "wrapper.html"
     wrapper.write_text(f'<!DOCTYPE html><meta charset="utf-8"><script>{PROBE}</script>{frames}', encoding="utf-8")
     done = run("--dump-dom", wrapper.as_uri(), home=home)
     assert "CONSOLE" not in done.stderr, done.stderr
-    found = json.loads(re.findall(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)[-1])
-    return width, dict(zip(pages, found, strict=True))
+    found = iter(json.loads(re.findall(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)[-1]))
+    return {width: {name: next(found) for name in pages} for width in WIDTHS}
+
+
+@pytest.fixture(scope="module", params=WIDTHS)
+def seen(request: Any, measured: dict[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+    """Width, and what is where in each page."""
+    return request.param, measured[request.param]
 
 
 def test_every_chart_is_drawn_without_network_or_complaint(seen: Any, pages: dict[str, str]) -> None:
