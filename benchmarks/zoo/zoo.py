@@ -1,7 +1,7 @@
 """From a public table that nobody prepared to a synthetic one, without a line by hand: what came out, measured.
 
     python benchmarks/zoo/zoo.py --out benchmarks/results/zoo.jsonl                    # the named tables, both losses
-    python benchmarks/zoo/zoo.py --drawn 7 --count 10 --out benchmarks/results/zoo.jsonl  # tables drawn at random, after
+    python benchmarks/zoo/zoo.py --drawn 7 --count 11 --out benchmarks/results/zoo.jsonl  # tables drawn at random, after
     python benchmarks/zoo/zoo.py --only palmerpenguins/penguins
     python benchmarks/zoo/zoo.py --write docs/benchmarks/zoo.md --out benchmarks/results/zoo.jsonl
 
@@ -190,7 +190,45 @@ def _child(pipe: Any, name: str, epsilon: float) -> None:
 
 
 def page(lines: list[dict[str, Any]]) -> str:
-    """The table of the docs."""
+    """The tables of the docs: of those chosen by name, then of each draw, the best known ones first."""
+    seeds = sorted({found["drawn"] for found in lines if "drawn" in found})
+    parts = [("Chosen by name", [found for found in lines if "drawn" not in found])]
+    parts += [(f"Drawn with seed {seed}", [found for found in lines if found.get("drawn") == seed]) for seed in seeds]
+    return "\n".join(f"## {head}\n\n{_table(inside)}" for head, inside in parts if inside)
+
+
+def summary(lines: list[dict[str, Any]]) -> str:
+    """Return a few figures of all tables, by how they were chosen and by loss."""
+    groups: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    for found in lines:
+        chosen = f"drawn with seed {found['drawn']}" if "drawn" in found else "chosen by name"
+        groups.setdefault((chosen, found["epsilon"]), []).append(found)
+    heads = (
+        "tables", "ε", "number", "refused", "misfits", "most invented missing", "all digits right", "all types right",
+        "most out of range", "median KS", "median 2-way TV / independent", "median seconds",
+    )  # fmt: skip
+    rows = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for (chosen, epsilon), some in sorted(groups.items()):
+        done = [found for found in some if "types" in found]
+        distances = [found["ks"] for found in done if found["ks"] is not None]
+        ratios = [found["two_way"] / found["independent"] for found in done if found["independent"]]
+        cells: list[Any] = [
+            chosen, f"{epsilon:g}", len(some), len(some) - len(done), sum(found["misfits"] for found in done),
+            f"{max(found['invented_missing'] for found in done):g}", *(_whole(done, name) for name in ("digits", "types")),
+            f"{max(found['out_of_range'] for found in done):g}", f"{np.median(distances):.3f}", f"{np.median(ratios):.2f}",
+            f"{np.median([sum(found['seconds'].values()) for found in done]):.0f}",
+        ]  # fmt: skip
+        rows.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _whole(done: list[dict[str, Any]], name: str) -> str:
+    """Return of how many tables all columns are right."""
+    counts = [found[name].split(" of ") for found in done]
+    return f"{sum(right == of for right, of in counts)} of {len(done)}"
+
+
+def _table(lines: list[dict[str, Any]]) -> str:
     heads = ["table", "ε", *SHOWN.values()]
     rows = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for found in lines:
@@ -235,8 +273,10 @@ def main() -> None:
     )
     if options.write:
         text = options.write.read_text(encoding="utf-8")
-        marks = re.compile(r"(?<=<!-- table:start -->\n).*(?=<!-- table:end -->)", re.DOTALL)
-        options.write.write_text(marks.sub(lambda _: page(known), text), encoding="utf-8")
+        for name, made in (("summary", summary(known)), ("table", page(known))):
+            marks = re.compile(rf"(?<=<!-- {name}:start -->\n).*(?=<!-- {name}:end -->)", re.DOTALL)
+            text = marks.sub(lambda _, made=made: made, text)
+        options.write.write_text(text, encoding="utf-8")
         return
     print(f"# {platform.machine()}, Python {platform.python_version()}, synthdp {sd.__version__}", file=sys.stderr)
     names = list(NAMED if options.drawn is None else drawn(options.drawn, options.count))
@@ -244,7 +284,7 @@ def main() -> None:
         for epsilon in options.epsilon:
             if any((found["table"], found["epsilon"]) == (name, epsilon) for found in known):
                 continue
-            found = line(name, epsilon)
+            found = line(name, epsilon) | ({} if options.drawn is None else {"drawn": options.drawn})
             text = json.dumps(found, ensure_ascii=False)
             print(text, flush=True)
             if options.out:

@@ -27,9 +27,12 @@ MOST_VALUES, OFTEN = 100, 20
 EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
 """The digits would allow so many times more values; of more than very few, so many times more."""
 
-MOST_HEAPS, FEWEST_ROWS, HEAP, HEIGHT = 20, 20, 0.005, 10
+SINGLE = 64
+"""Up to so many places of a range have a bin each in a release's first counts."""
+
+MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
 """Heaps are so many values at most, each of so many rows and so large a share of them, and so many times as many as an
-even spread over the range would give it."""
+even spread over the range would give it.  Where the range is not all but empty only large ones are listed."""
 
 TOLERANCE = 1e-7
 """Relative error of a number stored in 32 bits."""
@@ -121,7 +124,7 @@ def few_values(counts: Mapping[Any, int]) -> list[float]:
 def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
     """Return in order the numbers of a column that stand out where a release could not find them by itself.
 
-    Where a range has few places, or most of them are filled, counts of finer and finer bins find what stands out.
+    Where a range has so few places that each has a bin, or many of them are filled, counts of bins find what stands out.
 
     Parameters
     ----------
@@ -130,10 +133,11 @@ def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
     places
         How many numbers a column of these bounds and digits may hold.
     """
-    if places < min(MAX_POINTS, VERY_EMPTY * len(counts)):
+    if places <= SINGLE or places < EMPTY * len(counts):
         return []
     rows = sum(counts.values())
-    least = max(FEWEST_ROWS, HEAP * rows, HEIGHT * rows / places)
+    share = HEAP if places >= min(MAX_POINTS, VERY_EMPTY * len(counts)) else LARGE_HEAP
+    least = max(FEWEST_ROWS, share * rows, HEIGHT * rows / places)
     often = sorted((value for value, count in counts.items() if count >= least), key=lambda value: -counts[value])
     return sorted(often[:MOST_HEAPS])
 

@@ -122,9 +122,14 @@ def test_one_number_stays_the_only_one():
     assert drafted(np.full(300, 0.1)) == Ordinal([0.1])
 
 
+PRICES = np.round(RNG.choice(np.arange(1025, 1525), 40, replace=False) / 10, 1)
+
 HEAPS = {
     "nothing or an amount": (np.where(RNG.random(20_000) < 0.6, 0.0, RNG.lognormal(5, 1, 20_000)), [0.0]),
     "a top code of logarithms": (np.minimum(RNG.normal(3, 1, 20_000), 4.30102999566398), [4.30102999566398]),
+    "a few prices, two of them frequent": (
+        np.where(RNG.random(2000) < 0.3, RNG.choice([126.4, 137.0], 2000), RNG.choice(PRICES, 2000)), [126.4, 137.0]
+    ),
     "dollars up to millions": (np.where(RNG.random(20_000) < 0.3, 0, RNG.integers(1, 9_000_000, 20_000)), [0]),
 }  # fmt: skip
 
