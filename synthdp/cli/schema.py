@@ -52,7 +52,7 @@ def known(names: Sequence[str]) -> None:
     width = max(map(len, Schema.known()))
     for name in Schema.known():
         column = Schema.known(name)
-        levels = column.support().levels if column.labelled else ()
+        levels = getattr(column, "levels", ())
         what = column.in_words() if not levels else f"{len(levels)} levels, {levels[0]} to {levels[-1]}"
         click.echo(f"{name:{width}}  {what}; {(column.source or '').partition(': ')[2]}")
 
