@@ -124,7 +124,9 @@ def _fitting(name: str, column: Column) -> list[str]:
 def _can_hold(known: Column, drafted: Column) -> bool:
     if known.labelled != drafted.labelled:
         return False
-    return not known.labelled or set(getattr(drafted, "levels", None) or ()) <= set(getattr(known, "levels", (False, True)))
+    return not known.labelled or set(getattr(drafted, "levels", None) or ()) <= set(
+        getattr(known, "levels", (False, True))
+    )
 
 
 def _number(text: str, column: Column) -> Any:
