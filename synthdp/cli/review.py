@@ -12,8 +12,10 @@ from synthdp.cli.files import whole_file
 from synthdp.errors import SynthDPError
 from synthdp.schema.column import Column
 from synthdp.schema.draft import ColumnReview, SchemaDraft
+from synthdp.schema.known_columns import suggested
+from synthdp.schema.schema import Schema
 
-KEYS = {"a": "accept", "c": "change", "d": "drop", "s": "skip", "q": "quit"}
+KEYS = {"a": "accept", "c": "change", "k": "known", "d": "drop", "s": "skip", "q": "quit"}
 ASKED = "  ".join(f"[{word[0]}]{word[1:]}" for word in KEYS.values())
 OPEN = "*"
 MOST_SHOWN = 12
@@ -26,8 +28,9 @@ MOST_SHOWN = 12
 def review(path: Path, accept_all: bool, by: str | None) -> None:
     """Go through a drafted schema, column by column: accept, change, drop or skip.
 
-    Bounds and levels of accepted columns stay "drafted from the table", and the receipt says so.  Every answer is written
-    at once, so that an interrupted review goes on where it stopped.
+    A column may also be taken as one that everybody knows, such as a month; see `synthdp schema known`.  Bounds and levels
+    of accepted columns stay "drafted from the table", and the receipt says so.  Every answer is written at once, so that
+    an interrupted review goes on where it stopped.
 
     \b
     Examples:
@@ -47,6 +50,8 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
         one = draft.review(name)
         click.echo(f"\n{number} of {len(todo)}  {name}: {_described(one.column)}")
         click.echo(f"    seen: {one.seen or 'nothing is known'}")
+        if fitting := _fitting(name, one.column):
+            click.echo(f"    known by its name: {', '.join(fitting)}")
         key = _answered(one, by)
         if key == "quit":
             break
@@ -70,6 +75,8 @@ def _answered(one: ColumnReview, by: str | None) -> str:
                     one.accept(by=by)
                 case "change":
                     _change(one)
+                case "known":
+                    _adopt(one)
                 case "drop":
                     one.drop()
                 case "":
@@ -100,6 +107,26 @@ def _change(one: ColumnReview) -> None:
     if source.strip():
         settings["source"] = source.strip()
     one.set(**settings)
+
+
+def _adopt(one: ColumnReview) -> None:
+    """Ask which column that everybody knows it is."""
+    fitting = _fitting(one.name, one.column)
+    known = _asked(f"    known column [{fitting[0] if fitting else 'none'}]: ").strip()
+    one.set(Schema.known(known or (fitting[0] if fitting else "none"), nullable=one.column.nullable))
+
+
+def _fitting(name: str, column: Column) -> list[str]:
+    """Return the names of the known columns that a column's name suggests, if they can hold what was drafted."""
+    return [known for known in suggested(name) if _can_hold(Schema.known(known), column)]
+
+
+def _can_hold(known: Column, drafted: Column) -> bool:
+    if known.labelled != drafted.labelled:
+        return False
+    return not known.labelled or set(getattr(drafted, "levels", None) or ()) <= set(
+        getattr(known, "levels", (False, True))
+    )
 
 
 def _number(text: str, column: Column) -> Any:

@@ -14,7 +14,8 @@ from synthdp.cli.reading import csv_options, table_at
 from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
 from synthdp.schema.csv_format import CsvFormat
-from synthdp.schema.schema_json import from_document
+from synthdp.schema.schema import Schema
+from synthdp.schema.schema_json import column_document, from_document
 from synthdp.tables.sources.csv_detect import detected
 
 PATH = click.Path(path_type=Path)
@@ -30,6 +31,30 @@ def schema() -> None:
 
 
 schema.add_command(review)
+
+
+@schema.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+def known(names: Sequence[str]) -> None:
+    """List columns that everybody knows, such as months and ISO codes; with a NAME, print its entry of a schema file.
+
+    In a schema file, {"name": "born", "known": "month"} is the same.  That is public knowledge and costs no budget.
+
+    \b
+    Examples:
+      synthdp schema known
+      synthdp schema known month country
+    """
+    if names:
+        entries = [column_document(name, Schema.known(name)) for name in names]
+        click.echo(json.dumps(entries, indent=2, ensure_ascii=False))
+        return
+    width = max(map(len, Schema.known()))
+    for name in Schema.known():
+        column = Schema.known(name)
+        levels = getattr(column, "levels", ())
+        what = column.in_words() if not levels else f"{len(levels)} levels, {levels[0]} to {levels[-1]}"
+        click.echo(f"{name:{width}}  {what}; {(column.source or '').partition(': ')[2]}")
 
 
 @schema.command()
@@ -109,7 +134,6 @@ def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, 
 def _of_publication(json_schema: Path | None, dictionary: Path | None, told: CsvFormat) -> dict[str, Any]:
     """Return the document of a public description, checked as a schema."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
-    from synthdp.schema.schema import Schema
 
     if json_schema is not None:
         source = f"JSON Schema '{json_schema}'"

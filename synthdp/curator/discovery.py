@@ -20,11 +20,14 @@ from synthdp.curator.noisy_ranges import (
     POWER_BINS,
     NoisyCounts,
     coarse_range,
+    is_narrow,
+    is_narrow_by_parts,
     narrowed,
     part_bins,
     power_bins,
     spacing_bins,
     spacing_of,
+    stretched,
 )
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
@@ -56,7 +59,7 @@ from synthdp.tables.columns.plain import quantity_of
 KIND_SHARE = 0.1
 """Share of a column's budget that says what the objects are that it holds."""
 
-POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.4, 0.2, 0.2
+POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
 """Shares of a column of numbers: the look at powers of two, each of two looks at equal parts, and the look at digits."""
 
 LOOKS = 2
@@ -261,13 +264,17 @@ def _with_bounds(
     found, least = coarse_range(powers), powers.above(CLEAR / POWER_BINS)
     if found is None:
         return None, least
-    (lower, upper), top = found, found[1]
+    lower, upper = stretched(powers, *found)
+    top = upper
+    narrow, eager = is_narrow(powers, lower, upper), True
     for _ in range(LOOKS):
-        width = upper - lower
+        part = (upper - lower) / PARTS
         parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, PARTS_SHARE + spare / LOOKS)
-        lower, upper = narrowed(parts, lower, upper)
-        if upper - lower > width * FEW_PARTS / PARTS:
+        lower, upper = narrowed(parts, lower, upper, narrow=narrow, eager=eager)
+        width = round((upper - lower) / part)
+        if narrow or is_narrow_by_parts(parts, width):
             break
+        eager = width <= FEW_PARTS  # cut off once
     if column.whole and (upper < top or top > 0):  # parts are open at their upper end, as powers of two above zero are
         upper = max(math.ceil(upper) - 1, math.floor(lower))
     plain = column.with_bounds(float(lower), float(upper))

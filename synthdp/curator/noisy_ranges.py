@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -30,6 +30,23 @@ CLEAR = 1e-6
 BESIDE = 1e-3
 """Chance that noise alone passes for values in a bin beside clear ones: it widens a range, but makes none."""
 
+LIKELY = 2.0
+"""A power beyond the last is taken with it if it holds more than so many standard deviations of noise, where that leaves
+the range narrow."""
+
+NARROW = 4.0
+"""Of a range that is surely at most so many times as wide as its numbers, only ends that surely hold hardly any of them are
+cut off: the one-way histogram, which has less noise, finds which others are empty."""
+
+HARDLY_ANY = 0.005
+"""Largest share of the numbers that such an end may hold, with `SURELY` standard deviations of noise."""
+
+SURELY = 2.0
+
+OUTSIDE = 3.0
+"""Parts outside a few clear ones that hold more than so many standard deviations of noise, alone or with their neighbours,
+hold values too."""
+
 FILLED = 1.5
 """Parts at the ends that hold more than so many standard deviations of noise, alone or with their neighbours, are not cut
 off: to clip values costs more than to keep empty parts."""
@@ -40,7 +57,7 @@ WINDOWS = (1, 2, 4, 8)
 OFF_DIGITS = 0.1
 """Largest share of numbers that may be rounded to digits that are wide for the range of the numbers."""
 
-DEVIATIONS = 3.0
+DEVIATIONS = 2.0
 """Standard deviations of noise that finer digits may hide in."""
 
 
@@ -105,25 +122,56 @@ def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
     return lower, upper
 
 
+def is_narrow(counts: NoisyCounts, lower: float, upper: float) -> bool:
+    """Return whether a range is surely at most `NARROW` times as wide as what its numbers span, by their powers of two.
+
+    They span at least the distance between the first and the last power that are clear alone.
+    """
+    clear = np.flatnonzero(counts.clear())
+    if not len(clear):
+        return False
+    span = _edge(int(clear[-1]), low=True) - _edge(int(clear[0]), low=False)
+    return upper - lower <= NARROW * span
+
+
+def is_narrow_by_parts(counts: NoisyCounts, width: float) -> bool:
+    """Return the same by the parts of an earlier range, for a range of this width in parts."""
+    clear = np.flatnonzero(counts.clear())
+    return bool(len(clear)) and width <= NARROW * (clear[-1] - clear[0] - 1)
+
+
+def stretched(counts: NoisyCounts, lower: float, upper: float) -> tuple[float, float]:
+    """Return a range with the next power at either end that is likely to hold values, as far as it stays narrow."""
+    likely = counts.rows > LIKELY * counts.stddev
+    if lower < 0 and likely[int(power_bins(np.array(lower)))] and is_narrow(counts, 2 * lower, upper):
+        lower *= 2
+    if upper > 0 and likely[int(power_bins(np.array(upper)))] and is_narrow(counts, lower, 2 * upper):
+        upper *= 2
+    return lower, upper
+
+
 def part_bins(values: FloatArray, lower: float, upper: float) -> FloatArray:
     """Return the part of a range that each number lies in; the ends take what lies beyond."""
     with np.errstate(over="ignore"):  # a warning would tell of one far value
         return np.clip(np.floor((values - lower) / ((upper - lower) / PARTS)), 0, PARTS - 1)
 
 
-def narrowed(counts: NoisyCounts, lower: float, upper: float) -> tuple[float, float]:
-    """Return a range without the parts at its ends that hold no more than noise explains.
+def narrowed(
+    counts: NoisyCounts, lower: float, upper: float, *, narrow: bool = False, eager: bool = True
+) -> tuple[float, float]:
+    """Return a range without parts at its ends.
 
-    If a few parts are clear, and all the others together hold no more than noise explains, it is these few.
+    If a few parts are clear, and no others hold clearly more than noise explains, it is these few, unless the range is
+    ``narrow`` as it is.  Otherwise the ends are cut off: if ``eager``, all that hold no more than noise explains, else
+    those that surely hold hardly any numbers.
     """
     clear = np.flatnonzero(counts.clear())
-    if len(clear) and clear[-1] - clear[0] < FEW_PARTS:
-        first, last = int(clear[0]), int(clear[-1]) + 1
-        outside = counts.rows.sum() - counts.rows[first:last].sum()
-        if outside > counts.stddev * math.sqrt(PARTS - (last - first)):
-            first, last = _filled(counts)
-    else:
-        first, last = _filled(counts)
+    first, last = _filled(counts, FILLED) if eager and not narrow else _surely_filled(counts)
+    if len(clear) and clear[-1] - clear[0] < FEW_PARTS and not narrow:
+        few = int(clear[0]), int(clear[-1]) + 1
+        outside = counts.rows.copy()
+        outside[few[0] : few[1]] = 0
+        first, last = few if _filled(replace(counts, rows=outside), OUTSIDE) == (0, PARTS) else (first, last)
     part = (upper - lower) / PARTS
     return lower + first * part, lower + last * part
 
@@ -189,16 +237,27 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
         place = farther[-1]
 
 
-def _filled(counts: NoisyCounts) -> tuple[int, int]:
+def _filled(counts: NoisyCounts, deviations: float) -> tuple[int, int]:
     """Return the first filled part and the one after the last: single parts, then beyond them ever wider windows."""
     first, last = PARTS, 0
     for width in WINDOWS:
         sums = np.convolve(counts.rows, np.ones(width), mode="valid")
-        filled = np.flatnonzero(sums > FILLED * counts.stddev * math.sqrt(width))
+        filled = np.flatnonzero(sums > deviations * counts.stddev * math.sqrt(width))
         outside = filled[(filled >= last) | (filled + width <= first)]
         if len(outside):
             first, last = min(first, int(outside[0])), max(last, int(outside[-1]) + width)
     return (first, last) if last else (0, PARTS)
+
+
+def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
+    """Return the first part and the one after the last without the ends that surely hold hardly any numbers."""
+    most = HARDLY_ANY * counts.rows.sum()
+    noise = SURELY * counts.stddev * np.sqrt(np.arange(1, PARTS + 1))
+    first, last = (
+        int(np.argmin(np.maximum.accumulate(np.cumsum(rows) + noise) <= most))
+        for rows in (counts.rows, counts.rows[::-1])
+    )
+    return (first, PARTS - last) if first + last < PARTS else (0, PARTS)
 
 
 def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:

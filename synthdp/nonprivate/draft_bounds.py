@@ -6,7 +6,6 @@ NOT private: what comes out depends on the least and the largest value of a tabl
 from __future__ import annotations
 
 import math
-import re
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.nonprivate.digits import Lattice
+from synthdp.schema.known_columns import known_column, suggested
 from synthdp.schema.times import CALENDAR
 
 SLACK = Decimal("0.07")
@@ -22,21 +22,11 @@ SLACK = Decimal("0.07")
 
 _STEPS = tuple(map(Decimal, ("5", "2.5", "2", "1")))
 
-_SHAPES: tuple[tuple[str, int, int], ...] = (
-    ("month|mon|mth", 1, 12),
-    ("weekday|wday|dow|day_of_week", 0, 6),
-    ("weekday|wday|dow|day_of_week", 1, 7),
-    ("yday|doy|day_of_year", 1, 366),
-    ("day|mday|dom|day_of_month", 1, 31),
-    ("week|woy|week_of_year", 1, 53),
-    ("quarter|qtr", 1, 4),
-    ("hour|hr", 0, 23),
-    ("minute|second", 0, 59),
-    ("lat|latitude", -90, 90),
-    ("lon|lng|long|longitude", -180, 180),
-    ("pct|perc|percent|percentage", 0, 100),
-)
-"""What the last word of a column's name says of its values, if none lies beyond."""
+_SHAPES = (
+    "month", "weekday_from_0", "weekday", "day_of_year", "day", "week", "quarter", "hour", "minute", "second",
+    "latitude", "longitude", "percentage",
+)  # fmt: skip
+"""The known columns that are believed if a column's name suggests them and no value lies beyond."""
 
 _CALENDAR_STEPS = (
     ("Y", 365 * 86_400),
@@ -81,12 +71,8 @@ def number_bounds(
 
 def known_shape(name: str, low: float, high: float) -> tuple[int, int] | None:
     """Return the range of a month, an hour, a latitude and the like, if a name says so and the values lie within it."""
-    words = re.sub(r"[\W_]+", "_", re.sub(r"([a-z])([A-Z])", r"\1_\2", name)).casefold().strip("_")
-    words = f"{words}_percent" if name.rstrip().endswith("%") else words
-    if "per_" in words.removesuffix("percent"):  # hours per week
-        return None
-    named = ((first, last) for pattern, first, last in _SHAPES if re.search(f"(^|_)({pattern})$", words))
-    return next(((first, last) for first, last in named if first <= low and high <= last), None)
+    known: list[Any] = [known_column(one) for one in suggested(name) if one in _SHAPES]
+    return next(((one.lower, one.upper) for one in known if one.lower <= low and high <= one.upper), None)
 
 
 def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:

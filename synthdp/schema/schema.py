@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.markup import render
@@ -16,6 +16,7 @@ from synthdp.schema.constraint import RULE_KINDS
 from synthdp.schema.constraints import Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
+from synthdp.schema.known_columns import KNOWN, known_column
 from synthdp.schema.schema_json import from_document, parsed, to_document
 
 if TYPE_CHECKING:
@@ -218,6 +219,46 @@ class Schema(Mapping[str, Column]):
             If a column contradicts itself, or is marked as not reviewed.
         """
         return cls.from_json(schema_text(path), source=f"schema file '{path}'")
+
+    @overload
+    @staticmethod
+    def known() -> tuple[str, ...]: ...
+
+    @overload
+    @staticmethod
+    def known(name: str, /, **settings: Any) -> Column: ...
+
+    @staticmethod
+    def known(name: str | None = None, /, **settings: Any) -> Column | tuple[str, ...]:
+        """Return a column that everybody knows, such as a month, an age or a country, to be declared as it is.
+
+        That is public knowledge, which is read off no table and costs no budget.  The column carries its source, which
+        the receipt prints.  Values that do not fit are treated as those of any declared column.  In a schema file,
+        ``"known": "month"`` stands for the type and the settings.
+
+        Parameters
+        ----------
+        name
+            Of the column; without one, all names are returned.
+        settings
+            Settings to change, such as ``nullable``.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column, or it has no such setting.
+
+        Examples
+        --------
+        >>> from synthdp import Schema
+        >>> Schema.known("month", nullable=True)
+        Integer(lower=1, upper=12, nullable=True, special=())
+        >>> Schema({"age": Schema.known("age"), "lives_in": Schema.known("country")})["age"].source
+        "known column 'age': years of age; the longest life on record had 122"
+        >>> Schema.known()[:3]
+        ('age', 'adult_age', 'hours_per_week')
+        """
+        return tuple(KNOWN) if name is None else known_column(name, **settings)
 
     @staticmethod
     def draft(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> SchemaDraft:

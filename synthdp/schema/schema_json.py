@@ -14,6 +14,7 @@ from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
 from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived
+from synthdp.schema.known_columns import known_column
 
 VERSION = 3
 """The newest version that can be read; a schema is written in the oldest version that can express it."""
@@ -142,6 +143,8 @@ def _plain(value: Any) -> Any:
 
 
 def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
+    if "known" in entry:
+        entry = _spelt_out(name, entry, source=source)
     kind = COLUMN_TYPES.get(str(entry.get("type")).lower())
     if kind is None:
         raise SchemaError(f"column {name!r} of {source} must have a type among {', '.join(COLUMN_TYPES)}")
@@ -165,6 +168,17 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
     except (TypeError, ValueError, OverflowError) as error:
         detail = str(error) if isinstance(error, SchemaError) else "a setting has the wrong type"
         raise SchemaError(f"column {name!r} of {source}: {detail}") from None
+
+
+def _spelt_out(name: str, entry: dict[str, Any], *, source: str) -> dict[str, Any]:
+    """Return the document of a column that everybody knows, with the settings of an entry that names it."""
+    try:
+        column = known_column(entry["known"])
+    except SchemaError as error:
+        raise SchemaError(f"column {name!r} of {source}: {error}") from None
+    if entry.get("type", _type_of(column)) != _type_of(column):
+        raise SchemaError(f"column {name!r} of {source} is known as {_type_of(column)!r}: leave the type out")
+    return column_document(name, column) | {key: value for key, value in entry.items() if key != "known"}
 
 
 def _rule(constraint: Constraint) -> dict[str, Any]:

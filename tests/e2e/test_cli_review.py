@@ -141,3 +141,31 @@ def test_a_draft_of_nothing_warns_of_nothing(folder: Path, command: str) -> None
     result = run("schema", "draft", command, cwd=folder)
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert "WARNING" not in result.stderr
+
+
+def test_a_review_offers_what_everybody_knows_of_a_column_by_its_name(folder: Path) -> None:
+    pd.DataFrame({"birth_month": [2, 3, 11] * 40, "state": ["TX", "NH", "TX"] * 40, "x": range(120)}).to_csv(
+        folder / "t.csv", index=False
+    )
+    run("schema", "draft", "t.csv", "--out", "s.json", cwd=folder)
+    done = run("schema", "review", "s.json", cwd=folder, answers="k\n\n" + "k\n\n" + "k\n\nk\nage\n")
+    assert done.exit_code == 0, done.stderr
+    assert "month" in done.stdout
+    schema = sd.Schema.read(folder / "s.json")
+    assert dict(schema) == {
+        "birth_month": sd.Schema.known("month"),
+        "state": sd.Schema.known("us_state"),
+        "x": sd.Schema.known("age"),
+    }
+    assert [column.source for column in schema.values()] == [
+        sd.Schema.known(name).source for name in ("month", "us_state", "age")
+    ]
+
+
+def test_known_columns_are_listed_and_printed_as_a_schema_file_has_them(folder: Path) -> None:
+    listed = run("schema", "known", cwd=folder)
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(sd.Schema.known())
+    printed = json.loads(run("schema", "known", "month", "country", cwd=folder).stdout)
+    document = json.dumps({"synthdp_schema": 3, "columns": printed})
+    assert dict(sd.Schema.from_json(document)) == {name: sd.Schema.known(name) for name in ("month", "country")}
+    assert run("schema", "known", "mont", cwd=folder).exit_code == 2

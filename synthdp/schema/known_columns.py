@@ -1,0 +1,154 @@
+"""Columns that everybody knows: months, ages, ISO codes.  Public knowledge, from no table, that a schema adopts by name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from synthdp.errors import SchemaError
+from synthdp.schema.code_lists import (
+    COUNTRIES,
+    CURRENCIES,
+    ICD10_CHAPTERS,
+    LANGUAGES,
+    MONTHS,
+    US_STATES,
+    WEEKDAYS,
+)
+from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Integer, Ordinal
+
+
+@dataclass(frozen=True, slots=True)
+class KnownColumn:
+    """One column that everybody knows.
+
+    Parameters
+    ----------
+    column
+        What it may hold.
+    source
+        Who says so.
+    names
+        A regular expression of last words of the names that such columns have; the empty text for none.
+    """
+
+    column: Column
+    source: str
+    names: str = ""
+
+
+_CALENDAR, _CLOCK, _EARTH = "the calendar", "the clock", "degrees on the globe"
+_WORDS, _WEEKDAY = "the words of a yes-or-no question", "weekday|wday|dow|day_of_week"
+
+KNOWN: dict[str, KnownColumn] = {
+    "age": KnownColumn(Integer(0, 125), "years of age; the longest life on record had 122", "age"),
+    "adult_age": KnownColumn(Integer(18, 125), "years of age, from the age of majority"),
+    "hours_per_week": KnownColumn(Integer(0, 168), "a week has 168 hours", "hours_per_week"),
+    "hours_per_day": KnownColumn(Continuous(0, 24), "a day has 24 hours", "hours_per_day"),
+    "year": KnownColumn(Integer(1900, 2100), "calendar years of two centuries"),
+    "quarter": KnownColumn(Integer(1, 4), _CALENDAR, "quarter|qtr"),
+    "month": KnownColumn(Integer(1, 12), _CALENDAR, "month|mon|mth"),
+    "month_name": KnownColumn(Ordinal(MONTHS), _CALENDAR, "month|month_name"),
+    "month_abbreviation": KnownColumn(Ordinal([name[:3] for name in MONTHS]), _CALENDAR, "month|mon|mth"),
+    "weekday_from_0": KnownColumn(Integer(0, 6), "days of a week, counted from 0", _WEEKDAY),
+    "weekday": KnownColumn(Integer(1, 7), "days of a week, as ISO 8601 counts them", _WEEKDAY),
+    "weekday_name": KnownColumn(Ordinal(WEEKDAYS), _CALENDAR, f"{_WEEKDAY}|day"),
+    "weekday_abbreviation": KnownColumn(Ordinal([name[:3] for name in WEEKDAYS]), _CALENDAR, f"{_WEEKDAY}|day"),
+    "week": KnownColumn(Integer(1, 53), "weeks of a year, ISO 8601", "week|woy|week_of_year"),
+    "day": KnownColumn(Integer(1, 31), "days of a month", "day|mday|dom|day_of_month"),
+    "day_of_year": KnownColumn(Integer(1, 366), _CALENDAR, "yday|doy|day_of_year"),
+    "hour": KnownColumn(Integer(0, 23), _CLOCK, "hour|hr"),
+    "minute": KnownColumn(Integer(0, 59), _CLOCK, "minute"),
+    "second": KnownColumn(Integer(0, 59), _CLOCK, "second"),
+    "latitude": KnownColumn(Continuous(-90, 90), _EARTH, "lat|latitude"),
+    "longitude": KnownColumn(Continuous(-180, 180), _EARTH, "lon|lng|long|longitude"),
+    "bearing": KnownColumn(Continuous(0, 360), "degrees of a circle", "bearing|azimuth|heading"),
+    "percentage": KnownColumn(Continuous(0, 100), "parts of a hundred", "pct|perc|percent|percentage"),
+    "share": KnownColumn(Continuous(0, 1), "parts of a whole", "share|probability|proportion|fraction"),
+    "truth": KnownColumn(Boolean(), "true or false"),
+    "yes_no": KnownColumn(Categorical(["no", "yes"]), _WORDS),
+    "yes_no_title": KnownColumn(Categorical(["No", "Yes"]), _WORDS),
+    "yes_no_letter": KnownColumn(Categorical(["N", "Y"]), _WORDS),
+    "sex": KnownColumn(Categorical(["female", "male"]), "sex as forms ask for it", "sex|gender"),
+    "sex_title": KnownColumn(Categorical(["Female", "Male"]), "sex as forms ask for it", "sex|gender"),
+    "sex_letter": KnownColumn(Categorical(["F", "M"]), "sex as forms ask for it", "sex|gender"),
+    "sex_code": KnownColumn(
+        Categorical([0, 1, 2, 9]), "ISO/IEC 5218: not known, male, female, not applicable", "sex|gender"
+    ),
+    "country": KnownColumn(
+        Categorical(list(COUNTRIES)), "ISO 3166-1, two letters", "country|country_code|nationality|citizenship"
+    ),
+    "country_3": KnownColumn(
+        Categorical(list(COUNTRIES.values())),
+        "ISO 3166-1, three letters",
+        "country|country_code|nationality|citizenship",
+    ),
+    "currency": KnownColumn(Categorical(CURRENCIES), "ISO 4217", "currency|ccy|currency_code"),
+    "language": KnownColumn(Categorical(LANGUAGES), "ISO 639-1", "language|lang|language_code"),
+    "us_state": KnownColumn(Categorical(list(US_STATES)), "codes of the US postal service", "state|state_code"),
+    "us_state_name": KnownColumn(
+        Categorical(list(US_STATES.values())), "the 50 US states and the District of Columbia", "state|state_name"
+    ),
+    "icd10_chapter": KnownColumn(
+        Ordinal(ICD10_CHAPTERS), "ICD-10, by chapter", "icd|icd10|icd_10|icd10_chapter|chapter"
+    ),
+    "icd10_letter": KnownColumn(
+        Ordinal(list(string.ascii_uppercase)), "ICD-10, first letter of a code", "icd|icd10|icd_10|icd10_letter"
+    ),
+    "blood_group": KnownColumn(Categorical(["A", "AB", "B", "O"]), "the ABO system", "blood_group"),
+    "blood_type": KnownColumn(
+        Categorical([f"{group}{sign}" for group in ("A", "AB", "B", "O") for sign in "+-"]),
+        "the ABO and rhesus systems",
+        "blood_type|blood_group",
+    ),
+    "asa_class": KnownColumn(Integer(1, 6), "ASA physical status classification", "asa|asa_class|asa_score"),
+    "apgar_score": KnownColumn(Integer(0, 10), "Apgar score", "apgar|apgar_score|apgar_\\d+"),
+    "glasgow_coma_scale": KnownColumn(Integer(3, 15), "Glasgow coma scale", "gcs|glasgow_coma_scale"),
+    "pain_scale": KnownColumn(Integer(0, 10), "numeric rating scale of pain", "pain|pain_scale|pain_score"),
+    "likert_5": KnownColumn(Integer(1, 5), "five-point scale", "likert|likert_5"),
+    "likert_7": KnownColumn(Integer(1, 7), "seven-point scale", "likert|likert_7"),
+}
+"""By name; of several that fit the name of a column, the more usual ones come first."""
+
+SOURCE = "known column {name!r}: {source}"
+"""The source of an adopted column, for the receipt."""
+
+
+def known_column(name: str, /, **settings: Any) -> Column:
+    """Return a column that everybody knows, with its source; see `Schema.known`.
+
+    Raises
+    ------
+    SchemaError
+        If there is none of this name, or it has no such setting.
+    """
+    found = KNOWN.get(name) if isinstance(name, str) else None
+    if found is None:
+        near = difflib.get_close_matches(str(name), KNOWN, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SchemaError(f"there is no known column {name!r} ({hint}`Schema.known()` lists the names)")
+    strange = sorted(set(settings) - {field.name for field in fields(found.column)})
+    if strange:
+        kind = type(found.column).__name__
+        raise SchemaError(f"the known column {name!r} is of type {kind}, which has no setting {strange[0]!r}")
+    return replace(found.column, **{"source": SOURCE.format(name=name, source=found.source)} | settings)
+
+
+def suggested(name: str) -> Iterator[str]:
+    """Yield the names of the known columns that the name of a column suggests, by its last words.
+
+    Examples
+    --------
+    >>> list(suggested("dep_hour")), list(suggested("start lng")), list(suggested("monthly"))
+    (['hour'], ['longitude'], [])
+    """
+    words = re.sub(r"[\W_]+", "_", re.sub(r"([a-z])([A-Z])", r"\1_\2", name)).casefold().strip("_")
+    words = f"{words}_percent" if name.rstrip().endswith("%") else words
+    for known, one in KNOWN.items():
+        last = re.search(f"(^|_)({one.names})$", words) if one.names else None
+        if last and "per_" not in words[: last.start(2)].removesuffix("percent"):  # not 5 cigarettes per day
+            yield known
