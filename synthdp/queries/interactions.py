@@ -1,10 +1,12 @@
-"""Interactions: what the tables of some columns say beyond the tables of fewer columns, for less sensitivity than a table."""
+"""Interactions: what tables of some columns say beyond tables of fewer columns, for less sensitivity than a table's."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -85,12 +87,11 @@ class Interactions(LinearFamily):
     @property
     def bounds(self) -> RecordBounds:
         """Every record that fits moves an interaction equally far; a replaced one as far as the worst pair of records."""
-        one = swap = Norms(0, 0, 0)
-        for shape, weight in zip(self.shapes, self.weights, strict=True):
-            alone = norms_of_one(shape).times(weight)
-            one = one.plus(alone)
-            swap = swap.plus(norms_of_swap(shape).times(weight).either(alone))
-        return RecordBounds(one, swap)
+        parts = list(zip(self.shapes, self.weights, strict=True))
+        return RecordBounds(
+            _together([(norms_of_one(shape), weight) for shape, weight in parts]),
+            _together([(norms_of_swap(tuple(sorted(shape))), weight) for shape, weight in parts]),
+        )
 
     def features(self, codes: Codes) -> Features:
         """Return what each row adds, (n, k)."""
@@ -136,6 +137,15 @@ class Interactions(LinearFamily):
         return np.asarray(weight * inside.reshape(len(tables), math.prod(inside.shape[1:])), np.int64)
 
 
+def _together(parts: Sequence[tuple[Norms, int]]) -> Norms:
+    """Return the norms of some vectors, each times its weight, one after the other."""
+    return Norms(
+        sum(norms.l1 * weight for norms, weight in parts),
+        sum(norms.l2_squared * weight**2 for norms, weight in parts),
+        max(norms.linf * weight for norms, weight in parts),
+    )
+
+
 def norms_of_one(shape: tuple[int, ...]) -> Norms:
     """Return the norms of what any one record adds: of the product of n_j [x_j = i_j] - 1 over all cells i."""
     return Norms(
@@ -143,8 +153,9 @@ def norms_of_one(shape: tuple[int, ...]) -> Norms:
     )
 
 
+@cache
 def norms_of_swap(shape: tuple[int, ...]) -> Norms:
-    """Return the largest norms of the difference of what two records add, exactly.
+    """Return the largest norms of the difference of what two records add, exactly; a misfit adds nothing, and is less far.
 
     Two records agree in some columns and differ in others.  Along an axis on which they agree the two factors of a cell
     are (n - 1, n - 1) once and (-1, -1) otherwise; along one on which they differ they are (n - 1, -1) and (-1, n - 1)

@@ -71,7 +71,7 @@ def test_a_misfit_adds_nothing_to_the_interactions_of_its_column_and_what_it_doe
     [((), ()), (((0, 0),), (1,)), (((0, 9),), (1,)), (((),), (1,)), (((0,),), (0,)), (((0,),), ())],
 )
 def test_cliques_and_weights_that_make_no_sense_are_refused(cliques, weights):
-    with pytest.raises(ParameterError, match="must|needs"):
+    with pytest.raises(ParameterError, match=r"must|needs"):
         Interactions(of_sizes(2, 3), cliques, weights)
 
 
