@@ -16,8 +16,8 @@ from synthdp.arrays import BoolArray, Codes, IntArray
 from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.randomness import Generator
 
-BLOCK = 32
-"""Pairs of rows that are decided at once, on the same tables."""
+BLOCKS, MOST_AT_ONCE = 500, 32
+"""Pairs of rows are decided in so many blocks, or more where a block, decided on the same tables, would have too many."""
 
 FEWEST_CELLS = 1000
 """Tables with more cells than this and than rows are left out: hardly a cell of theirs is met twice."""
@@ -91,8 +91,9 @@ def _decide(first: Codes, second: Codes, shape: Sequence[int], rng: Generator) -
     surplus = np.zeros(cells)
     coins = rng.random(len(first)) - 0.5  # surpluses are whole numbers: a coin decides ties only
     keep = np.zeros(len(first), np.bool_)
-    for at in range(0, len(first), BLOCK):
-        here = slice(at, at + BLOCK)
+    block = min(MOST_AT_ONCE, 1 + len(first) // BLOCKS)
+    for at in range(0, len(first), block):
+        here = slice(at, at + block)
         a, b = (starts + (rows[here][:, columns] * factors).sum(axis=2) for rows in (first, second))
         keep[here] = surplus[a].sum(axis=1) - surplus[b].sum(axis=1) + coins[here] > 0
         sign = np.where(keep[here], -1.0, 1.0)[:, None]
