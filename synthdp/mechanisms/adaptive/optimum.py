@@ -158,7 +158,8 @@ def optimum_of(
 ) -> Optimum | None:
     """Return the best unbiased way to spend a budget on a workload, where it applies.
 
-    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, and at most `MOST_TABLES` tables.
+    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MOST_TABLES` tables,
+    one of them of two columns that vary at least.
 
     Parameters
     ----------
@@ -175,14 +176,17 @@ def optimum_of(
     known
         Precisions of effects that were measured before.
     """
-    order = min(MOST_WAYS, len(sizes))
-    if budget.exponent != 0.5 or math.prod(sizes) > most_cells or math.comb(len(sizes), order) > MOST_TABLES:
+    varying = [j for j, n in enumerate(sizes) if n > 1]
+    order = min(MOST_WAYS, len(varying))
+    if budget.exponent != 0.5 or math.prod(sizes) > most_cells or math.comb(len(varying), order) > MOST_TABLES:
         return None
     tables: dict[Clique, float] = {}
     for ways in range(order, 0, -1):
         held = {part for table in tables for part in parts(table)}
-        every = itertools.combinations(range(len(sizes)), ways)
+        every = itertools.combinations(varying, ways)
         tables |= {c: weight for c in every if c not in held and (weight := workload.weight(c)) > 0}
+    if max(map(len, tables), default=0) < 2:
+        return None
     effects = list(dict.fromkeys(part for table in tables for part in parts(table)))
     sensitivity = {part: _squared_sensitivity(sizes, part, swap=budget.adjacency.rows_are_public) for part in effects}
     unit = RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
