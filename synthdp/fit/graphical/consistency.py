@@ -151,9 +151,8 @@ def pooled_effects(
             weighted[part] = weighted.get(part, 0.0) + precision * _effect(table, noisy.clique, part)
             precisions[part] = precisions.get(part, 0.0) + precision
     for effect in effects:
-        table = NoisyTable(clique=effect.clique, counts=effect.values, stddev=effect.stddev)
-        check_tables([table], sizes)
-        centred = _effect(table.counts.reshape(table_shape(sizes, effect.clique)), effect.clique, effect.clique)
+        check_tables([NoisyTable(clique=effect.clique, counts=effect.values, stddev=effect.stddev)], sizes)
+        centred = _effect(effect.values.reshape(table_shape(sizes, effect.clique)), effect.clique, effect.clique)
         weighted[effect.clique] = weighted.get(effect.clique, 0.0) + effect.stddev**-2 * centred
         precisions[effect.clique] = precisions.get(effect.clique, 0.0) + effect.stddev**-2
     pooled = {part: value / precisions[part] for part, value in weighted.items()}

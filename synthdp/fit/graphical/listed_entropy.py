@@ -36,15 +36,17 @@ BLOCK_CELLS = 64
 class ListedEntropy:
     """Settings of the fit.
 
-    The model is log p(x) = sum over the measured effects A of potentials times the features of A, less a constant.
-    Features are an orthonormal basis of the functions of the cell, each a product of one function a column, so that noise in
-    them is independent.  Minimised is total * log Z - potentials * y + 1/2 sum v potentials^2, order by order.  The
-    ridge v is stddev^2 / (total * V * spread^2): the potentials of an order are taken for normal with a common spread, V is
-    the variance of the feature under the model of lower orders, and the spread is the most likely one, given how far the
-    noisy effects are from that model.
+    The model is log p(x) = sum of the potentials of the measured features times the features of x, less a constant.  The
+    features of a clique are products of one function a column, orthonormal if columns were independent with their noisy
+    margins; independent columns are where the fit begins.  Minimised is total * log Z - potentials * y + 1/2 sum v
+    potentials^2, first for main effects and pairs, then for more columns.  The ridge v is stddev^2 / (total * V * spread^2):
+    the potentials of an order are taken for normal with a common spread, V is the variance of the feature under the model
+    of lower orders, and the spread is the likeliest one, given how far the noisy effects are from that model.
 
     Parameters
     ----------
+    ridge_one_way
+        v of main effects, in multiples of their noise, > 0.
     max_cells
         Most cells of a domain that is listed, >= 1.
     steps
@@ -64,6 +66,7 @@ class ListedEntropy:
     tolerance: float = 0.02
 
     def __post_init__(self) -> None:
+        check_number("ridge_one_way", self.ridge_one_way, above=0)
         check_whole("max_cells", self.max_cells)
         check_whole("steps", self.steps)
         check_number("tolerance", self.tolerance, above=0)
@@ -206,7 +209,7 @@ def _blocks(columns: Sequence[FloatArray]) -> list[FloatArray]:
 def _transformed(values: FloatArray, blocks: Sequence[FloatArray]) -> FloatArray:
     """Apply a matrix along each block of axes of a flat table."""
     for block in blocks:
-        values = (block @ values.reshape(len(block), -1)).T
+        values = np.asarray((block @ values.reshape(len(block), -1)).T, np.float64)
     return np.ascontiguousarray(values).ravel()
 
 
@@ -264,8 +267,10 @@ class _Problem:
             gradient = self.basis.features(weights / mass)[self.at] + pull - self.means
             return top + math.log(mass) + float(potentials @ (0.5 * pull - self.means)), gradient * scale
 
-        settings = {"maxiter": steps, "maxcor": 20, "ftol": tolerance, "gtol": 1e-9}
-        found = minimize(evaluate, start / scale, jac=True, method="L-BFGS-B", options=settings)
+        found = minimize(
+            evaluate, start / scale, jac=True, method="L-BFGS-B",
+            options={"maxiter": steps, "maxcor": 20, "ftol": tolerance, "gtol": 1e-9},
+        )  # fmt: skip
         return np.asarray(found.x * scale, np.float64)
 
     def weights(self, potentials: FloatArray) -> FloatArray:
