@@ -52,7 +52,7 @@ class ListedEntropy:
     steps
         Most quasi-Newton steps for each order, >= 1.
     tolerance
-        A step that lowers the objective by less than this, in nats, is the last; > 0.
+        A step that lowers the objective by less than this, in nats for each nat of entropy, is the last; > 0.
 
     Raises
     ------
@@ -62,8 +62,8 @@ class ListedEntropy:
 
     ridge_one_way: float = 0.05
     max_cells: int = 2**18
-    steps: int = 300
-    tolerance: float = 0.02
+    steps: int = 1000
+    tolerance: float = 2e-4
 
     def __post_init__(self) -> None:
         check_number("ridge_one_way", self.ridge_one_way, above=0)
@@ -200,7 +200,7 @@ def _blocks(columns: Sequence[FloatArray]) -> list[FloatArray]:
     blocks: list[FloatArray] = []
     for column in columns:
         if blocks and len(blocks[-1]) * len(column) <= BLOCK_CELLS:
-            blocks[-1] = np.kron(blocks[-1], column)
+            blocks[-1] = np.asarray(np.kron(blocks[-1], column), np.float64)
         else:
             blocks.append(column)
     return blocks
@@ -228,20 +228,20 @@ class _Observed:
         values.flat[0] = effects.total
         for clique, effect in effects.effects.items():
             at, sums = _sums(clique, np.asarray(effect), basis)
-            values[at] = sums
+            values[at] = np.asarray(sums, np.float64)
             variance[at] = math.prod(basis.shape[j] for j in clique) / effects.precisions[clique]
             order[at] = len(clique)
         found = np.flatnonzero(order)
-        values = _transformed(values.ravel(), _blocks(basis.change))
-        variance = _transformed(variance.ravel(), _blocks([change**2 for change in basis.change]))
-        return cls(found, order.ravel()[found].astype(np.int64), values[found], np.sqrt(variance[found]))
+        changed = _transformed(values.ravel(), _blocks(basis.change))[found]
+        noise = _transformed(variance.ravel(), _blocks([change**2 for change in basis.change]))[found]
+        return cls(found, order.ravel()[found].astype(np.int64), changed, np.sqrt(noise))
 
 
 def _sums(clique: Clique, effect: FloatArray, basis: _Basis) -> tuple[tuple[slice | int, ...], FloatArray]:
     """Return where the plain features of a clique stand in the table of all of them, and their sums over the rows."""
     for axis, j in enumerate(clique):
         effect = np.moveaxis(np.tensordot(basis.plain[j][1:], effect, axes=(1, axis)), 0, axis)
-    return tuple(slice(1, None) if j in clique else 0 for j in range(len(basis.shape))), effect
+    return tuple(slice(1, None) if j in clique else 0 for j in range(len(basis.shape))), np.asarray(effect, np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
