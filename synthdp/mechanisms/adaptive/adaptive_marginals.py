@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from synthdp.checks import check_number, check_share
 from synthdp.curator.curator import Curator
+from synthdp.fit.graphical.consistency import pooled_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
@@ -179,7 +180,7 @@ class AdaptiveMarginals(Spender):
         best = self._optimum_of_groups(known, workload) if rounds else None
         if best is not None and best.pays:
             self._tell("pairs")
-            return measure_interactions(known, account, best.stddevs)
+            return measure_interactions(known, account, best)
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
         limits = [known.left.share * part for part in rounds]
@@ -221,9 +222,10 @@ class AdaptiveMarginals(Spender):
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
         """Return the best way to measure all interactions of the groups, where it applies."""
         pooled = known.pooled_effects
+        counted = pooled_total(known.one_way_tables)[1] ** -2
         return optimum_of(
             pooled.shape, workload, known.left, total=known.total, most_cells=self.listed.max_cells,
-            known=pooled.precisions,
+            known={**pooled.precisions, (): counted},
         )  # fmt: skip
 
     def _screen(

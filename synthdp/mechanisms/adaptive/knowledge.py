@@ -134,6 +134,13 @@ class Knowledge:
         """Return what is known after one more question, which left so much of the budget."""
         return replace(self, measured=(*self.measured, answers), left=left)
 
+    def with_total(self, rows: float, stddev: float) -> Knowledge:
+        """Return what is known with one more noisy number of rows beside that of the one-ways."""
+        before, noise = pooled_total(self.one_way_tables)
+        precisions = noise**-2, stddev**-2
+        total = (before * precisions[0] + rows * precisions[1]) / sum(precisions)
+        return replace(self, total=max(1.0, total))
+
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
         """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""
         return replace(self, tables=(*self.tables, table), ridges={**self.ridges, table.clique: ridge})

@@ -14,10 +14,12 @@ from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.fit.misfits import noisy_effects
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals, one_ways
+from synthdp.queries.total import Total
 
 LEAST_WEIGHT = 64
 """Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller."""
@@ -53,8 +55,8 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
 
 
-def measure_interactions(known: Knowledge, account: Curator, stddevs: Mapping[Clique, float]) -> Knowledge:
-    """Measure main effects and interactions, all at once, each with its own noise, for what is left.
+def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:
+    """Measure the number of rows again, then main effects and interactions, all at once, each with its own noise.
 
     Costs all that is left, for the curator's neighbours.
 
@@ -64,11 +66,15 @@ def measure_interactions(known: Knowledge, account: Curator, stddevs: Mapping[Cl
         What was learned so far.
     account
         Whom to ask.
-    stddevs
-        For each clique the noise in a cell of its effect; only their ratios matter.
+    best
+        Which noise each may have.
     """
-    queries = weighted_interactions(known.domain, stddevs)
-    orders = max(len(clique) for clique in stddevs)
+    if best.total_share > 0:
+        part, left = known.left.take(known.left.share * best.total_share)
+        count = account.measure(Total(known.domain), spend=part.loss, step="number of rows, again")
+        known = known.with_total(float(count.answers[0]), count.stddev).with_answers(count, left=left)
+    queries = weighted_interactions(known.domain, best.stddevs)
+    orders = max(len(clique) for clique in best.stddevs)
     part, left = known.left.take(known.left.share)
     found = account.measure(queries, spend=part.loss, step=f"interactions of up to {orders} columns")
     effects = noisy_effects(queries, found.answers, found.stddev)

@@ -49,6 +49,8 @@ class Optimum:
     ----------
     stddevs
         For each clique the noise in a cell of its effect before centring, in rows.
+    total_share
+        Part of what is spent that goes to the number of rows.
     error
         Mean total variation distance of the workload's tables that this noise alone would cause, by weight.
     mean_cells
@@ -56,6 +58,7 @@ class Optimum:
     """
 
     stddevs: Mapping[Clique, float]
+    total_share: float
     error: float
     mean_cells: float
 
@@ -94,7 +97,8 @@ def optimum(
     workload
         Weights of the tables that matter, > 0.
     sensitivity
-        c_S for each non-empty S within a table of the workload.
+        c_S for each non-empty S within a table of the workload, and for the empty one, the number of rows, unless that
+        is public.
     known
         Precisions, 1 / v_S, of effects that were measured before.
     mu
@@ -102,12 +106,13 @@ def optimum(
     total
         Estimated number of rows.
     """
-    effects = sorted({s for table in workload for s in parts(table)}, key=lambda s: (len(s), s))
+    effects = sorted(sensitivity, key=lambda s: (len(s), s))
     at = {s: i for i, s in enumerate(effects)}
     entries = [
         (a, at[s], math.prod(sizes[j] - 1 for j in s) * table_size(sizes, s) / table_size(sizes, table))
         for a, table in enumerate(workload)
-        for s in parts(table)
+        for s in ((), *parts(table))
+        if s in at
     ]
     rows, columns, values = zip(*entries, strict=True)
     spread = csr_matrix((values, (rows, columns)), shape=(len(workload), len(effects)))
@@ -122,7 +127,8 @@ def optimum(
         slopes = weights * np.sqrt(cells / np.maximum(variances, 1e-300))
     distances = 0.5 * MEAN_ABS * np.sqrt(cells * variances) / max(total, 1.0)
     return Optimum(
-        stddevs={s: float(added[i] ** -0.5) for s, i in at.items() if added[i] > 0},
+        stddevs={s: float(added[i] ** -0.5) for s, i in at.items() if s and added[i] > 0},
+        total_share=float(added[at[()]]) * sensitivity[()] / mu**2 if () in at else 0.0,
         error=float(weights @ distances / weights.sum()),
         mean_cells=float(weights @ cells / weights.sum()),
     )
@@ -188,7 +194,9 @@ def optimum_of(
     if max(map(len, tables), default=0) < 2:
         return None
     effects = list(dict.fromkeys(part for table in tables for part in parts(table)))
-    sensitivity = {part: _squared_sensitivity(sizes, part, swap=budget.adjacency.rows_are_public) for part in effects}
+    public = budget.adjacency.rows_are_public
+    sensitivity = {part: _squared_sensitivity(sizes, part, swap=public) for part in effects}
+    sensitivity |= {} if public else {(): 1.0}
     unit = RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
     mu = 1 / budget.stddev(unit, budget.share, k=len(effects))
     return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
