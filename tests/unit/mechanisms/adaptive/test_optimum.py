@@ -164,7 +164,7 @@ def test_the_error_of_triples_is_no_larger_than_that_of_the_best_unbiased_way():
             for clique in workload:
                 real = Marginals(model.domain, (clique,)).sums(table.to_numpy(np.int64)) / 4000
                 found.append(0.5 * np.abs(model.distribution.marginal(clique) - real).sum())
-            assert np.mean(found) < 1.25 * best.error  # a release's ratio scatters by .13: five standard errors of six
+        assert np.mean(found) < 1.25 * best.error  # a release's ratio scatters by .13: five standard errors of six
 
 
 def test_with_too_little_budget_for_the_rows_tables_are_chosen_by_scores():
