@@ -33,6 +33,7 @@ from synthdp.files import replacing_folder
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import KeyStatistic, Statistic
@@ -256,7 +257,10 @@ def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArra
 
 
 def _has_form(queries: Statistic | KeyStatistic) -> bool:
-    return isinstance(queries, (ClippedProducts, Marginals, MarginalDistances, TensorBasis, TensorWithMisfits, Total))
+    return isinstance(
+        queries,
+        (ClippedProducts, Interactions, Marginals, MarginalDistances, TensorBasis, TensorWithMisfits, Total),
+    )
 
 
 def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
@@ -288,6 +292,12 @@ def _queries(queries: Statistic | KeyStatistic, store: _Store) -> dict[str, Any]
                 "domain": store.domain(queries.domain),
                 "cliques": [list(clique) for clique in queries.cliques],
             }
+        case Interactions():
+            cliques = [list(clique) for clique in queries.cliques]
+            weights = list(queries.weights)
+            return {
+                "kind": "interactions", "domain": store.domain(queries.domain), "cliques": cliques, "weights": weights
+            }  # fmt: skip
         case MarginalDistances():
             expected = {"expected": store.put(queries.expected), "unit": queries.denominator}
             return {**_queries(queries.queries, store), **expected, "kind": "distances"}
@@ -321,6 +331,8 @@ def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Ma
         if document["kind"] == "marginals":
             return marginals
         return MarginalDistances(marginals, arrays[document["expected"]], int(document["unit"]))
+    if document["kind"] == "interactions":
+        return Interactions(domain, tuple(tuple(c) for c in document["cliques"]), tuple(document["weights"]))
     if document["kind"] == "products":
         scores = tuple(arrays[name] for name in document["scores"])
         return ClippedProducts(domain, scores, int(document["resolution"]), int(document["norm"]))

@@ -29,6 +29,7 @@ from synthdp.queries.fourier.decision_lists import decision_list_schema
 from synthdp.queries.fourier.list_coefficients import ListCoefficients
 from synthdp.queries.fourier.monomials import Monomials
 from synthdp.queries.fourier.parities import Parities
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
 from synthdp.queries.norms import Norms
 from synthdp.queries.products import ClippedProducts
@@ -149,6 +150,9 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "one-way marginals": lambda: one_ways(mixed()),
     "all marginals": lambda: Marginals(mixed(), tuple(c for k in (1, 2, 3) for c in all_cliques(mixed(), k))),
     "marginals of merged cells": lambda: Marginals(merged(), ((1, 0), (0,), (0,))),
+    "interactions": lambda: Interactions(bits(), ((0,), (1, 2), (0, 1, 2)), (5, 3, 1)),
+    "interactions with misfits": lambda: Interactions(hiding(), ((1,), (2, 0), (0, 1, 2)), (1, 7, 2)),
+    "interactions of merged cells": lambda: Interactions(merged(), ((1, 0), (0,), (0,)), (1, 2, 3)),
     "distances": lambda: distances(mixed(), 1, 1),
     "distances in a finer denominator": lambda: distances(mixed(), 2, 7),
     "cosines": lambda: TensorBasis(ordered(), tensor_terms((0, 1), 3)),
@@ -226,6 +230,11 @@ def any_marginals(draw: Draw) -> Marginals:
     domain = any_domain(draw)
     every = [c for order in range(1, len(domain) + 1) for c in all_cliques(domain, order)]
     return Marginals(domain, tuple(draw(st.lists(st.sampled_from(every), min_size=1, max_size=5))))
+
+
+def any_interactions(draw: Draw, denominator: int) -> Interactions:
+    marginals = any_marginals(draw)
+    return Interactions(marginals.domain, marginals.cliques, tuple(denominator for _ in marginals.cliques))
 
 
 def any_cells(draw: Draw, denominator: int) -> CellQueries:
@@ -317,6 +326,7 @@ def any_fitting(draw: Draw, denominator: int) -> FittingRows:
 
 SHAPES: dict[str, Callable[[Draw, int], Statistic]] = {
     "marginals": lambda draw, _: any_marginals(draw),
+    "interactions": any_interactions,
     "values of cells": any_cells,
     "a subset": any_subset,
     "a stack": any_stack,

@@ -100,7 +100,10 @@ class Bootstrap:
         fitting = [kept_cells(without_misfits(table, kept, zero, total=total), kept) for table in tables]
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
-        fitted = refitted(fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng)
+        fitted = refitted(
+            fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
+            effects=self.direct.fitting_effects,
+        )  # fmt: skip
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])
         return Replicates(codes, leaves, np.asfortranarray(rows), np.asfortranarray(together))

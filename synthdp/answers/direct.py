@@ -19,9 +19,17 @@ from synthdp.answers.uneven import clumped, unevenness
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
 from synthdp.domain.axis import Axis
-from synthdp.fit.graphical.consistency import Effects, pooled_effects
-from synthdp.fit.misfits import LEAST_FIT, kept_cells, misfit_rows, without_misfits
+from synthdp.fit.graphical.consistency import Effects, NoisyEffect
+from synthdp.fit.misfits import (
+    LEAST_FIT,
+    fitting_effects,
+    fitting_pool,
+    misfit_rows,
+    noisy_effects,
+    without_misfits,
+)
 from synthdp.measurements import Measurements
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -114,17 +122,30 @@ class Direct:
 
     @cached_property
     def effects(self) -> Effects:
-        """The pooled main effects and interactions of the measured tables, over the cells that are kept."""
-        fitting = [kept_cells(table, self.kept) for table in self.fitting]
-        return pooled_effects(fitting, [int(kept.sum()) for kept in self.kept], total=self.total[0])
+        """All main effects and interactions that were measured, in tables or alone, over the cells that are kept."""
+        return fitting_pool(self.tables, self._measured_alone, self.kept, self.misfits, total=self.total[0])
+
+    @cached_property
+    def fitting_effects(self) -> list[NoisyEffect]:
+        """The effects that were measured alone, as they would be without misfits, over the cells that are kept."""
+        return fitting_effects(self._measured_alone, self.misfits, total=self.total[0])
+
+    @cached_property
+    def _measured_alone(self) -> list[NoisyEffect]:
+        found = []
+        for measured in self.measurements:
+            if isinstance(measured.queries, Interactions) and measured.queries.domain is self.model.domain:
+                found += noisy_effects(measured.queries, measured.answers, measured.stddev)
+        return found
 
     def has(self, clique: Clique) -> bool:
-        """Say whether some measured table holds all these columns."""
+        """Say whether the table of these columns was measured, in a larger one or by all of its effects."""
         return tuple(sorted(clique)) in self._had
 
     @cached_property
     def _had(self) -> frozenset[Clique]:
-        return frozenset(part for table in self.tables for part in _subsets(table.clique))
+        known = self.effects.precisions
+        return frozenset(clique for clique in known if all(part in known for part in _subsets(clique)))
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
         """Return the first histogram of a column: its axis, its noisy counts and their noise."""

@@ -16,7 +16,7 @@ from scipy import sparse
 from synthdp.answers.grouping import numbered
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, table_shape, table_size
-from synthdp.fit.graphical.consistency import make_consistent, pooled_effects
+from synthdp.fit.graphical.consistency import NoisyEffect, make_consistent, pooled_effects
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.parallel import in_order
 from synthdp.randomness import Generator
@@ -60,6 +60,7 @@ def refitted(
     weight: float,
     total_stddev: float,
     rng: Generator,
+    effects: Sequence[NoisyEffect] = (),
 ) -> FloatArray:
     """Return for each of some tables of points the weights that a fit to its noisy answers would give them, (m, r).
 
@@ -79,15 +80,17 @@ def refitted(
         Of the error of the number of rows.
     rng
         Of the noise.
+    effects
+        What was measured of main effects and interactions alone; their noise is drawn anew, too.
     """
     count = rows.shape[1]
     total = weight * len(codes)
     totals = np.maximum(total + total_stddev * rng.standard_normal(count), 1.0)
-    effects = pooled_effects(tables, shape, total=total)
+    pooled = pooled_effects(tables, shape, total=total, effects=effects)
     noise = {part: _centred(rng.standard_normal((*table_shape(shape, part), count)) * precision**-0.5)
-             for part, precision in effects.precisions.items()}  # fmt: skip
+             for part, precision in pooled.precisions.items()}  # fmt: skip
     raked = []
-    for table in make_consistent(tables, shape, total=total):
+    for table in make_consistent(tables, shape, total=total, effects=effects):
         key = cell_index(codes, shape, table.clique).astype(np.int64)
         place, first = numbered(key)
         cells = key[first]

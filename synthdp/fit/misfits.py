@@ -15,8 +15,9 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
-from synthdp.fit.graphical.consistency import make_consistent
+from synthdp.fit.graphical.consistency import Effects, NoisyEffect, make_consistent, pooled_effects
 from synthdp.measurements import beyond_noise
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.smooth.trigonometric import Factor, Indicator, TensorBasis
 
@@ -110,6 +111,50 @@ def noisy_tables(queries: Marginals, answers: FloatArray, stddev: float) -> list
         flat = shaped.transpose(np.argsort(clique)).ravel()
         found.append(NoisyTable(clique=tuple(sorted(clique)), counts=flat, stddev=max(stddev, LEAST_STDDEV)))
     return found
+
+
+def noisy_effects(queries: Interactions, answers: FloatArray, stddev: float) -> list[NoisyEffect]:
+    """Return the answers to interactions, each with its columns in increasing order and its own noise."""
+    found = []
+    for clique, values, shape, scale in zip(
+        queries.cliques, queries.split(answers), queries.shapes, queries.scales, strict=True
+    ):
+        flat = values.reshape(shape).transpose(np.argsort(clique)).ravel()
+        found.append(NoisyEffect(clique=tuple(sorted(clique)), values=flat, stddev=stddev / scale))
+    return found
+
+
+def fitting_effects(effects: Sequence[NoisyEffect], misfits: FloatArray, *, total: float) -> list[NoisyEffect]:
+    """Return effects, of the rows that fit in their columns, as they would be if all rows did.
+
+    Misfits are taken to strike each column independently: an effect says nothing of the rows that it leaves out.
+
+    Parameters
+    ----------
+    effects
+        Independent noisy effects over the cells that are kept.
+    misfits, total
+        As in `without_misfits`.
+    """
+    found = []
+    for effect in effects:
+        fit = math.prod(1 - min(float(misfits[j]) / max(total, 1.0), 1 - LEAST_FIT) for j in effect.clique)
+        found.append(NoisyEffect(clique=effect.clique, values=effect.values / fit, stddev=effect.stddev / fit))
+    return found
+
+
+def fitting_pool(
+    tables: Sequence[NoisyTable],
+    effects: Sequence[NoisyEffect],
+    kept: Sequence[BoolArray],
+    misfits: FloatArray,
+    *,
+    total: float,
+) -> Effects:
+    """Return what tables over all cells and effects over kept ones say together, without misfits; all as above."""
+    fitting = [kept_cells(without_misfits(table, kept, misfits, total=total), kept) for table in tables]
+    sizes = [int(cells.sum()) for cells in kept]
+    return pooled_effects(fitting, sizes, total=total, effects=fitting_effects(effects, misfits, total=total))
 
 
 def answers_without_misfits(

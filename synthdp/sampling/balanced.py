@@ -1,4 +1,4 @@
-"""Rows of a distribution whose tables of pairs are nearer to the distribution's than chance would make them.
+"""Rows of a distribution whose tables of few columns are nearer to the distribution's than chance would make them.
 
 A finite sample is a large part of the error of a good model.  More rows than wanted are drawn and halved, keeping of two
 similar rows the one that the tables lack.  Knows no model: it takes anything that samples.
@@ -6,19 +6,24 @@ similar rows the one that the tables lack.  Knows no model: it takes anything th
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Codes
+from synthdp.arrays import BoolArray, Codes, IntArray
 from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.randomness import Generator
 
-BLOCK = 32
-"""Pairs of rows that are decided at once, on the same tables."""
+BLOCKS, MOST_AT_ONCE = 500, 32
+"""Pairs of rows are decided in so many blocks, or more where a block, decided on the same tables, would have too many."""
 
 FEWEST_CELLS = 1000
 """Tables with more cells than this and than rows are left out: hardly a cell of theirs is met twice."""
+
+DECISIONS_A_CELL = 32
+"""Tables of three columns are balanced where there are so many decisions for each of their cells: else pairs lose by it."""
 
 WORK = 10_000_000
 """Most table cells looked up: about half a second.  Beyond it rows are plain draws, whose error is small by then."""
@@ -51,11 +56,12 @@ def balanced_sample(distribution: Distribution, rows: int, rng: Generator, *, gi
 
 
 def halved(codes: Codes, shape: Sequence[int], rng: Generator) -> Codes:
-    """Keep one of every two similar rows, so that the tables of pairs of columns stay in proportion.
+    """Keep one of every two similar rows, so that the tables of pairs of columns stay in proportion, and of three if few.
 
-    Rows are sorted and paired with their neighbours.  Pairs are decided one after another, in random order: the row goes
-    whose cells have kept more than their half so far (vector balancing by the greedy rule).  The rule is symmetric under
-    exchanging all decisions, and the first is a coin, so that every row stays with probability 1/2, exactly.
+    Rows are sorted and paired with their neighbours.  Of two equal rows it does not matter which goes.  The other pairs are
+    decided one after another, in random order: the row goes whose cells have kept more than their half so far (vector
+    balancing by the greedy rule).  The rule is symmetric under exchanging all decisions, and the first is a coin, so that
+    every row stays with probability 1/2, exactly.
 
     Parameters
     ----------
@@ -72,30 +78,50 @@ def halved(codes: Codes, shape: Sequence[int], rng: Generator) -> Codes:
     """
     codes = codes[np.lexsort(codes.T)]
     first, second = codes[0::2], codes[1::2]
-    order = rng.permutation(len(first))
-    keep_second = _decide(first[order].astype(np.int64), second[order].astype(np.int64), shape, rng)
-    kept = np.empty((len(first), codes.shape[1]), codes.dtype, order="F")
-    kept[:] = np.where(keep_second[:, None], second[order], first[order])
-    return kept
+    differ = rng.permutation(np.flatnonzero((first != second).any(axis=1)))
+    keep_second = _decide(first[differ].astype(np.int64), second[differ].astype(np.int64), shape, rng)
+    kept = np.array(first, order="F")
+    kept[differ[keep_second]] = second[differ[keep_second]]
+    return kept[rng.permutation(len(kept))]
 
 
 def _decide(first: Codes, second: Codes, shape: Sequence[int], rng: Generator) -> BoolArray:
     """Return for each pair of rows whether the second one stays."""
-    sizes = np.asarray(shape, np.int64)
-    left, right = np.triu_indices(len(shape), 1)
-    few = sizes[left] * sizes[right] <= max(len(first), FEWEST_CELLS)
-    left, right = left[few], right[few]
-    width = sizes[right]
-    cells = sizes[left] * width
-    start = np.cumsum(cells) - cells
-    surplus = np.zeros(int(cells.sum()))
+    columns, factors, starts, cells = _numbering(shape, len(first))
+    surplus = np.zeros(cells)
     coins = rng.random(len(first)) - 0.5  # surpluses are whole numbers: a coin decides ties only
     keep = np.zeros(len(first), np.bool_)
-    for at in range(0, len(first), BLOCK):
-        here = slice(at, at + BLOCK)
-        a, b = (rows[here].take(left, 1) * width + rows[here].take(right, 1) + start for rows in (first, second))
+    block = min(MOST_AT_ONCE, 1 + len(first) // BLOCKS)
+    for at in range(0, len(first), block):
+        here = slice(at, at + block)
+        a, b = (starts + (rows[here].take(columns, 1) * factors).sum(axis=2) for rows in (first, second))
         keep[here] = surplus.take(a).sum(axis=1) - surplus.take(b).sum(axis=1) + coins[here] > 0
-        sign = np.repeat(np.where(keep[here], -1.0, 1.0), len(left))
+        sign = np.repeat(np.where(keep[here], -1.0, 1.0), len(starts))
         np.add.at(surplus, a.ravel(), sign)  # fast for vectors alone
         np.subtract.at(surplus, b.ravel(), sign)
     return keep
+
+
+def _numbering(shape: Sequence[int], decisions: int) -> tuple[IntArray, IntArray, IntArray, int]:
+    """Return a number for every cell of the tables of two and three columns that so many decisions can balance.
+
+    Returns
+    -------
+    For each of t tables its columns, (t, 3), and the factors of their codes, which are 0 for a column too many; where
+    its cells begin, (t,); and how many there are in all.
+    """
+    most = {2: max(decisions, FEWEST_CELLS), 3: decisions // DECISIONS_A_CELL}
+    if 2 * math.comb(len(shape), 3) * decisions > WORK:
+        del most[3]
+    few = [
+        clique
+        for ways, cells in most.items()
+        for clique in itertools.combinations(range(len(shape)), ways)
+        if math.prod(shape[j] for j in clique) <= cells
+    ]
+    columns, factors = np.zeros((len(few), 3), np.int64), np.zeros((len(few), 3), np.int64)
+    for i, clique in enumerate(few):
+        columns[i, : len(clique)] = clique
+        factors[i, : len(clique)] = [math.prod(shape[j] for j in clique[k + 1 :]) for k in range(len(clique))]
+    cells = np.array([math.prod(shape[j] for j in clique) for clique in few], np.int64)
+    return columns, factors, np.cumsum(cells) - cells, int(cells.sum())

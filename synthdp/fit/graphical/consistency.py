@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray, Table
+from synthdp.arrays import Clique, FloatArray, Table, frozen
 from synthdp.checks import check_number
 from synthdp.distribution.contingency import (
     NoisyTable,
@@ -24,6 +24,38 @@ from synthdp.distribution.contingency import (
     table_size,
 )
 from synthdp.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyEffect:
+    """A main effect or interaction that was measured by itself.
+
+    Parameters
+    ----------
+    clique
+        Its columns, strictly increasing.
+    values
+        (cells,) the table of these columns, centred along every axis, in rows, flat in C order, with noise.
+    stddev
+        Standard deviation of the noise of one cell, the same in all, in rows, > 0.
+
+    Raises
+    ------
+    ParameterError
+        If the clique is not strictly increasing, the values are not finite, or ``stddev`` is not positive and finite.
+    """
+
+    clique: Clique
+    values: FloatArray
+    stddev: float
+
+    def __post_init__(self) -> None:
+        check_clique(self.clique)
+        values = np.array(self.values, dtype=np.float64)
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise ParameterError(f"values of clique {self.clique} must be a flat array of finite numbers")
+        check_number("stddev", self.stddev, above=0)
+        object.__setattr__(self, "values", frozen(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,8 +118,10 @@ class Effects:
         return math.sqrt(variance)
 
 
-def pooled_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> Effects:
-    """Pool what the tables say about every main effect and interaction.
+def pooled_effects(
+    tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float, effects: Iterable[NoisyEffect] = ()
+) -> Effects:
+    """Pool what the tables say about every main effect and interaction, and what was measured of these alone.
 
     Parameters
     ----------
@@ -97,11 +131,13 @@ def pooled_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total:
         Number of codes of each column.
     total
         The number of rows, as estimated from noisy answers.  The tables' own totals are discarded.
+    effects
+        Independent noisy effects; their noise is centred, as a table's is.
 
     Raises
     ------
     ParameterError
-        If a table does not fit ``shape``, or ``total`` is not finite.
+        If a table or an effect does not fit ``shape``, or ``total`` is not finite.
     """
     sizes = check_shape(shape)
     check_number("total", total)
@@ -114,11 +150,18 @@ def pooled_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total:
             precision = table_size(sizes, part) / (noisy.counts.size * noisy.stddev**2)
             weighted[part] = weighted.get(part, 0.0) + precision * _effect(table, noisy.clique, part)
             precisions[part] = precisions.get(part, 0.0) + precision
-    effects = {part: value / precisions[part] for part, value in weighted.items()}
-    return Effects(shape=sizes, total=float(total), effects=effects, precisions=precisions)
+    for effect in effects:
+        check_tables([NoisyTable(clique=effect.clique, counts=effect.values, stddev=effect.stddev)], sizes)
+        centred = _effect(effect.values.reshape(table_shape(sizes, effect.clique)), effect.clique, effect.clique)
+        weighted[effect.clique] = weighted.get(effect.clique, 0.0) + effect.stddev**-2 * centred
+        precisions[effect.clique] = precisions.get(effect.clique, 0.0) + effect.stddev**-2
+    pooled = {part: value / precisions[part] for part, value in weighted.items()}
+    return Effects(shape=sizes, total=float(total), effects=pooled, precisions=precisions)
 
 
-def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> tuple[NoisyTable, ...]:
+def make_consistent(
+    tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float, effects: Iterable[NoisyEffect] = ()
+) -> tuple[NoisyTable, ...]:
     """Estimate the tables so that they sum to ``total`` and agree on every margin they share, of any order.
 
     For tables of one and two columns this is: combine all estimates of each column's margin by precision,
@@ -126,22 +169,26 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
 
     Parameters
     ----------
-    tables, shape, total
+    tables, shape, total, effects
         As in `pooled_effects`.
 
     Returns
     -------
-    The one-ways of all columns that occur in a table, by column; then the other cliques in order of first
-    appearance. ``stddev`` is the noise scale that sets a fit's ridge: of a one-way, the pooled one; of
-    another table, that of the average of its repeats, before it gained from its neighbours
-    (`Effects.stddev` has the error of the estimate itself).
+    The one-ways of all columns that occur in a table, by column; then the other cliques of tables in order of first
+    appearance; then those of effects that lie in no other. ``stddev`` is the noise scale that sets a fit's ridge: of a
+    one-way, the pooled one; of another table, that of the average of its repeats, or of its own effect, before it gained
+    from its neighbours (`Effects.stddev` has the error of the estimate itself).
     """
     noisy = list(tables)
-    pooled = pooled_effects(noisy, shape, total=total)
+    measured = list(effects)
+    pooled = pooled_effects(noisy, shape, total=total, effects=measured)
     repeats: dict[Clique, float] = {}
     for table in noisy:
         if len(table.clique) > 1:
             repeats[table.clique] = repeats.get(table.clique, 0.0) + table.stddev**-2
+    alone = {effect.clique: effect.stddev**-2 for effect in measured}
+    inside = {part for clique in (*alone, *repeats) for part in _subsets(clique) if part != clique}
+    repeats |= {c: precision for c, precision in alone.items() if len(c) > 1 and c not in repeats and c not in inside}
     one_ways = {part: pooled.precisions[part] for part in sorted(pooled.precisions) if len(part) == 1}
     return tuple(
         NoisyTable(clique=clique, counts=pooled.table(clique), stddev=precision**-0.5)

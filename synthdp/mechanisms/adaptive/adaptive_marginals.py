@@ -13,13 +13,16 @@ from typing import Any, ClassVar
 
 from synthdp.checks import check_number, check_share
 from synthdp.curator.curator import Curator
+from synthdp.fit.graphical.consistency import pooled_total
+from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.measuring import measure_one_ways_again, measure_tables
+from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Planner
@@ -27,6 +30,7 @@ from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
     LEAST_SHARE,
+    ONE_WAYS_OF_OPTIMUM,
     one_way_share,
     parts_of_rounds,
     screening_part,
@@ -82,6 +86,9 @@ class AdaptiveMarginals(Spender):
         Settings of the maximum-entropy fit.
     particles
         Settings of the weighted rows that fit off-tree cliques and second moments.
+    listed
+        Settings of the fit where all interactions are measured, which is where all cells can be listed and little noise
+        would be left.
     on_progress
         Called at the start of each stage, with public numbers only.
 
@@ -113,6 +120,7 @@ class AdaptiveMarginals(Spender):
     second_stage: float | None = None
     fit: MaxEntropy = field(default_factory=MaxEntropy)
     particles: Particles = field(default_factory=Particles)
+    listed: ListedEntropy = field(default_factory=ListedEntropy)
     on_progress: ProgressCallback = silent
 
     def __post_init__(self) -> None:
@@ -149,7 +157,7 @@ class AdaptiveMarginals(Spender):
         loss = curator.cost(self.spend)
         known = self._learn(curator.open_account(loss), workload, rng)
         self._tell("fit")
-        distribution = fit_distribution(known, settings=self.fit, particles=self.particles, rng=rng)
+        distribution = fit_distribution(known, settings=self.fit, particles=self.particles, listed=self.listed, rng=rng)
         model = SyntheticModel(
             schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
             total=known.total, format=TableFormat.default(curator.schema),
@@ -168,7 +176,11 @@ class AdaptiveMarginals(Spender):
     def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Knowledge:
         """Count rows, measure every column, then select and measure tables until the budget is spent."""
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
-        known, rounds = self._measure_columns(account, budget, count)
+        known, rounds = self._measure_columns(account, budget, count, workload)
+        best = self._optimum_of_groups(known, workload) if rounds else None
+        if best is not None and best.pays:
+            self._tell("pairs")
+            return measure_interactions(known, account, best)
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
         limits = [known.left.share * part for part in rounds]
@@ -186,12 +198,16 @@ class AdaptiveMarginals(Spender):
         return measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
     def _measure_columns(
-        self, account: Curator, budget: BudgetAllocation, count: RowCount
+        self, account: Curator, budget: BudgetAllocation, count: RowCount, workload: Workload
     ) -> tuple[Knowledge, list[float]]:
         """Measure the one-ways and group their values; also return the parts of what is left for each round of tables."""
         self._tell("one-ways")
         schema, total = account.schema, count.rows
         share = one_way_share(schema, budget, bins=self.one_ways.bins, total=total)
+        sizes = [int(self.one_ways.first_axis(name, column).releasable.sum()) for name, column in schema.items()]
+        best = optimum_of(sizes, workload, budget, total=total, most_cells=self.listed.max_cells)
+        if best is not None and best.pays:
+            share = min(share, ONE_WAYS_OF_OPTIMUM)
         most = min(share * (1 + DEEP_SHARE), budget.share)
         columns, left, answers = self.one_ways.measure(account, budget, share=share, most=most, total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
@@ -202,6 +218,15 @@ class AdaptiveMarginals(Spender):
             rows=account.rows if account.adjacency.rows_are_public else None,
         )  # fmt: skip
         return known, rounds
+
+    def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
+        """Return the best way to measure all interactions of the groups, where it applies."""
+        pooled = known.pooled_effects
+        counted = pooled_total(known.one_way_tables)[1] ** -2
+        return optimum_of(
+            pooled.shape, workload, known.left, total=known.total, most_cells=self.listed.max_cells,
+            known={**pooled.precisions, (): counted},
+        )  # fmt: skip
 
     def _screen(
         self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float

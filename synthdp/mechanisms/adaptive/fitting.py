@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from synthdp.distribution.contingency import NoisyTable
+import numpy as np
+
+from synthdp.arrays import BoolArray, Clique
+from synthdp.distribution.contingency import NoisyTable, table_shape
+from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
+from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 from synthdp.fit.misfits import make_fitting
@@ -27,8 +33,39 @@ def fit_tree(known: Knowledge, settings: MaxEntropy) -> Graphical:
     return settings.fit(inside, known.domain.shape, total=known.total, allowed=known.zeros).model
 
 
-def fit_distribution(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Distribution:
-    """Fit everything that is known: the tree, then weighted rows where cliques off the tree or products are known.
+def fit_cells(known: Knowledge, settings: ListedEntropy) -> Explicit:
+    """Fit all main effects and interactions by maximum entropy over every combination of groups that a row may have."""
+    kept = known.kept
+    shape = [int(groups.sum()) for groups in kept]
+    possible = np.ones(shape, np.bool_)
+    for clique, mask in known.zeros.items():
+        possible &= _spread(mask.reshape(table_shape(known.domain.shape, clique)), clique, kept)
+    weights = settings.fit(known.pooled_effects, possible=possible.ravel())
+    cells = np.flatnonzero(weights)
+    codes = np.unravel_index(cells, shape)
+    of_group = [np.flatnonzero(groups) for groups in kept]
+    return Explicit(
+        shape=known.domain.shape,
+        codes=np.column_stack([groups[code] for groups, code in zip(of_group, codes, strict=True)]),
+        weights=weights[cells],
+    )
+
+
+def _spread(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolArray:
+    """Return a mask of the groups of some columns over the kept groups of all, with axes of size 1 for the others."""
+    inside = mask[np.ix_(*(np.flatnonzero(kept[j]) for j in clique))]
+    order = np.argsort(clique)
+    sizes = dict(zip(clique, inside.shape, strict=True))
+    return np.asarray(inside.transpose(order).reshape([sizes.get(j, 1) for j in range(len(kept))]))
+
+
+def fit_distribution(
+    known: Knowledge, *, settings: MaxEntropy, particles: Particles, listed: ListedEntropy, rng: Generator
+) -> Distribution:
+    """Fit everything that is known.
+
+    All cells where interactions were measured; else the tree, then weighted rows where cliques off the tree or products
+    are known.
 
     Parameters
     ----------
@@ -38,9 +75,13 @@ def fit_distribution(known: Knowledge, *, settings: MaxEntropy, particles: Parti
         Of the tree's fit.
     particles
         Of the weighted rows.
+    listed
+        Of the fit to all cells.
     rng
         Source of the rows.
     """
+    if known.effects:
+        return fit_cells(known, listed)
     model = fit_tree(known, settings)
     if set(known.off_tree) <= set(known.tree) and known.products is None:
         return model

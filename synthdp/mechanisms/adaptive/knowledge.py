@@ -11,8 +11,9 @@ from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, project_to_simplex
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import pooled_total
+from synthdp.fit.graphical.consistency import Effects, NoisyEffect, pooled_total
 from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.misfits import fitting_pool
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -51,6 +52,8 @@ class Knowledge:
         Measured cliques that are not.
     products
         Noisy second moments of the columns that have numbers, if they were measured.
+    effects
+        Main effects and interactions that were measured alone, over the groups that a released row may have.
     """
 
     left: BudgetAllocation
@@ -65,6 +68,7 @@ class Knowledge:
     tree: tuple[Clique, ...] = ()
     off_tree: tuple[Clique, ...] = ()
     products: NoisyProducts | None = None
+    effects: tuple[NoisyEffect, ...] = ()
 
     @classmethod
     def of_columns(
@@ -120,9 +124,22 @@ class Knowledge:
         """The estimated rows in the groups of each column, misfits among them, >= 0; every column has the same sum."""
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
+    @property
+    def pooled_effects(self) -> Effects:
+        """What all answers together say of main effects and interactions, over the groups that a released row may have."""
+        tables = (*self.one_way_tables, *self.tables)
+        return fitting_pool(tables, self.effects, self.kept, self.misfits, total=self.total)
+
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
         """Return what is known after one more question, which left so much of the budget."""
         return replace(self, measured=(*self.measured, answers), left=left)
+
+    def with_total(self, rows: float, stddev: float) -> Knowledge:
+        """Return what is known with one more noisy number of rows beside that of the one-ways."""
+        before, noise = pooled_total(self.one_way_tables)
+        precisions = noise**-2, stddev**-2
+        total = (before * precisions[0] + rows * precisions[1]) / sum(precisions)
+        return replace(self, total=max(1.0, total))
 
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
         """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""

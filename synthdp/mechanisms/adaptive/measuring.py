@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from synthdp.arrays import Clique
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
+from synthdp.fit.misfits import noisy_effects
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals, one_ways
+from synthdp.queries.total import Total
+
+LEAST_WEIGHT = 64
+"""Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller."""
+
+LARGEST_FEATURE = 2**28
+"""Most that a row adds to an interaction, so that no sum leaves 63 bits."""
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
@@ -41,6 +53,46 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
         ridge = best_ridge(found.answers, expected[clique], found.stddev)
         known = known.with_answers(found, left=left).with_table(table, ridge=ridge)
     return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
+
+
+def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:
+    """Measure the number of rows again, then main effects and interactions, all at once, each with its own noise.
+
+    Costs all that is left, for the curator's neighbours.
+
+    Parameters
+    ----------
+    known
+        What was learned so far.
+    account
+        Whom to ask.
+    best
+        Which noise each may have.
+    """
+    if best.total_share > 0:
+        part, left = known.left.take(known.left.share * best.total_share)
+        count = account.measure(Total(known.domain), spend=part.loss, step="number of rows, again")
+        known = known.with_total(float(count.answers[0]), count.stddev).with_answers(count, left=left)
+    queries = weighted_interactions(known.domain, best.stddevs)
+    orders = max(len(clique) for clique in best.stddevs)
+    part, left = known.left.take(known.left.share)
+    found = account.measure(queries, spend=part.loss, step=f"interactions of up to {orders} columns")
+    effects = noisy_effects(queries, found.answers, found.stddev)
+    return replace(known.with_answers(found, left=left), effects=(*known.effects, *effects))
+
+
+def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:
+    """Return interactions of such weights that equal noise in all answers is noise of these ratios in the effects.
+
+    Weights are whole numbers, so the ratios are off by at most one part in twice `LEAST_WEIGHT`, unless they are too far
+    apart for sums of 63 bits.
+    """
+    kept = [int(axis.releasable.sum()) for axis in domain.axes]
+    sizes = {clique: [kept[j] for j in clique] for clique in stddevs}
+    wanted = {clique: 1 / (stddev * math.prod(sizes[clique])) for clique, stddev in stddevs.items()}
+    largest = max(weight * math.prod(n - 1 for n in sizes[clique]) for clique, weight in wanted.items())
+    unit = min(LEAST_WEIGHT / min(wanted.values()), LARGEST_FEATURE / max(largest, 1e-300))
+    return Interactions(domain, tuple(wanted), tuple(max(1, round(weight * unit)) for weight in wanted.values()))
 
 
 def measure_one_ways_again(known: Knowledge, account: Curator) -> Knowledge:

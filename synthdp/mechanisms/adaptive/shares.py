@@ -23,6 +23,9 @@ ONE_WAY_LEVEL = 0.1
 ONE_WAYS = (0.1, 0.8)
 """Least and largest share of the first level of the one-ways."""
 
+ONE_WAYS_OF_OPTIMUM = 0.06
+"""Most that the first level of the one-ways costs where all interactions are measured, main effects among them."""
+
 DEEP_SHARE = 0.75
 """The deeper levels of the one-way trees may cost this much of the first level's share."""
 

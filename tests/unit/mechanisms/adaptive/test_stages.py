@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from synthdp import Continuous, Curator, GaussianDP, Integer, PureDP, Schema
+from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_tree
@@ -116,7 +117,11 @@ def test_nothing_that_matters_costs_nothing(known, account):
 def test_the_fit_repeats_what_was_measured(known, account):
     after = one_batch(known, account)
     fitted = fit_distribution(
-        after, settings=MaxEntropy(), particles=Particles(size=20_000), rng=np.random.default_rng(0)
+        after,
+        settings=MaxEntropy(),
+        particles=Particles(size=20_000),
+        listed=ListedEntropy(),
+        rng=np.random.default_rng(0),
     )
     for column, margin in enumerate(after.margins):
         np.testing.assert_allclose(fitted.marginal((column,)), margin / margin.sum(), atol=0.02)

@@ -1,0 +1,288 @@
+"""Maximum entropy over all cells of a small domain, from main effects and interactions of any order.
+
+Where the cells can be listed no junction tree is needed, however many tables there are.  How far the effects of each order
+are trusted is learned from themselves (empirical Bayes).  Follows `consistency`; knows no private row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray, Weights
+from synthdp.checks import check_number, check_whole
+from synthdp.distribution.contingency import Shape, project_to_simplex
+from synthdp.errors import ParameterError
+from synthdp.fit.graphical.consistency import Effects
+
+SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
+"""Standard deviations of the potentials of one order that are tried."""
+
+FLOOR = 0.1
+"""Every code of a column is taken to have at least so many stddevs of its noisy count."""
+
+LEAST_VARIANCE = 1e-9
+"""A feature is taken to vary at least so much."""
+
+BLOCK_CELLS = 64
+"""Axes are transformed together while their table has at most so many cells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedEntropy:
+    """Settings of the fit.
+
+    The model is log p(x) = sum of the potentials of the measured features times the features of x, less a constant.  The
+    features of a clique are products of one function a column, orthonormal if columns were independent with their noisy
+    margins; independent columns are where the fit begins.  Minimised is total * log Z - potentials * y + 1/2 sum v
+    potentials^2, first for main effects and pairs, then for more columns.  The ridge v is stddev^2 / (total * V * spread^2):
+    the potentials of an order are taken for normal with a common spread, V is the variance of the feature under the model
+    of lower orders, and the spread is the likeliest one, given how far the noisy effects are from that model.
+
+    Parameters
+    ----------
+    ridge_one_way
+        v of main effects, in multiples of their noise, > 0.
+    max_cells
+        Most cells of a domain that is listed, >= 1.
+    steps
+        Most quasi-Newton steps for each order, >= 1.
+    tolerance
+        A step that lowers the objective by less than this, in nats for each nat of entropy, is the last; > 0.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is outside its range.
+    """
+
+    ridge_one_way: float = 0.05
+    max_cells: int = 2**18
+    steps: int = 1000
+    tolerance: float = 2e-4
+
+    def __post_init__(self) -> None:
+        check_number("ridge_one_way", self.ridge_one_way, above=0)
+        check_whole("max_cells", self.max_cells)
+        check_whole("steps", self.steps)
+        check_number("tolerance", self.tolerance, above=0)
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Say whether a domain is small enough to be listed."""
+        return math.prod(int(k) for k in shape) <= self.max_cells
+
+    def fit(self, effects: Effects, *, possible: BoolArray | None = None) -> Weights:
+        """Return the probability of every cell, (cells,) flat in C order.
+
+        Parameters
+        ----------
+        effects
+            What was measured; what was not has potential 0.
+        possible
+            (cells,) False where a combination cannot occur: it gets probability 0.
+
+        Raises
+        ------
+        ParameterError
+            If there are too many cells, or none is possible.
+        """
+        if not self.fits(effects.shape):
+            raise ParameterError(
+                f"a domain of shape {effects.shape} must have at most {self.max_cells} cells to be listed"
+            )
+        total = max(effects.total, 1.0)
+        margins = [_margin(effects, j, total) for j in range(len(effects.shape))]
+        basis = _Basis(effects.shape, margins)
+        log_base = _logs_of_products(margins)
+        if possible is not None:
+            log_base[~possible] = -np.inf
+        if not np.isfinite(log_base).any():
+            raise ParameterError("possible must leave at least one combination of codes possible")
+        seen = _Observed.of(effects, basis)
+        weights, potentials = _softmax(log_base), np.zeros(len(seen.at))
+        ridges = self.ridge_one_way * seen.stddev
+        for order in range(2, 1 + max(seen.order, default=0)):
+            now, used = seen.order == order, seen.order <= order
+            expected = basis.features(weights)[seen.at]
+            variance = np.maximum(basis.squares(weights)[seen.at] - expected**2, LEAST_VARIANCE)
+            gap = seen.values[now] - total * expected[now]
+            response = total * variance[now]
+            spread = likeliest_spread(gap, response, seen.stddev[now])
+            ridges[now] = seen.stddev[now] ** 2 / (response * spread**2)
+            problem = _Problem(basis, log_base, seen.at[used], seen.values[used] / total, ridges[used] / total)
+            scale = 1 / np.sqrt(variance[used] + problem.ridges)
+            potentials[used] = problem.minimum(
+                potentials[used], scale, steps=self.steps, tolerance=self.tolerance / total
+            )
+            weights = problem.weights(potentials[used])
+        return weights
+
+
+def _margin(effects: Effects, column: int, total: float) -> FloatArray:
+    """Return the estimated shares of the codes of a column, all above 0."""
+    stddev = effects.precisions[(column,)] ** -0.5 if (column,) in effects.precisions else 0.0
+    counts = project_to_simplex(effects.table((column,)), total) + max(FLOOR * stddev, 1e-6 * total)
+    return np.asarray(counts / counts.sum(), np.float64)
+
+
+def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
+    logs = np.zeros(1)
+    for margin in margins:
+        logs = np.add.outer(logs, np.log(margin)).ravel()
+    return logs
+
+
+def likeliest_spread(gap: FloatArray, response: FloatArray, stddev: FloatArray) -> float:
+    """Return the spread s of normal potentials under which gaps of variance (response s)^2 + stddev^2 are likeliest.
+
+    Parameters
+    ----------
+    gap
+        (k,) how far noisy sums of features are from those of the model, in rows.
+    response
+        (k,) how far a potential of 1 would move them, in rows.
+    stddev
+        (k,) of their noise.
+    """
+    variance = np.multiply.outer(SPREADS**2, response**2) + stddev**2
+    misfit = (np.log(variance) + gap**2 / variance).sum(axis=1)
+    return float(SPREADS[int(np.argmin(misfit))])
+
+
+class _Basis:
+    """Products of functions of the single columns, orthonormal if columns were independent with these margins."""
+
+    def __init__(self, shape: Shape, margins: Sequence[FloatArray]) -> None:
+        self.shape, self.cells = shape, math.prod(shape)
+        columns = [_orthonormal(margin) for margin in margins]
+        self.plain = [_contrasts(n) for n in shape]
+        self.change = [new @ old.T / len(old) for new, old in zip(columns, self.plain, strict=True)]
+        self._rows = _blocks(columns)
+        self._columns = [block.T.copy() for block in self._rows]
+        self._squares = _blocks([column**2 for column in columns])
+
+    def features(self, weights: FloatArray) -> FloatArray:
+        """Return the means of all features under (cells,) weights."""
+        return _transformed(weights, self._rows)
+
+    def squares(self, weights: FloatArray) -> FloatArray:
+        """Return the means of all squared features."""
+        return _transformed(weights, self._squares)
+
+    def combined(self, potentials: FloatArray) -> FloatArray:
+        """Return for every cell the sum of the features times their potentials."""
+        return _transformed(potentials, self._columns)
+
+
+def _contrasts(n: int) -> FloatArray:
+    """Return n functions of n cells, one a row, of mean square 1 and orthogonal: the constant, and Helmert's contrasts."""
+    found = np.zeros((n, n))
+    found[0] = 1.0
+    for k in range(1, n):
+        found[k, :k], found[k, k] = 1.0, -k
+        found[k] *= math.sqrt(n / (k * (k + 1)))
+    return found
+
+
+def _orthonormal(margin: FloatArray) -> FloatArray:
+    """Return the same made orthonormal under a margin, one after the other."""
+    root = np.sqrt(margin)
+    directions, sizes = np.linalg.qr((_contrasts(len(margin)) * root).T)
+    return np.asarray(np.sign(np.diag(sizes))[:, None] * directions.T / root, np.float64)
+
+
+def _blocks(columns: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return the Kronecker products of neighbouring matrices, each as large as `BLOCK_CELLS` allows."""
+    blocks: list[FloatArray] = []
+    for column in columns:
+        if blocks and len(blocks[-1]) * len(column) <= BLOCK_CELLS:
+            blocks[-1] = np.asarray(np.kron(blocks[-1], column), np.float64)
+        else:
+            blocks.append(column)
+    return blocks
+
+
+def _transformed(values: FloatArray, blocks: Sequence[FloatArray]) -> FloatArray:
+    """Apply a matrix along each block of axes of a flat table."""
+    for block in blocks:
+        values = np.asarray((block @ values.reshape(len(block), -1)).T, np.float64)
+    return np.ascontiguousarray(values).ravel()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Observed:
+    """Sums of features that were measured: where in the basis, of how many columns, noisy sums and their noise, in rows."""
+
+    at: IntArray
+    order: IntArray
+    values: FloatArray
+    stddev: FloatArray
+
+    @classmethod
+    def of(cls, effects: Effects, basis: _Basis) -> _Observed:
+        values, variance, order = (np.zeros(basis.shape) for _ in range(3))
+        values.flat[0] = effects.total
+        for clique, effect in effects.effects.items():
+            at, sums = _sums(clique, np.asarray(effect), basis)
+            values[at] = np.asarray(sums, np.float64)
+            variance[at] = math.prod(basis.shape[j] for j in clique) / effects.precisions[clique]
+            order[at] = len(clique)
+        found = np.flatnonzero(order)
+        changed = _transformed(values.ravel(), _blocks(basis.change))[found]
+        noise = _transformed(variance.ravel(), _blocks([change**2 for change in basis.change]))[found]
+        return cls(found, order.ravel()[found].astype(np.int64), changed, np.sqrt(noise))
+
+
+def _sums(clique: Clique, effect: FloatArray, basis: _Basis) -> tuple[tuple[slice | int, ...], FloatArray]:
+    """Return where the plain features of a clique stand in the table of all of them, and their sums over the rows."""
+    for axis, j in enumerate(clique):
+        effect = np.moveaxis(np.tensordot(basis.plain[j][1:], effect, axes=(1, axis)), 0, axis)
+    return tuple(slice(1, None) if j in clique else 0 for j in range(len(basis.shape))), np.asarray(effect, np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Problem:
+    """The dual of regularised maximum entropy for some features; means and ridges are a row's."""
+
+    basis: _Basis
+    log_base: FloatArray
+    at: IntArray
+    means: FloatArray
+    ridges: FloatArray
+
+    def minimum(self, start: FloatArray, scale: FloatArray, *, steps: int, tolerance: float) -> FloatArray:
+        """Return the potentials of the least objective, by L-BFGS in variables that ``scale`` makes alike."""
+
+        def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
+            potentials = x * scale
+            log_weights = self._log_weights(potentials)
+            top = float(log_weights.max())
+            weights = np.exp(log_weights - top)
+            mass = float(weights.sum())
+            pull = self.ridges * potentials
+            gradient = self.basis.features(weights / mass)[self.at] + pull - self.means
+            return top + math.log(mass) + float(potentials @ (0.5 * pull - self.means)), gradient * scale
+
+        found = minimize(
+            evaluate, start / scale, jac=True, method="L-BFGS-B",
+            options={"maxiter": steps, "maxcor": 20, "ftol": tolerance, "gtol": 1e-9},
+        )  # fmt: skip
+        return np.asarray(found.x * scale, np.float64)
+
+    def weights(self, potentials: FloatArray) -> FloatArray:
+        """Return the probability of every cell."""
+        return _softmax(self._log_weights(potentials))
+
+    def _log_weights(self, potentials: FloatArray) -> FloatArray:
+        every = np.zeros(self.basis.cells)
+        every[self.at] = potentials
+        return self.basis.combined(every) + self.log_base
+
+
+def _softmax(log_weights: FloatArray) -> FloatArray:
+    weights = np.exp(log_weights - log_weights.max())
+    return np.asarray(weights / weights.sum(), np.float64)

@@ -1,0 +1,183 @@
+"""Interactions: what tables of some columns say beyond tables of fewer columns, for less sensitivity than a table's."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, Features, FloatArray, IntArray, Totals
+from synthdp.checks import whole
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.counting import count_tables
+from synthdp.queries.linear import LinearFamily
+from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.protocol import check_overflow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interactions(LinearFamily):
+    """The table of each clique, centred along every axis, in whole numbers.
+
+    A record x adds to cell i of clique A the weight of A times the product over j in A of n_j [x_j = i_j] - 1, where n_j
+    is the number of cells of column j that a released row may have.  Divided by the weight and by all n_j, the sums are the
+    residual of the table after all tables of fewer columns (Xiao et al. 2023, ResidualPlanner).  A record whose value
+    in some column of A is a misfit adds nothing to A.
+
+    One record moves the interaction of A, so divided, by a vector whose squared length is the product of 1 - 1 / n_j: a
+    quarter for two binary columns, where their table moves by 1.
+
+    Parameters
+    ----------
+    domain
+        The axes.
+    cliques
+        Different positions of the columns of each interaction.
+    weights
+        For each, the whole number by which it is multiplied: noise in it is divided by as much.
+
+    Raises
+    ------
+    ParameterError
+        If a clique is empty, repeats a column or leaves the domain, or a weight is not a whole number of at least 1.
+    SensitivityError
+        If a sum might overflow.
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cliques", tuple(tuple(int(j) for j in clique) for clique in self.cliques))
+        object.__setattr__(self, "weights", tuple(whole("weights", weight, least=1) for weight in self.weights))
+        for clique in self.cliques:
+            if not clique or len(set(clique)) < len(clique) or not all(0 <= j < len(self.domain) for j in clique):
+                raise ParameterError(f"a clique ({clique}) must be different positions below {len(self.domain)}")
+        if not self.cliques or len(self.weights) != len(self.cliques):
+            raise ParameterError("a set of interactions needs at least one clique, and a weight for each")
+        check_overflow(self)
+
+    @property
+    def kept(self) -> list[BoolArray]:
+        """Per column, which of its cells a released row may have."""
+        return [axis.releasable for axis in self.domain.axes]
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes of the axes of each interaction: how many cells of each column are kept."""
+        sizes = [int(kept.sum()) for kept in self.kept]
+        return tuple(tuple(sizes[j] for j in clique) for clique in self.cliques)
+
+    @property
+    def k(self) -> int:
+        """Number of cells in all."""
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def scales(self) -> tuple[int, ...]:
+        """For each interaction, the whole number that stands for one row."""
+        return tuple(w * math.prod(shape) for w, shape in zip(self.weights, self.shapes, strict=True))
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Every record that fits moves an interaction equally far; a replaced one as far as the worst pair of records."""
+        parts = list(zip(self.shapes, self.weights, strict=True))
+        return RecordBounds(
+            _together([(norms_of_one(shape), weight) for shape, weight in parts]),
+            _together([(norms_of_swap(tuple(sorted(shape))), weight) for shape, weight in parts]),
+        )
+
+    def features(self, codes: Codes) -> Features:
+        """Return what each row adds, (n, k)."""
+        return np.hstack(
+            [
+                self._centred(np.asarray(table, np.int64), clique, weight)
+                for table, clique, weight in zip(self._indicators(codes), self.cliques, self.weights, strict=True)
+            ]
+        )
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the sums over some rows, (k,): the tables are counted, then centred."""
+        counts = count_tables(codes, self.domain.shape, self.cliques)
+        ends = np.cumsum([math.prod(self.domain.shape[j] for j in clique) for clique in self.cliques])
+        tables = np.split(counts, ends[:-1])
+        parts = [
+            self._centred(table[None, :], clique, weight)[0]
+            for table, clique, weight in zip(tables, self.cliques, self.weights, strict=True)
+        ]
+        return np.concatenate(parts)
+
+    def split(self, answers: FloatArray) -> list[FloatArray]:
+        """Cut a vector of all answers into one flat table an interaction, in rows; over the cells that are kept."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        return [part / scale for part, scale in zip(np.split(answers, ends[:-1]), self.scales, strict=True)]
+
+    def _indicators(self, codes: Codes) -> list[IntArray]:
+        tables = []
+        for clique in self.cliques:
+            table = np.zeros((len(codes), math.prod(self.domain.shape[j] for j in clique)), np.int64)
+            np.put_along_axis(table, self.domain.ravel(codes, clique)[:, None].astype(np.int64), 1, axis=1)
+            tables.append(table)
+        return tables
+
+    def _centred(self, tables: AnyArray, clique: Clique, weight: int) -> IntArray:
+        """Return flat tables of a clique (m, all cells) centred in whole numbers; (m, kept cells)."""
+        kept = self.kept
+        inside = tables.reshape(-1, *(self.domain.shape[j] for j in clique))[
+            np.ix_(np.arange(len(tables)), *(np.flatnonzero(kept[j]) for j in clique))
+        ]
+        for axis in range(1, inside.ndim):
+            inside = inside * inside.shape[axis] - inside.sum(axis=axis, keepdims=True)
+        return np.asarray(weight * inside.reshape(len(tables), math.prod(inside.shape[1:])), np.int64)
+
+
+def _together(parts: Sequence[tuple[Norms, int]]) -> Norms:
+    """Return the norms of some vectors, each times its weight, one after the other."""
+    return Norms(
+        sum(norms.l1 * weight for norms, weight in parts),
+        sum(norms.l2_squared * weight**2 for norms, weight in parts),
+        max(norms.linf * weight for norms, weight in parts),
+    )
+
+
+def norms_of_one(shape: tuple[int, ...]) -> Norms:
+    """Return the norms of what any one record adds: of the product of n_j [x_j = i_j] - 1 over all cells i."""
+    return Norms(
+        math.prod(2 * (n - 1) for n in shape), math.prod(n * (n - 1) for n in shape), math.prod(n - 1 for n in shape)
+    )
+
+
+@cache
+def norms_of_swap(shape: tuple[int, ...]) -> Norms:
+    """Return the largest norms of the difference of what two records add, exactly; a misfit adds nothing, and is less far.
+
+    Two records agree in some columns and differ in others.  Along an axis on which they agree the two factors of a cell
+    are (n - 1, n - 1) once and (-1, -1) otherwise; along one on which they differ they are (n - 1, -1) and (-1, n - 1)
+    once each, and (-1, -1) otherwise.  All cells with the same factors are counted together.
+    """
+    worst = Norms(0, 0, 0)
+    for differ in itertools.product((False, True), repeat=len(shape)):
+        if any(apart and n < 2 for apart, n in zip(differ, shape, strict=True)):
+            continue
+        l1 = l2_squared = linf = 0
+        for factors in itertools.product(*(_factors(n, apart) for n, apart in zip(shape, differ, strict=True))):
+            cells = math.prod(often for _, _, often in factors)
+            change = abs(math.prod(a for a, _, _ in factors) - math.prod(b for _, b, _ in factors))
+            l1 += cells * change
+            l2_squared += cells * change**2
+            linf = max(linf, change if cells else 0)
+        worst = worst.either(Norms(l1, l2_squared, linf))
+    return worst
+
+
+def _factors(n: int, apart: bool) -> tuple[tuple[int, int, int], ...]:
+    """Return the pairs of factors along an axis of n cells, and how many cells have them."""
+    if apart:
+        return (n - 1, -1, 1), (-1, n - 1, 1), (-1, -1, n - 2)
+    return (n - 1, n - 1, 1), (-1, -1, n - 1)
