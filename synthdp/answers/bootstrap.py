@@ -22,7 +22,7 @@ from scipy.special import ndtr
 from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping
 from synthdp.answers.misfit import Misfit
-from synthdp.answers.refit import refitted
+from synthdp.answers.refit import Matched, refitted
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
@@ -100,7 +100,11 @@ class Bootstrap:
         fitting = [kept_cells(without_misfits(table, kept, zero, total=total), kept) for table in tables]
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
-        fitted = refitted(fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng)
+        noisy = self.direct.products
+        fitted = refitted(
+            fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
+            products=None if noisy is None else Matched.of(noisy, codes, rows[:, 1:], rng),
+        )  # fmt: skip
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])
         return Replicates(codes, leaves, np.asfortranarray(rows), np.asfortranarray(together))

@@ -217,8 +217,9 @@ class Design:
         _, kept, inverse, found, back = self._solved(None)
         errors = np.full(self.columns.shape[1] - 1, np.nan)
         terms = self.columns[:, kept]
-        influence = terms * (self.columns[:, -1] - terms @ found)[:, None] @ inverse / max(len(terms), 1)
-        errors[kept] = np.sqrt(((influence @ back.T) ** 2).sum(axis=0))
+        scores = terms * (self.columns[:, -1] - terms @ found)[:, None]
+        moved = back @ inverse / max(len(terms), 1)
+        errors[kept] = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", moved, scores.T @ scores, moved), 0.0))
         return errors
 
     def _solved(self, weight: FloatArray | None) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
