@@ -42,8 +42,8 @@ THRESHOLDS = {
     "capital-loss": (1,), "fnlwgt": (100_000, 200_000),
 }  # fmt: skip
 PAIRS, CONDITIONS, SOME, KERNELS, LEAST = 20, 60, 12, 24, 50
-COUNTS, NUMBERS = 150, 20
-"""Counts of conditions, and conditions under which each kind of number is asked for, of tables other than Adult."""
+COUNTS, NUMBERS, FITS = 60, 8, 6
+"""Of tables other than Adult: counts of conditions, conditions under which numbers are asked for, and regressions."""
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -132,7 +132,7 @@ def any_questions(real: pd.DataFrame, release: Any) -> Iterator[Held]:
                 exact = [met[rows.index].mean()]
                 yield from _held(f"share{some}", release.answer(sd.share(share, where=where)), exact)
     if hasattr(sd, "regression"):
-        for number in range(SOME):
+        for number in range(FITS):
             y, *others = rng.permutation(numeric)[:3].tolist() if len(numeric) > 2 else numeric
             both = real[[y, others[0]]].dropna()
             found = release.answer(sd.correlation(y, others[0]))

@@ -33,8 +33,11 @@ from synthdp.randomness import Generator, generator
 REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
 
-POINTS = 16_000
+POINTS, FEWEST_POINTS = 16_000, 6_000
 """Points of the model that all replicates share; more take more time, and only combinations rarer than one see it."""
+
+MOST_CODES = 320_000
+"""Points times columns: of wide tables there are fewer points, down to `FEWEST_POINTS`, so that a first answer takes a second."""
 
 NEARLY_WHOLE = 1e-9
 """Shares whose sum is this near to 1 leave nothing over."""
@@ -73,13 +76,18 @@ class Bootstrap:
     size
         Number of replicates.
     points
-        Number of points in their pool.
+        Number of points in their pool; default: `POINTS`, fewer of many columns.
     """
 
     direct: Direct
     random_state: int = 0
     size: int = REPLICATES
-    points: int = POINTS
+    points: int = 0
+
+    def __post_init__(self) -> None:
+        if self.points == 0:
+            fitting = MOST_CODES // len(self.direct.model.domain)
+            object.__setattr__(self, "points", max(FEWEST_POINTS, min(POINTS, fitting)))
 
     @cached_property
     def replicates(self) -> Replicates:
