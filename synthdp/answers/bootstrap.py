@@ -22,7 +22,7 @@ from scipy.special import ndtr
 from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping
 from synthdp.answers.misfit import Misfit
-from synthdp.answers.refit import refitted
+from synthdp.answers.refit import Matched, refitted
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
@@ -33,8 +33,11 @@ from synthdp.randomness import Generator, generator
 REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
 
-POINTS = 16_000
+POINTS, FEWEST_POINTS = 16_000, 6_000
 """Points of the model that all replicates share; more take more time, and only combinations rarer than one see it."""
+
+MOST_CODES = 320_000
+"""Points times columns: of wide tables there are fewer points, down to `FEWEST_POINTS`, so that a first answer takes a second."""
 
 NEARLY_WHOLE = 1e-9
 """Shares whose sum is this near to 1 leave nothing over."""
@@ -73,13 +76,18 @@ class Bootstrap:
     size
         Number of replicates.
     points
-        Number of points in their pool.
+        Number of points in their pool; default: `POINTS`, fewer of many columns.
     """
 
     direct: Direct
     random_state: int = 0
     size: int = REPLICATES
-    points: int = POINTS
+    points: int = 0
+
+    def __post_init__(self) -> None:
+        if self.points == 0:
+            fitting = MOST_CODES // len(self.direct.model.domain)
+            object.__setattr__(self, "points", max(FEWEST_POINTS, min(POINTS, fitting)))
 
     @cached_property
     def replicates(self) -> Replicates:
@@ -100,9 +108,11 @@ class Bootstrap:
         fitting = [kept_cells(without_misfits(table, kept, zero, total=total), kept) for table in tables]
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
+        noisy = self.direct.products
         fitted = refitted(
             fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
             effects=self.direct.fitting_effects,
+            products=None if noisy is None else Matched.of(noisy, codes, rows[:, 1:], rng),
         )  # fmt: skip
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])

@@ -20,6 +20,7 @@ from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import Effects, NoisyEffect
+from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.misfits import (
     LEAST_FIT,
     fitting_effects,
@@ -31,6 +32,7 @@ from synthdp.fit.misfits import (
 from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.products import ClippedProducts
 from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -94,6 +96,19 @@ class Direct:
                 sums += [(counts.sum(), len(counts) * measured.stddev**2) for counts in queries.split(measured.answers)]
         precision = sum(1 / variance for _, variance in sums)
         return float(sum(value / variance for value, variance in sums) / precision), precision**-0.5
+
+    @cached_property
+    def products(self) -> NoisyProducts | None:
+        """The noisy mean products of the scores of columns over the model's cells, if they were measured."""
+        for measured in self.measurements:
+            queries, rows = measured.queries, max(self.total[0], 1.0)
+            if isinstance(queries, ClippedProducts) and set(queries.domain.names) <= set(self.model.domain.names):
+                columns = self.model.domain.index(*queries.domain.names)
+                if queries.domain.shape == tuple(self.model.domain.shape[j] for j in columns):
+                    return NoisyProducts(
+                        queries=queries, columns=columns, means=measured.answers / rows, stddev=measured.stddev / rows
+                    )
+        return None
 
     @property
     def total_is_public(self) -> bool:

@@ -96,8 +96,9 @@ def runs_of(*parts: AnyArray) -> IntArray:
 
 def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
     """Return the mean of a function of grid points over each leaf, (axis.size,)."""
-    cells = axis.cells_of(np.arange(len(values), dtype=np.uint32)).astype(np.int64)
-    sums = np.bincount(cells, weights=values, minlength=axis.size).astype(np.float64)
+    inside = axis.starts < len(values)
+    of_run = np.add.reduceat(values.astype(np.float64, copy=False), axis.starts[inside])
+    sums = np.bincount(axis.cells[inside], weights=of_run, minlength=axis.size).astype(np.float64)
     return np.asarray(_per_point(axis, sums[:, None])[:, 0])
 
 

@@ -10,8 +10,10 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from synthdp.answers.direct import Direct
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray
@@ -42,11 +44,14 @@ RELATIONS = 200
 TOGETHER = 16
 """Most columns whose relations in threes are put in at once."""
 
-MOST_PAIRS, ROWS = 300, 40_000
+MOST_PAIRS, ROWS = 300, 20_000
 """Of more pairs the relations in the model are found from so many rows."""
 
 SMALL_PRODUCT = 2**18
 """Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does."""
+
+FEW = 8
+"""Where so small a part of a matrix is not 0, its product takes less time without the zeros."""
 
 SAMPLE = 500
 """Rows by which the size of a random relation is found: to about 3 %."""
@@ -265,8 +270,10 @@ def _by_rank(functions: list[FloatArray]) -> AnyArray:
 
 def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
     """Return the sum over pairs of columns of their height times the product of their values, (d, n); (n,)."""
-    factors, found = heights.astype(np.float32).T, np.empty(values.shape[1], np.float32)
-    step = max(64, SMALL_PRODUCT // len(values) ** 2)
+    factors: Any = heights.astype(np.float32).T
+    found, step = np.empty(values.shape[1], np.float32), max(64, SMALL_PRODUCT // len(values) ** 2)
+    if FEW * np.count_nonzero(heights) < heights.size:
+        factors, step = sparse.csr_array(factors), values.shape[1]
     for begin in range(0, values.shape[1], step):
         some = values[:, begin : begin + step]
         products = factors @ some

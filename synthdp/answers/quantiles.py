@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.answers.answers import NORMAL
 from synthdp.answers.expressions import grid_values
-from synthdp.answers.grouping import leaf_means, numbered
+from synthdp.answers.grouping import leaf_means, numbered, runs_of
 from synthdp.answers.leaves import LeafCounts
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
@@ -32,10 +32,12 @@ def quantile_intervals(
     shares
         (q,) which quantiles.
     inside
-        (releasable,) the grid points over which they are taken.
+        (releasable,) the grid points over which they are taken; of none they are NaN.
     spread
         (size,) rows of each leaf as their spread within it counts them.
     """
+    if not inside.any():
+        return (np.full(len(shares), np.nan),) * 3
     values, _ = grid_values(axis.column)
     share = leaf_means(axis, inside.astype(np.float64))
     leaf = axis.cells_of(np.arange(len(values), dtype=np.uint32)).astype(np.int64)
@@ -74,13 +76,19 @@ class Ladder:
     def of(cls, groups: IntArray, values: AnyArray) -> Ladder:
         """Return that of grid points in groups, -1 for those in none."""
         points = np.flatnonzero(groups >= 0)
-        points = points[np.argsort(values[points], kind="stable")]
-        _, first = numbered(groups[points])
-        found = groups[points][np.sort(first)]  # by their least value
-        rank = np.zeros(int(groups.max(initial=0)) + 1, np.int64)
+        points = _sorted_by(points, values[points])
+        of_point = groups[points]
+        starts = runs_of(of_point)[: len(points)]
+        of_run = of_point[starts]
+        _, first = numbered(of_run)
+        found = of_run[np.sort(first)]  # by their least value
+        rank = np.zeros(int(of_run.max(initial=0)) + 1, np.int64)
         rank[found] = np.arange(len(found))
-        points = points[np.argsort(rank[groups[points]], kind="stable")]
-        sizes = np.bincount(rank[groups[points]], minlength=len(found))
+        lengths, order = np.diff(starts, append=len(points)), np.argsort(rank[of_run], kind="stable")
+        if len(of_run) > len(found):
+            before = np.cumsum(lengths[order]) - lengths[order]
+            points = points[np.repeat(starts[order] - before, lengths[order]) + np.arange(len(points))]
+        sizes = np.bincount(rank[of_run], weights=lengths, minlength=len(found)).astype(np.int64)
         return cls(found, values[points], np.append(0, np.cumsum(sizes)))
 
     def at(self, cumulative: FloatArray, shares: FloatArray) -> FloatArray:

@@ -18,6 +18,7 @@ from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, table_shape, table_size
 from synthdp.fit.graphical.consistency import NoisyEffect, make_consistent, pooled_effects
 from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, NoisyProducts
 from synthdp.parallel import in_order
 from synthdp.randomness import Generator
 
@@ -28,6 +29,9 @@ TOGETHER = 12
 
 NEWTON_STEPS = 4
 """Steps towards the root of one cell's equation; Newton's method from above squares the error in each."""
+
+LEAST_RIDGE = 0.01
+"""Of products: the fit is not followed to the end."""
 
 _TINY = 1e-30
 
@@ -51,6 +55,70 @@ class _Raked:
         return replace(self, target=target, potential=potential)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """Products of scores at the points, and what the fits have to reach; in single precision.
+
+    Parameters
+    ----------
+    products
+        (m, k) clipped products of the points.
+    target
+        (k, r) noisy means of each drawn table.
+    coefficients
+        (k, r) what each fit's weights are tilted by, changed in place.
+    ridge
+        Of the coefficients.
+    slope
+        (k, k) by how much means change with coefficients, in the released model; with the ridge.
+    """
+
+    products: AnyArray
+    target: AnyArray
+    coefficients: AnyArray
+    ridge: float
+    slope: FloatArray
+
+    @classmethod
+    def of(cls, noisy: NoisyProducts, codes: Codes, rows: FloatArray, rng: Generator) -> Matched | None:
+        """Return what the fits do with products, or None where the released fit did nothing with them.
+
+        Its ridge is the variance of the noise over that of the signal, and a fit with the ridge c leaves of a gap between
+        noisy means and those of untilted rows the part c / (1 + c): the gaps g that it left say c = g / (s - g) by their
+        mean square and the noise's variance s.
+        """
+        queries = noisy.queries
+        scores = queries.scores_of(codes[:, list(noisy.columns)])
+        left, right = queries.pairs
+        scaled = (scores / queries.resolution).astype(np.float32)
+        products = scaled[:, left] * scaled[:, right] * queries.clipping(scores).astype(np.float32)[:, None]
+        modelled = products.mean(axis=0, dtype=np.float64)
+        gap, variance = noisy.means - modelled, noisy.stddev**2
+        left_over = float((gap**2).mean())
+        if left_over >= variance:
+            return None
+        ridge = max(left_over / (variance - left_over), LEAST_RIDGE)
+        centred = products - modelled.astype(np.float32)
+        slope = centred.T @ centred / len(codes) + ridge * np.eye(len(modelled))
+        means = products.T @ (rows / rows.sum(axis=0)).astype(np.float32)
+        noise = noisy.stddev * rng.standard_normal(means.shape)
+        start = np.repeat((gap / ridge)[:, None], rows.shape[1], axis=1)
+        return cls(products, (means + noise).astype(np.float32), start.astype(np.float32), ridge, slope)
+
+    def of_some(self, some: slice) -> Matched:
+        """Return the same of some replicates; its coefficients are a copy."""
+        return replace(self, target=self.target[:, some], coefficients=self.coefficients[:, some].copy())
+
+    def factors(self, share: AnyArray) -> AnyArray:
+        """Change the coefficients by one step, and return the factors of weights that are (m, r) parts of the rows."""
+        gap = self.target - self.products.T @ share - self.ridge * self.coefficients
+        change = (DAMPING * np.linalg.solve(self.slope, gap)).astype(np.float32)
+        exponent = self.products @ change
+        shorter = LONGEST / np.maximum(np.abs(exponent).max(axis=0), LONGEST)
+        self.coefficients[...] += shorter * change
+        return np.asarray(np.exp(shorter * exponent))
+
+
 def refitted(
     tables: Sequence[NoisyTable],
     shape: Shape,
@@ -61,6 +129,7 @@ def refitted(
     total_stddev: float,
     rng: Generator,
     effects: Sequence[NoisyEffect] = (),
+    products: Matched | None = None,
 ) -> FloatArray:
     """Return for each of some tables of points the weights that a fit to its noisy answers would give them, (m, r).
 
@@ -82,6 +151,8 @@ def refitted(
         Of the noise.
     effects
         What was measured of main effects and interactions alone; their noise is drawn anew, too.
+    products
+        What the fits have to reach beside tables.
     """
     count = rows.shape[1]
     total = weight * len(codes)
@@ -102,15 +173,22 @@ def refitted(
         potential = np.repeat(rest[:, None], count, axis=1).astype(np.float32)
         raked.append(_Raked(place, sums, (target / ridge).astype(np.float32), potential, ridge))
     blocks = [slice(begin, begin + TOGETHER) for begin in range(0, count, TOGETHER)]
-    found = in_order(lambda some: _fit([one.of(some) for one in raked], weight / total * totals[some]), blocks)
+
+    def fit(some: slice) -> AnyArray:
+        matched = None if products is None else products.of_some(some)
+        return _fit([one.of(some) for one in raked], weight / total * totals[some], matched)
+
+    found = in_order(fit, blocks)
     return np.concatenate(list(found), axis=1, dtype=np.float64)
 
 
-def _fit(raked: Sequence[_Raked], weight: FloatArray) -> AnyArray:
+def _fit(raked: Sequence[_Raked], weight: FloatArray, products: Matched | None) -> AnyArray:
     """Return the weights of the points in some replicates, (m, r), from the (r,) equal ones that they start from."""
     count, totals = len(raked[0].place), weight * len(raked[0].place)
     weights = np.tile(weight.astype(np.float32), (count, 1))
     for _ in range(SWEEPS):
+        if products is not None:
+            weights *= products.factors(weights / weights.sum(axis=0))
         for one in reversed(raked):
             weights *= _factors(one, one.sums @ weights).take(one.place, axis=0)
         # A table whose noise leaves no rows in any cell takes every weight to 0, and nothing would bring them back.

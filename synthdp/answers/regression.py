@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,8 @@ POINTS = 100_000
 """Rows drawn from a model to estimate coefficients; what their number leaves open is part of the error."""
 
 MOST_COEFFICIENTS = 80
+
+_AT_ONCE = 2**20
 
 COLLINEAR = 1e-7
 """A column whose variance that earlier columns do not explain is below this part of it has no coefficient."""
@@ -137,9 +140,8 @@ class Regressions:
     def _errors(self, question: Regression, inside: BoolArray, columns: list[int]) -> Iterator[FloatArray]:
         """Yield for each replicate how far the coefficients of its fit are from those of its table."""
         design = self._design(self.pool, question, inside)
-        fitted, rows = self.bootstrap.weights(columns)
-        for r in range(1, rows.shape[1]):
-            yield design.fit(fitted[inside, r]) - design.fit(rows[inside, r])
+        fitted, rows = (design.fits(weights[inside, 1:]) for weights in self.bootstrap.weights(columns))
+        yield from fitted - rows
 
     def _column(self, name: str, *, response: bool) -> int:
         j, column = modelled_column(self.model, name)
@@ -165,13 +167,13 @@ class Regressions:
 
     def _design(self, points: Points, question: Regression, inside: BoolArray) -> Design:
         """Return the intercept, the terms and the response of some points."""
-        parts = [np.ones((int(inside.sum()), 1))]
+        parts = [np.ones((1, int(inside.sum())))]
         for name in (*question.formula.terms, question.formula.response):
             j, column = modelled_column(self.model, name)
-            values = numbers_of(column)[0][points.indices(j)[inside]][:, None]
+            values = numbers_of(column)[0][points.indices(j)[inside]]
             levels = np.arange(1, len(labels_of(column))) if column.quantity == "label" else None
-            parts.append(values if levels is None else (values == levels).astype(np.float64))
-        return Design.of(np.concatenate(parts, axis=1))
+            parts.append(values[None, :] if levels is None else (values == levels[:, None]).astype(np.float64))
+        return Design.of(np.concatenate(parts).T)
 
 
 def _of_cell(points: Points, grouped: Sequence[Grouping], cell: tuple[int, ...]) -> BoolArray | bool:
@@ -182,7 +184,7 @@ def _of_cell(points: Points, grouped: Sequence[Grouping], cell: tuple[int, ...])
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Design:
     """The intercept, the terms and the response of some points, shifted and scaled.
 
@@ -208,24 +210,43 @@ class Design:
         scale[scale == 0] = 1.0
         return cls(scaled / scale, centre, scale)
 
-    def fit(self, weight: FloatArray | None = None) -> FloatArray:
-        """Return the coefficients of weighted least squares, (p,); NaN for what earlier columns explain already."""
-        return self._solved(weight)[0]
+    def fit(self) -> FloatArray:
+        """Return the coefficients of least squares, (p,); NaN for what earlier columns explain already."""
+        return self._solution.coefficients
+
+    def fits(self, weights: FloatArray) -> FloatArray:
+        """Return those of weighted least squares for each column of weights, (m, r); (r, p)."""
+        return np.array([self._solved(gram).coefficients for gram in self._products(weights)])
 
     def errors(self) -> FloatArray:
         """Return the standard errors of the coefficients were the rows a random sample, (p,)."""
-        _, kept, inverse, found, back = self._solved(None)
+        found = self._solution
         errors = np.full(self.columns.shape[1] - 1, np.nan)
-        terms = self.columns[:, kept]
-        influence = terms * (self.columns[:, -1] - terms @ found)[:, None] @ inverse / max(len(terms), 1)
-        errors[kept] = np.sqrt(((influence @ back.T) ** 2).sum(axis=0))
+        terms = self.columns[:, found.kept]
+        scores = terms * (self.columns[:, -1] - terms @ found.scaled)[:, None]
+        moved = found.back @ found.inverse / max(len(terms), 1)
+        errors[found.kept] = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", moved, scores.T @ scores, moved), 0.0))
         return errors
 
-    def _solved(self, weight: FloatArray | None) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
-        """Return the coefficients, which columns have one, the inverse of their products, and how to scale back."""
-        weighted = self.columns if weight is None else self.columns * weight[:, None]
-        p, total = self.columns.shape[1] - 1, float(weighted[:, 0].sum())
-        gram = weighted.T @ self.columns / max(total, 1e-300)
+    @cached_property
+    def _solution(self) -> _Solution:
+        return self._solved(np.asarray(self.columns.T @ self.columns / max(len(self.columns), 1), np.float64))
+
+    def _products(self, weights: FloatArray) -> FloatArray:
+        """Return the mean products of every two columns by each column of weights, (r, p + 1, p + 1)."""
+        left, right = np.triu_indices(self.columns.shape[1])
+        sums = np.zeros((len(left), weights.shape[1]))
+        step = max(1, _AT_ONCE // len(left))
+        for begin in range(0, len(weights), step):
+            some = np.ascontiguousarray(self.columns[begin : begin + step].T)
+            sums += (some[left] * some[right]) @ weights[begin : begin + step]
+        found = np.empty((weights.shape[1], *[self.columns.shape[1]] * 2))
+        found[:, left, right] = found[:, right, left] = (sums / np.maximum(weights.sum(axis=0), 1e-300)).T
+        return found
+
+    def _solved(self, gram: FloatArray) -> _Solution:
+        """Solve the normal equations of mean products, (p + 1, p + 1)."""
+        p = len(gram) - 1
         kept = _independent(gram[:p, :p])
         inverse = np.asarray(np.linalg.inv(gram[np.ix_(kept, kept)]), np.float64)
         found = inverse @ gram[kept, p]
@@ -233,7 +254,17 @@ class Design:
         back[:1, 1:] = -self.centre[kept[1:]] * self.scale[p] / self.scale[kept[1:]]
         coefficients = np.full(p, np.nan)
         coefficients[kept] = back @ found + np.where(kept == 0, self.centre[p], 0.0)
-        return coefficients, kept, inverse, found, back
+        return _Solution(coefficients, kept, inverse, found, back)
+
+
+class _Solution(NamedTuple):
+    """Coefficients, which columns have one, the inverse of their products, scaled coefficients, and how to scale back."""
+
+    coefficients: FloatArray
+    kept: IntArray
+    inverse: FloatArray
+    scaled: FloatArray
+    back: FloatArray
 
 
 def _independent(gram: FloatArray) -> IntArray:

@@ -107,7 +107,8 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
         seconds = time.perf_counter() - started
         write_csv(synthetic, files[0])
         files[1].write_text(f"{release.receipt_}\n", encoding="utf-8")
-        release.report(files[2], title="Adult census, synthetic")
+        with progress_bar() as on_progress:
+            release.report(files[2], title="Adult census, synthetic", on_progress=on_progress)
         release.save(folder / "adult.release")
     click.echo(f"a report to open: {paths[2].resolve().as_uri()}\n")
     click.echo(str(release.receipt_))
@@ -217,7 +218,8 @@ def release(
         if note is not None and receipt is not None:
             note.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
         if drawn is not None:
-            made.report(drawn)
+            with progress_bar() as on_progress:
+                made.report(drawn, on_progress=on_progress)
         if folder is not None:
             made.save(folder)
     if as_json:

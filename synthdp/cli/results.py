@@ -119,8 +119,8 @@ def report(folder: Path, out: Path, title: str | None, target: str | None, as_js
     from synthdp.estimators.synthetic_release import write_report
 
     release = synthdp.load(folder)
-    with whole_file(out) as scratch:
-        write_report(release, scratch, title=title, target=target)
+    with whole_file(out) as scratch, progress_bar() as on_progress:
+        write_report(release, scratch, title=title, target=target, on_progress=on_progress)
     click.echo(json.dumps({"report": str(out)}) if as_json else f"report: {out}")
 
 

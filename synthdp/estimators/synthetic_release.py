@@ -469,7 +469,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             domain_budget=self.domain_budget,
         )  # fmt: skip
 
-    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+    def report(
+        self, path: str | PathLike[str], *, title: str | None = None, on_progress: ProgressCallback | None = None
+    ) -> None:
         """Write a page about the release, from the release alone: publishable, self-contained, without network.
 
         Parameters
@@ -478,10 +480,13 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             An HTML file.
         title
             Of the page.
+        on_progress
+            Called at the start of each stage; default: that of the estimator.
         """
         check_is_fitted(self)
         target = self.target if self.target in self.schema_.outputs else None
-        write_report(self.release_, path, title=title, target=target)
+        told = on_progress or self.on_progress or silent
+        write_report(self.release_, path, title=title, target=target, on_progress=told)
 
     def plot(self, column: str, *, by: str | None = None) -> Picture:
         """Return a picture of a column of the release, as the report has it, or of its shares by another column.
@@ -610,7 +615,12 @@ def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
 
 
 def write_report(
-    release: Release[Any], path: str | PathLike[str], *, title: str | None = None, target: str | None = None
+    release: Release[Any],
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    target: str | None = None,
+    on_progress: ProgressCallback = silent,
 ) -> None:
     """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
 
@@ -621,7 +631,7 @@ def write_report(
     DataError
         If the file cannot be written.
     """
-    page = report_page(release, fingerprint=fingerprint(release), title=title, target=target)
+    page = report_page(release, fingerprint=fingerprint(release), title=title, target=target, on_progress=on_progress)
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:

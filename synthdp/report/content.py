@@ -24,8 +24,10 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 REPLICATES = 4
 CLIQUES = 60
 MOST_TABLE = 200_000
-FEWEST_POINTS, MOST_POINTS = 20_000, 100_000
-"""Of the pool in which the error of whole tables is found: two for each row, so that rare combinations have some."""
+FEWEST_POINTS, MOST_POINTS, MOST_CODES = 20_000, 100_000, 1_500_000
+"""Of the pool in which the error of whole tables is found: two for each row, so that rare combinations have some.
+
+At most so many codes, points times columns: of wide tables fewer points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ def expected_errors(
     if direct.leaves(0) is None:
         return []
     rows = model.rows
-    points = min(max(2 * rows, FEWEST_POINTS), MOST_POINTS)
+    points = max(min(2 * rows, MOST_POINTS, MOST_CODES // len(model.domain)), FEWEST_POINTS)
     found = Bootstrap(direct, random_state, size=REPLICATES, points=points).replicates
     order = np.lexsort(found.codes.T[::-1])
     codes, rng = found.codes[order], generator(random_state)

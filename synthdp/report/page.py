@@ -18,6 +18,7 @@ from synthdp.pictures.picture import column_chart
 from synthdp.privacy.loss import combined
 from synthdp.privacy.neighbors import Neighbors
 from synthdp.privacy.receipt import Receipt
+from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.content import associations, expected_errors
@@ -43,7 +44,18 @@ WEAKEST_DRAWN = 0.05
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 
 
-def report_page(release: Release[Any], *, fingerprint: str, title: str | None = None, target: str | None = None) -> str:
+STAGES = ("columns", "accuracy", "pairs of columns")
+"""What a progress callback is told, in order."""
+
+
+def report_page(
+    release: Release[Any],
+    *,
+    fingerprint: str,
+    title: str | None = None,
+    target: str | None = None,
+    on_progress: ProgressCallback = silent,
+) -> str:
     """Return the report of a release as HTML.
 
     Parameters
@@ -56,6 +68,8 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
         Of the page; default: a general one.
     target
         A column whose relations are shown first.
+    on_progress
+        Called at the start of each stage.
 
     Raises
     ------
@@ -67,7 +81,16 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
         raise ParameterError(f"a release by {release.mechanism} is not a synthetic table: it has no report")
     if target is not None and target not in model.schema.outputs:
         raise ParameterError(f"there is no column {target!r}; the release has: {', '.join(model.schema.outputs)}")
+
+    def tell(stage: str) -> None:
+        on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
+
+    tell("columns")
     views = column_views(model, release.measurements)
+    charts = [(view, column_chart(view, f"chart-{i}")) for i, view in enumerate(views)]
+    tell("accuracy")
+    errors = sorted(expected_errors(model, release.measurements), key=lambda view: view.order)
+    tell("pairs of columns")
     return render(
         "report.html",
         title=title or "A synthetic table and its privacy card",
@@ -76,12 +99,11 @@ def report_page(release: Release[Any], *, fingerprint: str, title: str | None = 
         facts=_facts(release, model, fingerprint),
         table=_table(model),
         card=_card(release, fingerprint),
-        columns=[(view, column_chart(view, f"chart-{i}")) for i, view in enumerate(views)],
+        columns=charts,
         others=_others(model),
         pairs=_pairs(model, target),
         errors=[
-            {"words": ORDERS[view.order], "distance": view.distance, "like_rows": view.like_rows}
-            for view in sorted(expected_errors(model, release.measurements), key=lambda view: view.order)
+            {"words": ORDERS[view.order], "distance": view.distance, "like_rows": view.like_rows} for view in errors
         ],
         spend=_spend(release),
         rules=[constraint.in_words() for constraint in model.schema.constraints],

@@ -34,9 +34,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say(program: ModuleType) -> N
     real, held = adult(), defaultdict(list)
     for _ in range(REPETITIONS):
         release = sd.SyntheticRelease(schema=adult_schema(), epsilon=1.0).fit(real)
-        for one in program.intervals(real, release):
-            for name in (one.kind.partition(",")[0], one.basis):
-                held[name].append(one.lower <= one.truth <= one.upper)
+        for one in program.intervals(real, release.release_):
+            inside = one.lower <= one.truth <= one.upper
+            held[one.kind.partition(",")[0]].append(inside)
+            held[one.basis].append(inside)
     coverage = {kind: float(np.mean(found)) for kind, found in held.items()}
     assert len(coverage) == 10
     assert min(coverage.values()) > 0.6, coverage

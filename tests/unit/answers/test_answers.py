@@ -11,13 +11,18 @@ from scipy import sparse
 
 import synthdp as sd
 from synthdp.answers.answer import Asker
-from synthdp.answers.bootstrap import draw
+from synthdp.answers.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
 from synthdp.answers.direct import Direct
 from synthdp.answers.leaves import least_squares
 from synthdp.answers.refit import refitted
 from synthdp.distribution.contingency import table_size
+from synthdp.distribution.product import Product
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.randomness import generator
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.tables.format import TableFormat
 
 SCHEMA = sd.Schema({
     "age": sd.Integer(0, 39, nullable=True),
@@ -264,3 +269,16 @@ def test_columns_are_solved_and_replicates_drawn_once_however_many_questions_are
     asker.ask(sd.quantile("age", [0.1, 0.5], where="member and grade == 'low'"))
     assert len(solved) == len(SCHEMA)
     assert len(drawn) == 1
+
+
+@pytest.mark.parametrize(("columns", "points"), [(2, POINTS), (20, POINTS), (40, 8_000), (600, FEWEST_POINTS)])
+def test_of_wide_tables_the_replicates_share_fewer_points(columns: int, points: int) -> None:
+    schema = sd.Schema({f"x{j}": sd.Boolean() for j in range(columns)})
+    domain = domain_of(schema)
+    model = SyntheticModel(
+        schema=schema, domain=domain, distribution=Product(shape=domain.shape, margins=tuple(map(np.ones, domain.shape))),
+        refinements=tuple(Refinement.trivial(axis) for axis in domain.axes), total=100.0,
+        format=TableFormat.default(schema),
+    )  # fmt: skip
+    assert Bootstrap(Direct(model, ())).points == points
+    assert Bootstrap(Direct(model, ()), points=500).points == 500

@@ -103,6 +103,14 @@ def test_without_noise_an_answer_is_that_of_the_rows(
     assert (known["estimate"] <= known["upper"]).all()
 
 
+@pytest.mark.parametrize("where", ["b > 9", "b > 9 and c == 'x'"])
+@pytest.mark.parametrize("kind", ["mean", "variance", "share", "quantile", "correlation", "regression"])
+def test_of_no_rows_nothing_is_known(exact_release: sd.SyntheticRelease, kind: str, where: str) -> None:
+    asked = {"share": ["b >= 2"], "correlation": ["b", "a"], "regression": ["b ~ a"]}.get(kind, ["b"])
+    answered = exact_release.answer(getattr(sd, kind)(*asked, where=where))
+    assert answered[["estimate", "standard_error", "lower", "upper"]].isna().all(axis=None)
+
+
 def covered(releases: int) -> float:
     """Return how many 95 % intervals of all kinds of questions hold the truth."""
     held = []

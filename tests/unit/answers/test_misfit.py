@@ -9,7 +9,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.direct import Direct
-from synthdp.answers.misfit import Misfit, leaf_mass
+from synthdp.answers.misfit import Misfit, _quadratic, leaf_mass
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.randomness import generator
@@ -90,6 +90,17 @@ def test_random_relations_are_as_strong_as_was_asked(blind: sd.SyntheticRelease)
     strengths = [mass @ np.abs(change) for change in misfit.changes(leaves, generator(0), 50)]
     assert np.mean(strengths) == pytest.approx(0.2, rel=0.03)
     assert np.std(strengths) < 0.04
+
+
+@pytest.mark.parametrize("pairs", [1, 12, 300])
+def test_relations_of_pairs_add_up_to_the_products_of_their_functions(pairs: int) -> None:
+    """Of few pairs and of many, which are computed in different ways."""
+    rng = np.random.default_rng(pairs)
+    values, heights = rng.normal(size=(30, 500)), np.zeros((30, 30))
+    chosen = rng.permutation(np.argwhere(np.triu(np.ones((30, 30)), 1)))[:pairs]
+    heights[tuple(chosen.T)] = rng.normal(size=len(chosen))
+    wanted = sum(heights[a, b] * values[a] * values[b] for a, b in chosen)
+    assert _quadratic(values.astype(np.float32), heights) == pytest.approx(wanted, abs=1e-3)
 
 
 def test_rows_gain_as_often_as_they_lose(blind: sd.SyntheticRelease) -> None:

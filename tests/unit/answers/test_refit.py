@@ -5,10 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from synthdp.answers.refit import refitted
+import synthdp as sd
+from synthdp.answers.refit import Matched, refitted
 from synthdp.distribution.contingency import NoisyTable, contingency, table_size
+from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.queries.products import ClippedProducts
 from synthdp.randomness import generator
 
 SHAPE = (3, 4, 2)
@@ -77,6 +82,43 @@ def test_its_noise_has_the_law_of_consistent_noisy_tables() -> None:
     sums = np.array([fitted[pairs == pair].sum(axis=0) for pair in range(12)])
     assert np.cov(sums) == pytest.approx(np.cov(np.transpose(wanted)), abs=0.9)
     assert fitted.sum(axis=0).std() == pytest.approx(5.0, rel=0.1)
+
+
+def products(stddev: float, gap: float) -> NoisyProducts:
+    """Noisy products of the first and the last column, of which a release left so large a gap."""
+    domain = Domain(tuple(axis_of(name, sd.Integer(0, SHAPE[j] - 1)) for name, j in (("a", 0), ("c", 2))))
+    queries = ClippedProducts(domain, (np.array([-64, 0, 64, 0]), np.array([-64, 64, 0])), 64, 64**2)  # and misfits
+    return NoisyProducts(queries=queries, columns=(0, 2), means=np.array([gap]), stddev=stddev)
+
+
+def mean_product(weights: np.ndarray) -> np.ndarray:
+    return (POINTS[:, 0] - 1) * (2 * POINTS[:, 2] - 1) @ weights / weights.sum(axis=0)
+
+
+def test_products_that_the_release_was_fitted_to_the_fits_to_drawn_tables_find_again() -> None:
+    rows = drawn(50)
+    wanted = mean_product(rows)
+    blind = refit(released(), rows, Silent())
+    noisy = products(0.1, 0.0)
+    found = refitted(
+        released(), SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=0.0, rng=Silent(),
+        products=Matched.of(noisy, POINTS, rows, Silent()),
+    )  # fmt: skip
+    assert np.abs(mean_product(blind)).max() < 0.3 * np.abs(wanted).max()
+    assert mean_product(found) == pytest.approx(wanted, abs=0.15 * np.abs(wanted).max())
+
+
+def test_products_that_noise_explains_the_fits_leave_alone() -> None:
+    """A release whose gap is that of noise was not tilted."""
+    assert Matched.of(products(0.1, 0.1), POINTS, drawn(2), Silent()) is None
+    assert Matched.of(products(0.1, 0.0999), POINTS, drawn(2), Silent()).ridge > 100
+
+
+def test_fits_to_products_have_their_noise() -> None:
+    rows = np.full((len(POINTS), 4000), WEIGHT)
+    matched = Matched.of(products(0.03, 0.0), POINTS, rows, generator(0))
+    found = refitted(released(), SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=0.0, rng=Silent(), products=matched)
+    assert mean_product(found).std() == pytest.approx(0.03, rel=0.15)
 
 
 @pytest.mark.parametrize("stddev", [1e1, 1e2, 1e3, 1e5, 1e7])

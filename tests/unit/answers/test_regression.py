@@ -10,6 +10,7 @@ import pytest
 import synthdp as sd
 from synthdp.answers.answer import answer
 from synthdp.answers.formula import parse_formula
+from synthdp.answers.regression import Design
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
@@ -85,6 +86,28 @@ def test_groups_have_their_own_coefficients(model: SyntheticModel) -> None:
 def test_what_other_columns_explain_has_no_coefficient(model: SyntheticModel) -> None:
     answered = answer(model, (), sd.regression("y ~ a + c", where="c == 'v'")).set_index("term")
     assert answered["estimate"].isna().tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("at_once", [1, 50, 10**6])
+def test_weighted_coefficients_are_those_of_repeated_rows(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("synthdp.answers.regression._AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    columns = np.column_stack([np.ones(60), rng.normal(size=(60, 3))])
+    weights = rng.integers(0, 4, size=(60, 5))
+    found = Design.of(columns).fits(weights.astype(float))
+    for r in range(5):
+        rows = np.repeat(columns, weights[:, r], axis=0)
+        assert found[r] == pytest.approx(np.linalg.lstsq(rows[:, :3], rows[:, 3], rcond=None)[0])
+
+
+def test_the_error_of_a_number_of_rows_is_that_of_the_sandwich() -> None:
+    rng = np.random.default_rng(0)
+    columns = np.column_stack([np.ones(200), rng.normal(size=(200, 2))])
+    terms, response = columns[:, :2], columns[:, 2]
+    inverse = np.linalg.inv(terms.T @ terms)
+    scores = terms * (response - terms @ np.linalg.lstsq(terms, response, rcond=None)[0])[:, None]
+    wanted = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
+    assert Design.of(columns).errors() == pytest.approx(wanted)
 
 
 def covered(releases: int) -> float:

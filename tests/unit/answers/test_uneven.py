@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import synthdp as sd
-from synthdp.answers.grouping import Grouping, leaf_shares, runs_of
+from synthdp.answers.grouping import Grouping, leaf_means, leaf_shares, runs_of
 from synthdp.answers.leaves import Histogram, least_squares
 from synthdp.answers.quantiles import Ladder
 from synthdp.answers.uneven import clumped, unevenness
@@ -86,6 +86,27 @@ def test_values_are_summed_by_powers_as_over_units() -> None:
 def test_runs_begin_where_a_part_changes() -> None:
     assert runs_of(np.array([1, 1, 2, 2, 2]), np.array([0, 0, 0, 0, 1])).tolist() == [0, 2, 4]
     assert runs_of(np.array([5])).tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_ladder_takes_groups_by_their_least_value_and_the_values_of_each_in_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups, values = rng.integers(-1, 4, UNITS), rng.permutation(UNITS)
+    ladder = Ladder.of(groups, values)
+    wanted = sorted((sorted(values[groups == group].tolist()), group) for group in np.unique(groups[groups >= 0]))
+    assert ladder.groups.tolist() == [group for _, group in wanted]
+    assert ladder.values.tolist() == [value for inside, _ in wanted for value in inside]
+    assert np.diff(ladder.place).tolist() == [len(inside) for inside, _ in wanted]
+
+
+@pytest.mark.parametrize("releasable", [UNITS, UNITS - 3])
+def test_means_over_leaves_are_those_of_their_grid_points(releasable: int) -> None:
+    """Leaves of several runs, and some that hold grid points that no released row may have."""
+    axis = Axis("a", sd.Integer(0, UNITS - 1), np.array([0, 3, 4, 9, UNITS - 2]), np.array([0, 2, 0, 1, 2]))
+    values = np.random.default_rng(0).normal(size=releasable)
+    leaf = axis.cells_of(np.arange(releasable, dtype=np.uint32))
+    wanted = [values[leaf == cell].sum() / axis.width[cell] for cell in range(axis.size)]
+    assert leaf_means(axis, values) == pytest.approx(np.array(wanted))
 
 
 @pytest.mark.parametrize("seed", range(5))

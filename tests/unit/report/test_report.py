@@ -1,5 +1,6 @@
 """The report and the privacy card: complete, from the release alone, readable by a browser with the network off."""
 
+import copy
 import json
 import re
 from html import escape
@@ -53,6 +54,20 @@ def release() -> sd.SyntheticRelease:
         "id": np.arange(n).astype(str),
     })  # fmt: skip
     return sd.SyntheticRelease(schema=SCHEMA, epsilon=2.0, random_state=0).fit(table)
+
+
+def test_a_report_tells_how_far_it_is(release: sd.SyntheticRelease, tmp_path: Path) -> None:
+    told: list[sd.Progress] = []
+    release.report(tmp_path / "report.html", on_progress=told.append)
+    assert [one.done for one in told] == list(range(told[0].total))
+    assert len({one.stage for one in told}) == len(told) > 1
+
+
+def test_a_report_tells_whom_its_release_told(release: sd.SyntheticRelease, tmp_path: Path) -> None:
+    told: list[sd.Progress] = []
+    chatty = copy.copy(release).set_params(on_progress=told.append)
+    chatty.report(tmp_path / "report.html")
+    assert told
 
 
 @pytest.fixture(scope="module")
