@@ -42,6 +42,7 @@ def forked(work: Callable[[], int]) -> Forked:
     except BaseException:  # noqa: BLE001 - nothing of the child may go on as a second test run
         traceback.print_exc()
     finally:
+        sys.stdout.flush()
         os._exit(status)
 
 
