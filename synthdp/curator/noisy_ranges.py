@@ -57,6 +57,10 @@ WINDOWS = (1, 2, 4, 8)
 OFF_DIGITS = 0.1
 """Largest share of numbers that may be rounded to digits that are wide for the range of the numbers."""
 
+MOST_VALUES = 32**4
+"""Most values that digits which are only not excluded may leave in a range: the one-way histogram tells so many apart, and a
+heap among more of them would be spread over its neighbours."""
+
 DEVIATIONS = 2.0
 """Standard deviations of noise that finer digits may hide in."""
 
@@ -210,7 +214,7 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
     for i in range(int(needed[-1]), len(spacings)):
         finer = rows[i + 1 :].sum() + DEVIATIONS * stddev * math.sqrt(len(rows) - i - 1)
         if finer <= OFF_DIGITS * total:
-            return spacings[i]
+            return spacings[i] if width <= MOST_VALUES * spacings[i] else None
     return None
 
 

@@ -661,3 +661,11 @@ def test_digits_are_found_at_the_budget_of_a_table_of_six_columns():
     for name, truth in {"money": 2, "degrees": 1, "mostly zero": 2, "noise": None}.items():
         assert statistics.mode(one[name].decimals for one in found) == truth
     assert statistics.mode((one["loan"].step, one["hour"].resolution) for one in found) == (100, "h")
+
+
+@pytest.mark.parametrize(("width", "found"), [(0.9, Fraction(1, 10**6)), (8.0, None)])
+def test_digits_that_are_only_not_excluded_leave_no_more_values_than_the_one_way_tree_tells_apart(width, found):
+    """Whole numbers, of which noise hides whether some have digits: a heap among 8 000 000 values would be spread."""
+    spacings = [Fraction(1, 10**i) for i in range(7)]
+    counts = NoisyCounts(rows=np.array([3448.0, 860.0, *[0.0] * 7]), stddev=29.0, law=NoiseLaw.GAUSSIAN)
+    assert spacing_of(counts, spacings, width=width) == found
