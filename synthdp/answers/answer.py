@@ -385,7 +385,10 @@ class Asker:
         return with_intervals({}, estimate, root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
     def _average(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Answer the mean of a function of one column over some grid points, a ratio with its first-order error; NaN of none."""
+        """Answer the mean of a function of one column over some grid points: a ratio, with its first-order error.
+
+        Of no grid points it is NaN.
+        """
         if not inside.any():
             return np.full(1, np.nan), np.full(1, np.nan)
         some = inside.astype(np.float64)

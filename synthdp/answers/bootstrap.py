@@ -36,8 +36,8 @@ REPLICATES = 24
 POINTS, FEWEST_POINTS = 16_000, 6_000
 """Points of the model that all replicates share; more take more time, and only combinations rarer than one see it."""
 
-MOST_CODES = 320_000
-"""Points times columns: of wide tables there are fewer points, down to `FEWEST_POINTS`, so that a first answer takes a second."""
+MOST_CODES = 250_000
+"""Points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a second."""
 
 NEARLY_WHOLE = 1e-9
 """Shares whose sum is this near to 1 leave nothing over."""
