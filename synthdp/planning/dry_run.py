@@ -22,12 +22,18 @@ from synthdp.distribution.contingency import contingency, table_size
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import decode, encode
+from synthdp.fit.graphical.listed_entropy import ListedEntropy
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.adaptive.optimum import optimum_of
 from synthdp.mechanisms.automatic import Automatic
+from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.discovery_account import account_of, discovery_part, takes
+from synthdp.mechanisms.workload import Workload
 from synthdp.planning.plan import Plan
 from synthdp.planning.simulated_table import simulated_table
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
-from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
+from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
+from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import Progress
 from synthdp.randomness import generator
 from synthdp.release import Release
@@ -197,8 +203,22 @@ def _run(
         rows=rows, columns=len(schema), neighbors=neighbors,
         epsilon=getattr(loss, "epsilon", math.nan), delta=getattr(loss, "delta", 0.0),
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
+        best_unbiased=None if left_open else _best_unbiased(schema, loss, curator.adjacency, rows=rows),
         seconds=sum(stages.values()), stages=stages, memory_mb=(BYTES_AT_REST + BYTES_A_VALUE * rows * len(schema)) / 1e6,
     )  # fmt: skip
+
+
+def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, rows: int) -> float | None:
+    """Return the error of the best unbiased answers to all tables of three columns, where the closed form applies."""
+    budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
+    if not isinstance(budget, (GaussianDP, ZCDP)):
+        return None
+    axes = (OneWayTree().first_axis(name, column) for name, column in schema.items())
+    found = optimum_of(
+        [int(axis.releasable.sum()) for axis in axes], Workload(), BudgetAllocation(budget, adjacency),
+        total=rows, most_cells=ListedEntropy().max_cells,
+    )  # fmt: skip
+    return None if found is None else found.error
 
 
 def _coded_anew(drawn: dict[str, GridIndices], found: Schema, schema: Schema) -> dict[str, GridIndices]:

@@ -44,6 +44,9 @@ class Plan:
     like_epsilon
         Where the schema leaves columns open: about the epsilon at which it would do as well if it declared them, the least
         of a few that were tried.
+    best_unbiased
+        The error that unbiased answers to all tables of three columns (or of all there are) would have at best, in closed
+        form, where all cells can be listed: a release that measures all interactions is meant to be no worse.
     """
 
     rows: int
@@ -63,6 +66,7 @@ class Plan:
     advice: tuple[str, ...]
     assumed: tuple[str, ...] = ()
     like_epsilon: float | None = None
+    best_unbiased: float | None = None
 
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
@@ -83,6 +87,11 @@ class Plan:
             f"                {WORDS[order]:<16}{error:.3f}   (independent columns: {self.independent[order]:.3f})"
             for order, error in self.errors.items()
         ]
+        if self.best_unbiased is not None:
+            largest = WORDS[min(3, self.columns)]
+            lines.append(
+                f"                best unbiased answers to {largest}: {self.best_unbiased:.3g}, whatever the table"
+            )
         worst = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
         lines += [
             f"              as accurate as a random sample of about {self.like_rows:,} rows",

@@ -135,3 +135,18 @@ def test_a_plan_names_the_open_columns_of_which_nothing_will_be_found() -> None:
     assert str(found.assumed[-1]) in str(found)
     clear = sd.plan(sd.Schema({"c": sd.Categorical(), "n": sd.Continuous()}), rows=10_000, epsilon=3.0)
     assert len(clear.assumed) == len(found.assumed) - 1
+
+
+def test_a_plan_says_what_the_best_unbiased_answers_would_leave_where_that_is_known():
+    """Sixteen binary columns of 21 574 rows, as NLTCS has: .0051 at epsilon 1, and the plan expects no more."""
+    bits = sd.Schema({f"b{j}": sd.Boolean() for j in range(16)})
+    found = sd.plan(bits, rows=21_574, epsilon=1.0)
+    assert found.best_unbiased == pytest.approx(0.0051, abs=1e-4)
+    assert found.errors[3] < 1.1 * found.best_unbiased
+    assert "best unbiased answers to triples: 0.00514" in str(found)
+
+
+def test_a_plan_without_gaussian_noise_or_with_too_many_cells_knows_no_best_way():
+    bits = sd.Schema({f"b{j}": sd.Boolean() for j in range(3)})
+    assert sd.plan(bits, rows=500, epsilon=1.0, delta=0.0).best_unbiased is None
+    assert sd.plan(sd.Schema({f"x{j}": sd.Integer(0, 999) for j in range(4)}), rows=500, epsilon=1.0).best_unbiased is None

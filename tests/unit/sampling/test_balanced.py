@@ -1,5 +1,7 @@
 """Halving keeps every row with probability one half, makes tables of pairs nearer to the model, and invents nothing."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -81,3 +83,16 @@ def test_the_order_of_rows_carries_nothing():
     codes = balanced_sample(MODEL, 2000, np.random.default_rng(4))
     first, second = (np.bincount(part[:, 2], minlength=5) for part in (codes[:1000], codes[1000:]))
     assert np.abs(first - second).max() < 6.2 * np.sqrt(2 * 200)
+
+
+def test_tables_of_three_columns_of_few_cells_are_nearer_to_the_model_too():
+    """Twelve binary columns of which each depends on all others; balancing pairs alone leaves .62 of the plain error."""
+    shape, rng = (2,) * 12, np.random.default_rng(3)
+    model = Explicit(shape=shape, codes=np.array(list(np.ndindex(*shape))), weights=rng.gamma(0.5, size=2**12))
+    cliques = list(itertools.combinations(range(12), 3))
+
+    def error(draw):
+        rows = [draw(model, 2000, np.random.default_rng(seed)) for seed in range(3)]
+        return np.abs([contingency(r, shape, c) / len(r) - model.marginal(c) for r in rows for c in cliques]).sum()
+
+    assert error(balanced_sample) < 0.52 * error(Explicit.sample)
