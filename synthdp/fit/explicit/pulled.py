@@ -17,7 +17,7 @@ from synthdp.errors import InternalError
 from synthdp.fit.explicit.l1_dual import FEASIBILITY
 from synthdp.fit.explicit.linear_program import Minimum, minimise
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.relative_entropy import KINKS, SLOPES
+from synthdp.fit.explicit.relative_entropy import pieces
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 ROWS_PER_ROUND = 1000
@@ -40,7 +40,8 @@ def solve_pulled(problem: FitProblem, *, seconds: float, tolerance: float, name:
     begin = time.perf_counter()
     weights, iterations, status = problem.start, 0, FitStatus.INACCURATE
     objective, bound = problem.objective(weights), 0.0
-    active, new = np.empty(0, np.int64), _missed(problem, weights)
+    active = np.empty(0, np.int64)
+    new = _missed(problem, weights, active)
     allowed = tolerance * max(objective, problem.k * problem.magnitude)
     if math.isinf(problem.pull):
         bound, new = objective, new[:0]
@@ -62,7 +63,7 @@ def solve_pulled(problem: FitProblem, *, seconds: float, tolerance: float, name:
         if candidate is None or not found.finished:
             status = FitStatus.TIME_LIMIT
             break
-        new = np.setdiff1d(_missed(problem, candidate), active)
+        new = _missed(problem, candidate, active)
         if not new.size:
             status = FitStatus.OPTIMAL if objective - bound <= allowed else FitStatus.INACCURATE
             break
@@ -77,33 +78,36 @@ def solve_pulled(problem: FitProblem, *, seconds: float, tolerance: float, name:
     )
 
 
-def _missed(problem: FitProblem, weights: Weights) -> IntArray:
-    """Return the answers missed by more than costs nothing, those that cost most, in order."""
+def _missed(problem: FitProblem, weights: Weights, active: IntArray) -> IntArray:
+    """Return the answers that are not in the program and missed by more than costs nothing, those that cost most."""
     beyond = np.abs(problem.A @ weights - problem.b) - problem.insensitive
-    cost = problem.row_weights * beyond
+    beyond[active] = 0.0
     missed = np.flatnonzero(beyond > FEASIBILITY * problem.magnitude)
-    return np.sort(missed[np.argsort(-cost[missed], kind="stable")[:ROWS_PER_ROUND]])
+    cost = problem.row_weights[missed] * beyond[missed]
+    return missed[np.argsort(-cost, kind="stable")[:ROWS_PER_ROUND]]
 
 
 def _over(problem: FitProblem, active: IntArray, *, seconds: float) -> Minimum:
     """Solve the program over some answers, in weights and misses of mean weight 1.
 
-    Its columns: for each segment of the relative entropy the weight within it, at all points; then the misses.
+    Its columns: for each piece of the relative entropy the weight within it, at all points; then for each answer what it
+    misses at no cost, from below, and from above.
     """
-    m, k, segments = problem.m, active.size, SLOPES.size if problem.pull > 0 else 1
+    m, k = problem.m, active.size
+    prices, widths = _prices_and_widths(problem)
     features = sp.csr_array(problem.A)[active] / problem.magnitude
-    across = sp.hstack([features] * segments)
     misses = sp.eye_array(k)
-    rows = sp.csc_array(sp.vstack([sp.hstack([across, -misses]), sp.hstack([-across, -misses])]))
+    across = sp.csc_array(sp.hstack([*[features] * prices.size, misses, misses, -misses]))
     aim, free = (m / problem.magnitude * values[active] for values in (problem.b, np.asarray(problem.insensitive)))
-    prices = np.repeat(problem.pull * SLOPES[:segments], m) / problem.magnitude
+    all_weight = np.append(np.ones(m * prices.size), np.zeros(3 * k))
+    cost = np.concatenate([np.repeat(prices, m), np.zeros(k), np.tile(problem.row_weights[active], 2)])
     found = minimise(
-        np.append(prices, problem.row_weights[active]),
-        rows=rows,
-        limits=np.append(aim + free, free - aim),
-        lower=np.zeros(m * segments + k),
-        upper=np.append(_widths(problem, segments), np.full(k, np.inf)),
-        equal=(np.append(np.ones(m * segments), np.zeros(k))[None, :], np.array([float(m)])),
+        cost,
+        rows=np.stack([all_weight, -all_weight]),
+        limits=np.array([m, -m], np.float64),
+        lower=np.concatenate([np.zeros(m * prices.size), -free, np.zeros(2 * k)]),
+        upper=np.concatenate([widths, free, np.full(2 * k, np.inf)]),
+        equal=(across, aim),
         options=_options(seconds),
     )
     if found is None:
@@ -111,12 +115,12 @@ def _over(problem: FitProblem, active: IntArray, *, seconds: float) -> Minimum:
     return found
 
 
-def _widths(problem: FitProblem, segments: int) -> FloatArray:
-    if segments == 1:
-        return np.full(problem.m, np.inf)
-    prior = problem.m * problem.start
-    inner = np.diff(KINKS)[:-1, None] * prior[None, :]
-    return np.append(inner.ravel(), np.full(problem.m, np.inf))
+def _prices_and_widths(problem: FitProblem) -> tuple[FloatArray, FloatArray]:
+    """Return the price of each piece, and the widths of all pieces at all points, piece by piece."""
+    if problem.pull == 0:
+        return np.zeros(1), np.full(problem.m, np.inf)
+    chosen = pieces(problem.m)
+    return problem.pull / problem.magnitude * chosen.slopes, chosen.widths(problem.m * problem.start).T.ravel()
 
 
 def _options(seconds: float) -> dict[str, object]:
@@ -132,9 +136,9 @@ def _options(seconds: float) -> dict[str, object]:
 def _solution(problem: FitProblem, active: IntArray, found: Minimum) -> tuple[Weights | None, FloatArray]:
     """Return the weights, if HiGHS has any, and the (k,) dual vector of all answers."""
     y = np.zeros(problem.k)
-    if found.duals.size == 2 * active.size and np.isfinite(found.duals).all():
-        y[active] = found.duals[active.size :] - found.duals[: active.size]
-    filled = np.maximum(found.x[: found.x.size - active.size].reshape(-1, problem.m).sum(axis=0), 0.0)
+    if found.equal_duals.size == active.size and np.isfinite(found.equal_duals).all():
+        y[active] = found.equal_duals
+    filled = np.maximum(found.x[: found.x.size - 3 * active.size].reshape(-1, problem.m).sum(axis=0), 0.0)
     total = float(filled.sum())
     if not 0.5 * problem.m <= total < np.inf:
         return None, y

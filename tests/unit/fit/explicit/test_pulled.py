@@ -15,7 +15,7 @@ from synthdp.errors import ParameterError
 from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.relative_entropy import KINKS, relative_entropy
+from synthdp.fit.explicit.relative_entropy import pieces, relative_entropy
 from synthdp.fit.explicit.solver import FitStatus
 
 PULLS = (0.0, 0.01, 0.1, 0.4, 1.0, 3.0, 100.0, math.inf)
@@ -43,14 +43,15 @@ def problems(draw) -> FitProblem:
 def textbook_optimum(problem: FitProblem) -> float:
     """Solve with one variable per weight and one per piece: cost_j >= each chord of w · log(w / prior)."""
     k, m = problem.A.shape
-    inside = KINKS[1:-1]
+    kinks = pieces(m).kinks
+    inside = kinks[1:-1]
     values = np.append(0.0, inside * np.log(inside))
-    slopes = np.append(np.diff(values) / np.diff(KINKS[:-1]), np.log(inside[-1]) + 1)
+    slopes = np.append(np.diff(values) / np.diff(kinks[:-1]), np.log(inside[-1]) + 1)
     blocks, limits = [], []
     for sign in (1.0, -1.0):
         blocks.append(np.hstack([sign * problem.A, np.zeros((k, m)), -np.eye(k)]))
         limits.append(sign * problem.b + problem.insensitive)
-    for slope, kink, value in zip(slopes, KINKS[:-1], values, strict=True):
+    for slope, kink, value in zip(slopes, kinks[:-1], values, strict=True):
         blocks.append(np.hstack([slope * np.eye(m), -np.eye(m), np.zeros((m, k))]))
         limits.append((slope * kink - value) * problem.start)
     cost = np.concatenate([np.zeros(m), np.full(m, problem.pull), problem.row_weights])
