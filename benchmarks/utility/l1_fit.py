@@ -1,8 +1,8 @@
 """The L1 fit against maximum entropy of the same measurements: three-way error and CPU seconds.
 
-Every release is fitted five ways: by the bare program (``pull`` 0), by the program with a pull, by multiplicative weights,
-by maximum entropy of all its tables (where all possible rows can be listed), and by independent columns.  The generated tables chose
-the constants of the fit; the others did not.  Prints one JSON line per table and epsilon.
+Every release is fitted five ways: by the bare program (``pull`` 0), by the program with a pull, by multiplicative
+weights, by maximum entropy of all its tables (of the tree of 13 columns), and by independent columns.  The generated
+tables chose the constants of the fit; the others did not.  Prints one JSON line per table and epsilon.
 
     python benchmarks/utility/l1_fit.py [--tables generated,adult,...] [--epsilon 1] [--seeds 3] [--data FOLDER]
 """
@@ -95,7 +95,7 @@ class Fits:
 
 def measure(table: pd.DataFrame, schema: sd.Schema, *, epsilon: float, seed: int) -> dict[str, tuple[float, float]]:
     """Return the three-way error and the CPU seconds of every way to fit one release; of ``release``, without its fit."""
-    fits, noisy_of = Fits(bare=len(schema) < 10), l1_fit._Noisy.of
+    fits, noisy_of = Fits(bare=len(schema) < 10), l1_fit.NoisyAverages.of
     solved, l1_fit.solved = l1_fit.solved, fits.solve
     kept: list[Any] = []
 
@@ -103,14 +103,14 @@ def measure(table: pd.DataFrame, schema: sd.Schema, *, epsilon: float, seed: int
         kept.append((noisy_of(*arguments, **settings), settings["total"], arguments[0]))
         return kept[0][0]
 
-    l1_fit._Noisy.of = keep  # type: ignore[method-assign]
+    l1_fit.NoisyAverages.of = keep  # type: ignore[method-assign]
     try:
         curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(epsilon, 1e-9))
         begin = time.process_time()
         model = sd.L1Fit().release(curator, random_state=seed).output
         whole = time.process_time() - begin
     finally:
-        l1_fit.solved, l1_fit._Noisy.of = solved, noisy_of  # type: ignore[method-assign]
+        l1_fit.solved, l1_fit.NoisyAverages.of = solved, noisy_of  # type: ignore[method-assign]
     noisy, total, domain = kept[0]
 
     def error(distribution: Distribution) -> float:

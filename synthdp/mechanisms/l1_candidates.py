@@ -126,7 +126,7 @@ def tree_of_pairs(
 def _gains(tables: Sequence[NoisyTable]) -> dict[Clique, float]:
     """Return by how many rows each pair differs from independent columns, less what its noise alone makes of it."""
     margins = {table.clique[0]: np.maximum(table.counts, 0.0) for table in tables if len(table.clique) == 1}
-    gains = {}
+    gains: dict[Clique, float] = {}
     for table in tables:
         if len(table.clique) == 2:
             first, second = (margins[j] for j in table.clique)

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sparse
 
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_one_of
 from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.domain import Domain
@@ -27,12 +25,11 @@ from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FeatureMatrix, FitProblem, row_weights
 from synthdp.fit.explicit.registry import solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
-from synthdp.fit.misfits import averages_without_misfits, make_fitting, noisy_tables
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.mechanisms.design import design
+from synthdp.mechanisms.l1_averages import NoisyAverages
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows_from
@@ -172,7 +169,7 @@ class L1Fit(Spender):
             self._progress("fit", 2)
             ones = [coarse_table(*known, j) for j, known in enumerate(zip(columns, refinements, strict=True))]
             misfits = np.array([column.misfits for column in columns])
-            noisy = _Noisy.of(domain, ones, answers, misfits, total=total)
+            noisy = NoisyAverages.of(domain, ones, answers, misfits, total=total)
             candidates = listed(margins, product, possible, self.support)
             if candidates is None and any(isinstance(one.queries, Marginals) for one in answers):
                 tree = tree_of_pairs(noisy.tables, domain, possible, total=total)
@@ -226,8 +223,8 @@ class L1Fit(Spender):
         ]
         return TensorBasis(domain, tuple(terms))
 
-    def _problem(self, noisy: _Noisy, candidates: Candidates) -> FitProblem:
-        A = noisy.features(candidates)
+    def _problem(self, noisy: NoisyAverages, candidates: Candidates) -> FitProblem:
+        A = noisy.features(candidates.codes)
         insensitive = INSENSITIVE * noisy.stddev
         if candidates.drawn:
             spread = np.maximum((A * A) @ candidates.prior - (A @ candidates.prior) ** 2, 0.0)
@@ -273,65 +270,9 @@ def pull_of(A: FeatureMatrix, stddev: FloatArray, *, together: bool) -> float:
     if noise >= 1:
         return math.inf
     r = row_weights(stddev)
-    sizes: Any = abs(A)  # type: ignore[arg-type]
+    sizes: Any = abs(A)
     moved = (r @ sizes).max() if together else (r * sizes.max(axis=1)).max()
     return float(moved) / math.log(1 / noise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Noisy:
-    """All noisy averages of a table without misfits.
-
-    Parameters
-    ----------
-    families
-        The queries.
-    averages, stddev
-        (k,) of all families, one after the other, and their noise.
-    tables
-        The consistent tables among them.
-    """
-
-    families: tuple[LinearQueries, ...]
-    averages: FloatArray
-    stddev: FloatArray
-    tables: tuple[NoisyTable, ...]
-
-    @classmethod
-    def of(
-        cls,
-        domain: Domain,
-        ones: Sequence[NoisyTable],
-        answers: Sequence[Measurements],
-        misfits: FloatArray,
-        *,
-        total: float,
-    ) -> _Noisy:
-        """Return one-ways and pairs, made to agree, and products of cosines."""
-        raw = list(ones)
-        products = []
-        for one in answers:
-            if isinstance(one.queries, Marginals):
-                raw += noisy_tables(one.queries, one.answers, one.stddev)
-            elif isinstance(one.queries, TensorBasis):
-                averages, scale = averages_without_misfits(one.queries, one.answers / total, misfits / total)
-                products.append((one.queries, averages, one.stddev / total * scale))
-        tables = make_fitting(raw, [axis.releasable for axis in domain.axes], misfits, total=total)
-        counts = np.concatenate([table.counts for table in tables]) / total
-        stddev = np.repeat([table.stddev / total for table in tables], [table.counts.size for table in tables])
-        return cls(
-            families=(Marginals(domain, tuple(table.clique for table in tables)), *(one[0] for one in products)),
-            averages=np.concatenate([counts, *(one[1] for one in products)]),
-            stddev=np.concatenate([stddev, *(one[2] for one in products)]),
-            tables=tables,
-        )
-
-    def features(self, candidates: Candidates) -> Any:
-        """Return the (k, m) features of the candidates, sparse where all are tables."""
-        blocks: list[Any] = [design(queries, candidates.codes) for queries in self.families]
-        if len(blocks) == 1:
-            return sparse.csc_array(blocks[0])
-        return np.vstack([block.toarray() if sparse.issparse(block) else block for block in blocks])
 
 
 def _note(problem: FitProblem, found: FitResult, candidates: Candidates) -> str:

@@ -157,8 +157,14 @@ class FitProblem:
 
     @property
     def noise_level(self) -> float:
-        """Return the objective that pure noise would give the truth: fitting below it is fitting noise."""
-        return expected_noise(self.stddev)
+        """Return the misfit that pure noise would give the truth: fitting below it is fitting noise.
+
+        Laplace noise of standard deviation s exceeds e by s / sqrt(2) · exp(−sqrt(2) e / s) on average.
+        """
+        noisy = self.stddev > 0
+        spread = np.where(noisy, self.stddev, 1.0)
+        beyond = np.exp(-np.asarray(self.insensitive) / (_LAPLACE_MEAN_OVER_STDDEV * spread))
+        return _LAPLACE_MEAN_OVER_STDDEV * float(self.row_weights @ (self.stddev * beyond))
 
     @property
     def magnitude(self) -> float:

@@ -14,10 +14,14 @@ import numpy as np
 from synthdp.arrays import FloatArray, Weights, frozen
 
 MANY_POINTS = 1000
-"""Beyond so many points an answer is a sum over many of them, and coarse pieces do."""
+COLUMNS = 1500
+"""Beyond so many points the pieces are coarse; below, one octave above or below the prior has about so many, over all points.
 
-FINE = (-3, -2, -1, -2 / 3, -1 / 3, 0, 1 / 3, 2 / 3, 1, 2, 3)
-COARSE = (-1, 0, 1)
+Within a piece nothing says where a weight should be.  An answer is a sum over points: the more points it has, the less
+that matters; and the fewer there are, the cheaper fine pieces are.
+"""
+
+MOST_STEPS, LEAST_STEPS = 100, 3
 
 
 class Pieces(NamedTuple):
@@ -35,7 +39,15 @@ class Pieces(NamedTuple):
 @cache
 def pieces(points: int) -> Pieces:
     """Return the pieces for a number of points."""
-    inside = np.exp2(np.array(FINE if points <= MANY_POINTS else COARSE, np.float64))
+    if points > MANY_POINTS:
+        above = np.array([0.5])
+    else:
+        steps = min(max(COLUMNS // points, LEAST_STEPS), MOST_STEPS)
+        octaves = (
+            max(steps // 2**octave, 1) for octave in range(3)
+        )  # from 1 to 8 times the prior, coarser and coarser
+        above = np.concatenate([octave + np.arange(1, n + 1) / n for octave, n in enumerate(octaves)])
+    inside = np.exp2(np.concatenate([-above[::-1], [0.0], above]))
     values = np.append(0.0, inside * np.log(inside))
     chords = np.diff(values) / np.diff(np.append(0.0, inside))
     return Pieces(

@@ -18,7 +18,7 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.relative_entropy import pieces, relative_entropy
 from synthdp.fit.explicit.solver import FitStatus
 
-PULLS = (0.0, 0.01, 0.1, 0.4, 1.0, 3.0, 100.0, math.inf)
+PULLS = (0.0, 0.01, 0.1, 0.4, 1.0, 3.0, 1e5, math.inf)
 
 
 def random_problem(seed: int, *, k: int, m: int, pull: float = 0.2, insensitive: float = 0.02) -> FitProblem:
@@ -34,7 +34,7 @@ def problems(draw) -> FitProblem:
     return random_problem(
         draw(st.integers(0, 2**32)),
         k=draw(st.integers(1, 8)),
-        m=draw(st.integers(1, 25)),
+        m=draw(st.integers(1, 10)),
         pull=draw(st.sampled_from([0.0, 0.05, 0.5])),
         insensitive=draw(st.sampled_from([0.0, 0.05])),
     )
@@ -165,3 +165,12 @@ def test_the_pieces_are_zero_at_the_prior_alone_and_above_the_relative_entropy(s
 def test_a_pull_or_insensitivity_out_of_range_is_refused(changed, message):
     with pytest.raises(ParameterError, match=message):
         dataclasses.replace(random_problem(0, k=5, m=9), **changed)
+
+
+@pytest.mark.parametrize("insensitive", [0.0, 0.05, 0.2])
+def test_the_noise_level_is_the_misfit_that_noise_gives_the_truth(insensitive):
+    rng = np.random.default_rng(0)
+    A, truth = rng.uniform(-1, 1, (20_000, 5)), rng.dirichlet(np.ones(5))
+    b = A @ truth + rng.laplace(scale=0.1 / math.sqrt(2), size=20_000)
+    problem = FitProblem(A=A, b=b, stddev=0.1, insensitive=insensitive)
+    assert problem.misfit(truth) == pytest.approx(problem.noise_level, rel=0.05)
