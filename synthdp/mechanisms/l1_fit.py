@@ -278,9 +278,9 @@ def pull_of(A: FeatureMatrix, stddev: FloatArray, *, together: bool) -> float:
 def _note(problem: FitProblem, found: FitResult, candidates: Candidates) -> str:
     """Return a line for the receipt: solver, objective, gap."""
     return (
-        f"L1 fit by {found.solver} over {len(candidates.codes)} {candidates.origin}: objective {found.objective:.4g} "
-        f"(misfit {problem.misfit(found.weights):.4g} + {problem.pull:.3g} x relative entropy to the "
-        f"{'drawn' if candidates.drawn else 'independent'} weights), gap {found.gap:.2g}. {found.status.value}"
+        f"L1 fit by {found.solver} over {len(candidates.codes)} {candidates.origin}: objective {found.objective:.6f} "
+        f"(misfit {problem.misfit(found.weights):.6f} + {problem.pull:.3f} x relative entropy to the "
+        f"{'drawn' if candidates.drawn else 'independent'} weights), gap {found.gap:.6f}. {found.status.value}"
     )
 
 

@@ -6,6 +6,7 @@ the last it goes on in straight lines.  It is never below the relative entropy i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from synthdp.arrays import FloatArray, Weights, frozen
 
 MANY_POINTS = 1000
 COLUMNS = 1500
-"""Beyond so many points the pieces are coarse; below, one octave above or below the prior has about so many, over all points.
+"""Beyond so many points the pieces are coarse; below, an octave next to the prior has about so many over all points.
 
 Within a piece nothing says where a weight should be.  An answer is a sum over points: the more points it has, the less
 that matters; and the fewer there are, the cheaper fine pieces are.
@@ -39,21 +40,23 @@ class Pieces(NamedTuple):
 @cache
 def pieces(points: int) -> Pieces:
     """Return the pieces for a number of points."""
-    if points > MANY_POINTS:
-        above = np.array([0.5])
-    else:
+    above = below = np.array([0.5])
+    if points <= MANY_POINTS:
         steps = min(max(COLUMNS // points, LEAST_STEPS), MOST_STEPS)
-        octaves = (
-            max(steps // 2**octave, 1) for octave in range(3)
-        )  # from 1 to 8 times the prior, coarser and coarser
-        above = np.concatenate([octave + np.arange(1, n + 1) / n for octave, n in enumerate(octaves)])
-    inside = np.exp2(np.concatenate([-above[::-1], [0.0], above]))
+        below = _exponents(max(steps // 2**octave, 1) for octave in range(3))
+        above = _exponents(max(steps // 2**octave, 2) for octave in range(8))  # what is far above its prior has a mass
+    inside = np.exp2(np.concatenate([-below[::-1], [0.0], above]))
     values = np.append(0.0, inside * np.log(inside))
     chords = np.diff(values) / np.diff(np.append(0.0, inside))
     return Pieces(
         kinks=frozen(np.concatenate([[0.0], inside, [np.inf]])),
         slopes=frozen(np.append(chords, np.log(inside[-1]) + 1.0)),
     )
+
+
+def _exponents(steps: Iterable[int]) -> FloatArray:
+    """Return powers of 2 with so many steps in each octave."""
+    return np.concatenate([octave + np.arange(1, n + 1) / n for octave, n in enumerate(steps)])
 
 
 def relative_entropy(weights: Weights, prior: Weights) -> float:
