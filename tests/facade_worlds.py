@@ -148,6 +148,7 @@ MECHANISMS: dict[str, Make] = {
     "smooth_synthesis, exact": _named("smooth_synthesis", variant="exact"),
     "l1_fit": _named("l1_fit", support=100),
     "l1_fit, trigonometric": _named("l1_fit", basis="trigonometric", support=100, degree=2),
+    "l1_fit, mixed": _named("l1_fit", basis="mixed", support=100, degree=2),
     "mwem": _named("mwem", rounds=2, replay=20),
     "fourier_marginals": _named("fourier_marginals"),
     "Automatic": _object(sd.Automatic),

@@ -205,7 +205,7 @@ def test_a_solver_names_the_mechanism_that_refuses_what_is_set_beside_it(ledger:
         ("smooth_synthesis", {"grid": "many"}, "must be a whole number"),
         ("smooth_synthesis", {"columns": "x"}, "must be a list of names or none"),
         ("smooth_synthesis", {"spend": sd.PureDP(1)}, "has no option 'spend'"),
-        ("l1_fit", {"basis": "wavelets"}, "'marginals' or 'trigonometric'"),
+        ("l1_fit", {"basis": "wavelets"}, "'marginals' or 'trigonometric' or 'mixed'"),
         ("l1_fit", {"degree": 2.5}, "must be a whole number"),
         ("l1_fit", {"support": True}, "must be a whole number"),
         ("l1_fit", {"on_progress": print}, "has no option 'on_progress'"),

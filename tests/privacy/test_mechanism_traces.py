@@ -119,6 +119,7 @@ MIXED_ROWS = {
 ASKED = {
     "AdaptiveMarginals": AdaptiveMarginals(),
     "L1Fit": L1Fit(support=50),
+    "L1Fit mixed": L1Fit(basis="mixed", degree=2, support=50),
     "StabilityHistogram": StabilityHistogram(("city",)),
     "SmoothSummary": SmoothSummary(degrees=3, columns=("x",)),
 }

@@ -19,6 +19,7 @@ from synthdp.errors import InternalError, SolverFailedError
 from synthdp.fit.explicit.l1_dual import FEASIBILITY, L1Dual, weights_from
 from synthdp.fit.explicit.linear_program import Minimum, minimise
 from synthdp.fit.explicit.problem import FitProblem, ProblemSize
+from synthdp.fit.explicit.pulled import solve_pulled
 from synthdp.fit.explicit.solver import Cost, FitResult, FitStatus
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -35,7 +36,8 @@ class L1Highs:
     HiGHS's dual simplex without presolve.  Every round's weights are feasible, and every round's ``y`` gives a lower
     bound over all support points, so an interrupted solve still returns weights with a valid gap.
 
-    The prior of the problem is not used: an optimal vertex has at most k + 1 points.
+    The prior does not matter where nothing pulls towards it: an optimal vertex has at most k + 1 points.  A problem with
+    a pull or insensitive answers goes to `pulled`.
 
     Parameters
     ----------
@@ -56,6 +58,8 @@ class L1Highs:
 
     def solve(self, problem: FitProblem) -> FitResult:
         """Return optimal weights; see `Solver.solve`."""
+        if not problem.plain:
+            return solve_pulled(problem, seconds=self.seconds, tolerance=self.tolerance, name=self.name)
         begin = time.perf_counter()
         dual = L1Dual(b=problem.b, r=problem.row_weights, scale=problem.magnitude)
         active = _first_rows(problem)

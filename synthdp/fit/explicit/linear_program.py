@@ -31,6 +31,8 @@ class Minimum(NamedTuple):
         Whether ``x`` is optimal; otherwise HiGHS was stopped before it was.
     iterations
         Simplex pivots.
+    equal_duals
+        Multipliers of what must be equal: how much the minimum grows with each right-hand side; empty if there is none.
     """
 
     x: FloatArray
@@ -38,6 +40,7 @@ class Minimum(NamedTuple):
     duals: FloatArray
     finished: bool
     iterations: int
+    equal_duals: FloatArray
 
 
 def minimise(
@@ -47,7 +50,7 @@ def minimise(
     limits: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-    equal: tuple[FloatArray, FloatArray] | None = None,
+    equal: tuple[FeatureMatrix, FloatArray] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Minimum | None:
     """Minimise cost'x subject to rows x <= limits and lower <= x <= upper; ``None`` if no x satisfies them.
@@ -90,12 +93,14 @@ def minimise(
         raise SolverFailedError(f"the linear program failed: {status}", status=status)
     solution = np.asarray(x.value, dtype=np.float64)
     stats = program.solver_stats
+    multipliers = constraints[1].dual_value if len(constraints) > 1 else None
     return Minimum(
         x=solution,
         value=float(cost @ solution),
         duals=np.asarray(below.dual_value, dtype=np.float64),
         finished=program.status == cp.OPTIMAL,
         iterations=int(stats.num_iters or 0) if stats is not None else 0,
+        equal_duals=np.empty(0) if multipliers is None else -np.asarray(multipliers, dtype=np.float64),
     )
 
 

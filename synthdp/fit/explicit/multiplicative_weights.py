@@ -39,7 +39,9 @@ class MultiplicativeWeights:
     The updates are those of Auslender and Teboulle's accelerated method with the entropy as distance (Tseng 2008, "On
     accelerated proximal gradient methods", algorithm 1; step sizes by backtracking and restart as in Becker, Candès,
     Grant 2011, "Templates for convex cone problems", section 5).  Weights start at the prior and are only ever
-    multiplied, so where the answers say nothing the prior's proportions stay.
+    multiplied, so where the answers say nothing the prior's proportions stay.  That and the early stop are what holds
+    them near the prior: the pull of the problem is counted in the objective but not minimised, and the gap, a bound on
+    the misfit alone, is then too large.
 
     Parameters
     ----------
@@ -124,6 +126,7 @@ class _Descent:
         self._A = problem.A
         self._b = problem.b
         self._r = problem.row_weights
+        self._insensitive = problem.insensitive
         self._width = width
         self._x: Weights = problem.start
         self._Ax: FloatArray = self._A @ self._x
@@ -152,9 +155,9 @@ class _Descent:
         while True:
             theta = self._next_theta(curvature)
             Ay = (1.0 - theta) * self._Ax + theta * self._Az
-            dual = self._r * np.clip(self._r * (Ay - self._b) / self._width, -1.0, 1.0)
+            dual = self._r * np.clip(self._r * self._beyond(Ay) / self._width, -1.0, 1.0)
             gradient = self._A.T @ dual
-            self.bound = max(self.bound, float(gradient.min() - dual @ self._b))
+            self.bound = max(self.bound, float(gradient.min() - dual @ self._b - np.abs(dual) @ self._insensitive))
             z, divergence = _multiply(self._z, gradient / (theta * curvature))
             Az = self._A @ z
             Ax = (1.0 - theta) * self._Ax + theta * Az
@@ -180,11 +183,16 @@ class _Descent:
         return 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * curvature / (self._curvature * self._theta**2)))
 
     def _smoothed(self, answers: FloatArray) -> float:
-        t = np.abs(self._r * (answers - self._b))
+        t = np.abs(self._r * self._beyond(answers))
         return float(np.where(t <= self._width, t * t / (2.0 * self._width), t - self._width / 2.0).sum())
 
     def _exact(self, answers: FloatArray) -> float:
-        return float(self._r @ np.abs(answers - self._b))
+        return float(self._r @ np.abs(self._beyond(answers)))
+
+    def _beyond(self, answers: FloatArray) -> FloatArray:
+        """Return how far the answers miss, beyond what costs nothing."""
+        miss = answers - self._b
+        return miss - np.clip(miss, -self._insensitive, self._insensitive)
 
 
 def _multiply(weights: Weights, exponent: FloatArray) -> tuple[Weights, float]:

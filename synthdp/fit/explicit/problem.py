@@ -14,7 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from synthdp.arrays import Answers, FloatArray, Weights, frozen
+from synthdp.checks import check_number
 from synthdp.errors import ParameterError
+from synthdp.fit.explicit.relative_entropy import least_pulled, relative_entropy
 
 FeatureMatrix: TypeAlias = "FloatArray | sp.csc_array"
 """(k, m) features of m support points under k queries, dense or sparse by columns."""
@@ -95,18 +97,24 @@ class FitProblem:
         (k,) or scalar standard deviation of the noise in ``b``; 0 marks an exact answer.
     prior
         (m,) non-negative weights to stay near where the answers do not decide; uniform if absent.  Normalised here.
+    insensitive
+        (k,) or scalar: how far an average may miss its answer at no cost.
+    pull
+        Price of the relative entropy to the prior (`relative_entropy`), >= 0; infinite to stay at the prior.
 
     Raises
     ------
     ParameterError
-        If shapes disagree, a value is not finite, a standard deviation or a prior weight is negative, or the prior
-        has no mass.
+        If shapes disagree, a value is not finite, a standard deviation, a prior weight, an insensitivity or the pull
+        is negative, or the prior has no mass.
     """
 
     A: FeatureMatrix
     b: Answers
     stddev: FloatArray
     prior: Weights | None = None
+    insensitive: FloatArray | float = 0.0
+    pull: float = 0.0
 
     def __post_init__(self) -> None:
         b, stddev = checked_answers(self.b, self.stddev)
@@ -116,6 +124,8 @@ class FitProblem:
         object.__setattr__(self, "A", features)
         object.__setattr__(self, "b", b)
         object.__setattr__(self, "stddev", stddev)
+        check_number("pull", self.pull, least=0, infinite=True)
+        object.__setattr__(self, "insensitive", _checked_insensitive(self.insensitive, k=b.size))
         if self.prior is not None:
             object.__setattr__(self, "prior", _checked_prior(self.prior, m=features.shape[1]))
 
@@ -147,8 +157,14 @@ class FitProblem:
 
     @property
     def noise_level(self) -> float:
-        """Return the objective that pure noise would give the truth: fitting below it is fitting noise."""
-        return expected_noise(self.stddev)
+        """Return the misfit that pure noise would give the truth: fitting below it is fitting noise.
+
+        Laplace noise of standard deviation s exceeds e by s / sqrt(2) · exp(−sqrt(2) e / s) on average.
+        """
+        noisy = self.stddev > 0
+        spread = np.where(noisy, self.stddev, 1.0)
+        beyond = np.exp(-np.asarray(self.insensitive) / (_LAPLACE_MEAN_OVER_STDDEV * spread))
+        return _LAPLACE_MEAN_OVER_STDDEV * float(self.row_weights @ (self.stddev * beyond))
 
     @property
     def magnitude(self) -> float:
@@ -157,18 +173,34 @@ class FitProblem:
         largest = float(np.abs(entries).max(initial=0.0))
         return largest if largest > 0 else 1.0
 
+    @property
+    def plain(self) -> bool:
+        """Whether every miss costs and nothing pulls towards the prior."""
+        return self.pull == 0 and not np.any(self.insensitive)
+
+    def misfit(self, weights: Weights) -> float:
+        """Return the sum over queries of r · max(|A w − b| − insensitive, 0)."""
+        beyond = np.maximum(np.abs(self.A @ weights - self.b) - self.insensitive, 0.0)
+        return float(self.row_weights @ beyond)
+
     def objective(self, weights: Weights) -> float:
-        """Return the common measure: the sum over queries of r · |A w − b|."""
-        return float(self.row_weights @ np.abs(self.A @ weights - self.b))
+        """Return the common measure: the misfit and ``pull`` times the relative entropy to the prior.
+
+        An infinite pull leaves the misfit alone, for weights at the prior have no relative entropy.
+        """
+        if not 0 < self.pull < math.inf:
+            return self.misfit(weights)
+        return self.misfit(weights) + self.pull * relative_entropy(weights, self.start)
 
     def dual_bound(self, y: FloatArray) -> float:
         """Return a lower bound on every objective from any (k,) vector ``y``.
 
-        ``y`` is clipped to |y| <= r; then for every w on the simplex
-        sum r |A w − b| >= y'(b − A w) >= y'b − max_j (A'y)_j.
+        ``y`` is clipped to |y| <= r; then for every w on the simplex, with e the insensitivity and D the relative
+        entropy, sum r max(|A w − b| − e, 0) + pull · D(w) >= y'b − e'|y| + min over v of (pull · D(v) − y'A v).
         """
         feasible = np.clip(y, -self.row_weights, self.row_weights)
-        return float(feasible @ self.b - (self.A.T @ feasible).max())
+        gained = least_pulled(self.A.T @ feasible, self.start, self.pull)
+        return float(feasible @ self.b - np.abs(feasible) @ np.broadcast_to(self.insensitive, self.b.shape) + gained)
 
 
 def _checked_features(A: FeatureMatrix) -> FeatureMatrix:
@@ -195,3 +227,12 @@ def _checked_prior(prior: Weights, *, m: int) -> Weights:
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
         raise ParameterError("prior must be finite, non-negative and not all zero")
     return frozen(weights / weights.sum())
+
+
+def _checked_insensitive(insensitive: FloatArray | float, *, k: int) -> FloatArray:
+    if np.shape(insensitive) not in {(), (k,)}:
+        raise ParameterError(f"insensitive must have one value per answer ({k}), not shape {np.shape(insensitive)}")
+    widths = np.array(np.broadcast_to(np.asarray(insensitive, dtype=np.float64), (k,)))
+    if not np.isfinite(widths).all() or (widths < 0).any():
+        raise ParameterError("insensitive must be finite and non-negative")
+    return frozen(widths)

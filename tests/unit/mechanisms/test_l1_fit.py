@@ -50,7 +50,7 @@ def test_without_noise_pairs_come_out_as_they_are(monkeypatch: pytest.MonkeyPatc
     rng = np.random.default_rng(0)
     first = rng.random(400) < 0.4
     table = pd.DataFrame({name: np.where(first ^ (rng.random(400) < 0.2), "y", "n") for name in "abcd"})
-    curator = Curator(table, schema=schema, budget=ApproxDP(1.0, 1e-6))
+    curator = Curator(table, schema=schema, budget=ApproxDP(100.0, 1e-6))
     synthetic = L1Fit().release(curator, random_state=0).sample(400, random_state=0)
     for pair in itertools.combinations("abcd", 2):
         real, made = (pd.crosstab(rows[pair[0]], rows[pair[1]]).to_numpy() for rows in (table, synthetic))

@@ -1,0 +1,136 @@
+"""Support points for a fit over listed rows, and how likely each is before the fit.  Post-processing of noisy answers.
+
+Few possible rows are listed, with the weights of independent columns.  Where there are too many, rows are drawn from a
+junction tree of the strongest noisy pairs: candidates, not the solver, decide how good a fit over drawn rows can be.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, Weights
+from synthdp.distribution.contingency import NoisyTable, cell_index
+from synthdp.distribution.junction_tree import TreePlanner, junction_tree
+from synthdp.distribution.markov_random_field import Graphical
+from synthdp.domain.domain import Domain
+from synthdp.domain.refinement import Refinement
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.randomness import Generator
+
+LEAST_MARGIN = 1e-6
+"""Share of a cell that the noisy one-ways leave nothing: the rules may leave no other."""
+
+TREE_CELLS = 50_000
+"""Most cells of the junction tree that rows are drawn from."""
+
+PAIRS_PER_COLUMN = 4
+"""How many pairs a column, those that tell most, are tried in the tree."""
+
+MEAN_OVER_STDDEV = math.sqrt(2 / math.pi)
+"""E|noise| / stddev of Gaussian noise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidates:
+    """Support points of a fit.
+
+    Parameters
+    ----------
+    codes
+        (m, d) different rows.
+    prior
+        (m,) their weights before the fit, with sum 1.
+    drawn
+        How many rows they were drawn as; 0 where all possible rows are listed.
+    origin
+        Where they come from, for the receipt.
+    """
+
+    codes: Codes
+    prior: Weights
+    drawn: int
+    origin: str
+
+
+def independent(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArray]) -> Graphical:
+    """Return independent columns with these margins, given that only possible combinations occur."""
+    masks = {clique: np.where(mask, 0.0, -np.inf) for clique, mask in possible.items()}
+    for j, margin in enumerate(margins):  # impossible cells of one column are masked too: a floor everywhere is safe
+        masks[(j,)] = masks.get((j,), 0.0) + np.log(np.maximum(margin, LEAST_MARGIN))
+    return Graphical.calibrated(junction_tree(tuple(len(margin) for margin in margins), [*masks]), masks)
+
+
+def margin_of(column: OneWay, refinement: Refinement) -> FloatArray:
+    """Return the share of each group of a column, 0 where it may not be released."""
+    mass = np.bincount(refinement.coarse_cell, weights=column.weights)
+    releasable = refinement.coarse().releasable
+    return np.where(releasable, mass / mass.sum() if mass.sum() > 0 else 1 / releasable.sum(), 0.0)
+
+
+def listed(
+    margins: Sequence[FloatArray], product: Graphical, possible: Mapping[Clique, BoolArray], most: int
+) -> Candidates | None:
+    """Return all possible rows without those of cells that have no mass, if they are at most ``most``."""
+    likely = [np.flatnonzero(product.marginal((j,)) > 2 * LEAST_MARGIN) for j in range(len(product.shape))]
+    if math.prod(len(cells) for cells in likely) > most:
+        return None
+    rows = np.array(list(itertools.product(*likely)), np.int64)
+    for clique, mask in possible.items():
+        rows = rows[mask[cell_index(rows, product.shape, clique)]]
+    if not len(rows):
+        return None
+    prior = np.ones(len(rows))
+    for j, margin in enumerate(margins):
+        prior *= np.maximum(margin, LEAST_MARGIN)[rows[:, j]]
+    return Candidates(codes=rows, prior=prior / prior.sum(), drawn=0, origin="all possible rows")
+
+
+def drawn(model: Graphical, count: int, rng: Generator, *, origin: str) -> Candidates:
+    """Return the different rows among ``count`` draws from a model, weighted by how often each was drawn."""
+    rows, times = np.unique(model.sample(count, rng), axis=0, return_counts=True)
+    return Candidates(codes=rows, prior=times / times.sum(), drawn=count, origin=origin)
+
+
+def tree_of_pairs(
+    tables: Sequence[NoisyTable], domain: Domain, possible: Mapping[Clique, BoolArray], *, total: float
+) -> Graphical:
+    """Return the maximum entropy fit of the pairs that tell most, as many as fit a small junction tree.
+
+    Parameters
+    ----------
+    tables
+        Consistent one-ways and pairs, without misfits.
+    domain
+        Their axes.
+    possible
+        Which combinations can occur.
+    total
+        Number of rows.
+    """
+    gains = _gains(tables)
+    planner, chosen = TreePlanner(domain.shape), [*possible]
+    tried = sorted((pair for pair in gains if gains[pair] > 0), key=lambda pair: -gains[pair])
+    for pair in tried[: PAIRS_PER_COLUMN * len(domain)]:
+        if planner.cells([*chosen, pair]) <= TREE_CELLS:
+            chosen.append(pair)
+    inside = [table for table in tables if len(table.clique) == 1 or table.clique in chosen]
+    return MaxEntropy().fit(inside, domain.shape, total=total, allowed=possible).model
+
+
+def _gains(tables: Sequence[NoisyTable]) -> dict[Clique, float]:
+    """Return by how many rows each pair differs from independent columns, less what its noise alone makes of it."""
+    margins = {table.clique[0]: np.maximum(table.counts, 0.0) for table in tables if len(table.clique) == 1}
+    gains: dict[Clique, float] = {}
+    for table in tables:
+        if len(table.clique) == 2:
+            first, second = (margins[j] for j in table.clique)
+            alone = np.outer(first, second).ravel() / max(float(first.sum()), 1e-9)
+            noise = np.minimum(MEAN_OVER_STDDEV * table.stddev, alone)
+            gains[table.clique] = float(np.abs(table.counts - alone).sum() - noise.sum())
+    return gains
