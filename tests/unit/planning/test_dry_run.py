@@ -149,4 +149,6 @@ def test_a_plan_says_what_the_best_unbiased_answers_would_leave_where_that_is_kn
 def test_a_plan_without_gaussian_noise_or_with_too_many_cells_knows_no_best_way():
     bits = sd.Schema({f"b{j}": sd.Boolean() for j in range(3)})
     assert sd.plan(bits, rows=500, epsilon=1.0, delta=0.0).best_unbiased is None
-    assert sd.plan(sd.Schema({f"x{j}": sd.Integer(0, 999) for j in range(4)}), rows=500, epsilon=1.0).best_unbiased is None
+    assert (
+        sd.plan(sd.Schema({f"x{j}": sd.Integer(0, 999) for j in range(4)}), rows=500, epsilon=1.0).best_unbiased is None
+    )
