@@ -19,6 +19,7 @@ from no_noise import recorded, replayed
 from synthdp import (
     AdaptiveMarginals,
     ApproxDP,
+    Boolean,
     Categorical,
     Continuous,
     Curator,
@@ -181,3 +182,21 @@ def test_outputs_see_every_bit_of_an_array():
     first, second = np.zeros(3), np.array([0.0, 0.0, 5e-324])
     assert outputs(first) != outputs(second)
     assert outputs({"a": [first]}) == outputs({"a": [np.zeros(3)]})
+
+
+@pytest.mark.parametrize("row", [[True, True, False, True], [None, "x", False, 7]], ids=["another row", "misfits"])
+def test_interactions_are_asked_alike_of_neighbours(row):
+    """Few cells and much budget: all main effects and interactions at once, in weights that no row decides."""
+    schema = Schema({f"b{j}": Boolean() for j in range(4)})
+    table = pd.DataFrame(
+        [[bool(i >> j & 1) for j in range(4)] for i in range(16)] * 4, columns=list(schema), dtype=object
+    )
+    larger = pd.concat([table, pd.DataFrame([row], columns=list(schema), dtype=object)], ignore_index=True)
+
+    def run(rows: pd.DataFrame) -> str:
+        release = AdaptiveMarginals().release(Curator(rows, schema=schema, budget=ApproxDP(50.0, 1e-6)), random_state=0)
+        assert any("interactions" in item.step for item in release.receipt.items)
+        return outputs(release)
+
+    expected, found = twice(lambda: run(table), lambda: run(larger))
+    assert found == expected
