@@ -289,7 +289,7 @@ def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
         open_ &= ~fits
     values[indices == 0] = lower
     values[high == upper + 1] = upper
-    for k in range(len(grid.special)):
+    for k in range(len(grid.special) + 1):
         values = np.where(np.isin(steps.value(values), grid.special), np.minimum(low + k, high - 1), values)
     return values
 

@@ -41,7 +41,7 @@ class SchemaDraft(Schema):
     >>> import warnings
     >>> import pandas as pd
     >>> import synthdp as sd
-    >>> table = pd.DataFrame({"age": [17, 25, 83] * 40, "city": ["Oslo", "Bergen", "Oslo"] * 40})
+    >>> table = pd.DataFrame({"age": [*range(17, 77)] * 2, "city": ["Oslo", "Bergen", "Oslo"] * 40})
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # it reads the table, and says so
     ...     schema = sd.Schema.draft(table)

@@ -195,7 +195,7 @@ def test_the_tables_of_the_audit_differ_in_one_row():
 
 
 def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(monkeypatch):
-    run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "4", "--json"])
+    run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "8", "--json"])
     assert run.exit_code == 0, run.output
     assert [found["holds"] for found in json.loads(run.output)] == [True, True]
     monkeypatch.setattr(noise, "discrete_laplace", lambda values, *, scale: values)
@@ -207,7 +207,7 @@ def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(mon
 
 
 def test_the_whole_build_is_audited_for_both_neighbours():
-    bounds = audit_build(runs=4, names=["MWEM", "L1Fit"])
+    bounds = audit_build(runs=LEAST_RUNS, names=["MWEM", "L1Fit"])
     assert [bound.name for bound in bounds] == ["MWEM", "MWEM", "L1Fit", "L1Fit"]
     assert all(bound.holds for bound in bounds)
 
@@ -215,7 +215,7 @@ def test_the_whole_build_is_audited_for_both_neighbours():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: audit_build(runs=3, names=["MWEM"]),
+        lambda: audit_build(runs=LEAST_RUNS - 1, names=["MWEM"]),
         lambda: audit_build(names=["nobody"]),
         lambda: score_bound(np.zeros(9), np.zeros(9), delta=0.0, confidence=0.2),
     ],

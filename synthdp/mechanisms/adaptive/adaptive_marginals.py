@@ -177,7 +177,8 @@ class AdaptiveMarginals(Spender):
         """Count rows, measure every column, then select and measure tables until the budget is spent."""
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
         known, rounds = self._measure_columns(account, budget, count, workload)
-        best = self._optimum_of_groups(known, workload) if rounds else None
+        apart = int((known.misfits > 0).sum()) < 2  # of rows that are misfits in two columns interactions say nothing
+        best = self._optimum_of_groups(known, workload) if rounds and apart else None
         if best is not None and best.pays:
             self._tell("pairs")
             return measure_interactions(known, account, best)

@@ -112,6 +112,7 @@ def test_objects_and_floats_are_encoded_alike(column, row):
 
 
 @given(st.one_of(my.continuous(), my.integers(), my.datetimes(), my.durations()), st.integers(1, 40))
+@example(my.Integer(0, 2**20, special=(0,)), 1)
 def test_decoding_stays_in_the_cell(column, bins):
     axis = axis_of("x", column, bins=bins)
     indices = np.unique(np.concatenate([axis.starts, np.maximum(axis.starts, 1) - 1]))

@@ -241,7 +241,6 @@ def test_a_pair_shows_shares_within_groups(release: sd.SyntheticRelease) -> None
     ("columns", "message"),
     [
         (("id",), "identifier"),
-        (("twice",), "twice"),
         (("other",), "other"),
         (("age", "age"), "another"),
         (("age", "id"), "id"),
