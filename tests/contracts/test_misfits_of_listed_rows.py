@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from no_noise import without_noise
 
 import synthdp as sd
 from synthdp.domain.domain import Domain
@@ -84,7 +85,8 @@ def test_the_receipt_says_how_many_rows_did_not_fit(name: str, relation: str) ->
 
 @every
 @neighbors
-def test_of_a_table_that_fits_nothing_is_said(name: str, relation: str) -> None:
+def test_of_a_table_that_fits_nothing_is_said(name: str, relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_noise(monkeypatch)  # which passes for misfits in one release of a hundred
     assert not any("fit" in note for note in DOORS[name](curator(WHOLE, relation)).receipt.notes)
 
 

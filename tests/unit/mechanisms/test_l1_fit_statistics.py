@@ -92,17 +92,13 @@ def test_the_receipt_names_the_solver_the_objective_and_the_gap(solver: str) -> 
         assert words in note
 
 
-def test_an_infinite_pull_and_noise_as_large_as_the_table_leave_independent_columns() -> None:
+def test_an_infinite_pull_leaves_independent_columns() -> None:
     table = labels(500)
-    for made in (
-        released(table, schema_of(table), pull=math.inf),
-        released(table.head(3), schema_of(table), epsilon=0.01),
-    ):
-        model = made.output.distribution
-        for pair in itertools.combinations(range(4), 2):
-            joint = model.marginal(pair).reshape([model.shape[j] for j in pair])
-            alone = np.outer(model.marginal(pair[:1]), model.marginal(pair[1:]))
-            np.testing.assert_allclose(joint, alone, atol=1e-9)
+    model = released(table, schema_of(table), pull=math.inf).output.distribution
+    for pair in itertools.combinations(range(4), 2):
+        joint = model.marginal(pair).reshape([model.shape[j] for j in pair])
+        alone = np.outer(model.marginal(pair[:1]), model.marginal(pair[1:]))
+        np.testing.assert_allclose(joint, alone, atol=1e-9)
 
 
 def test_the_pull_grows_with_the_noise_from_nothing_to_everything() -> None:
