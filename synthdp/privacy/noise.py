@@ -217,10 +217,8 @@ def laplace_threshold(counts: Mapping[str, int], *, scale: float, threshold: int
     """
     _check_scale(scale)
     _check_threshold(threshold)
-    keys = sorted(key for key, count in counts.items() if count != 0)
-    kept = _threshold(scale, threshold)(
-        {position: max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE)) for position, key in enumerate(keys)}
-    )
+    keys, exact = _occurring(counts)
+    kept = _threshold(scale, threshold)(dict(enumerate(exact)))
     return {keys[position]: int(kept[position]) for position in sorted(kept)}
 
 
@@ -246,12 +244,17 @@ def gaussian_threshold(counts: Mapping[str, int], *, scale: float, threshold: in
     """
     _check_scale(scale)
     _check_threshold(threshold)
-    keys = sorted(key for key, count in counts.items() if count != 0)
+    keys, exact = _occurring(counts)
     if not keys:
         return {}
-    exact = np.array([max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE)) for key in keys], np.int64)
-    noisy = discrete_gaussian(exact, scale=scale)
+    noisy = discrete_gaussian(np.array(exact, np.int64), scale=scale)
     return {key: int(count) for key, count in zip(keys, noisy, strict=True) if count >= threshold}
+
+
+def _occurring(counts: Mapping[str, int]) -> tuple[list[str], list[int]]:
+    """Return the keys that occur, in order, and their counts, clipped."""
+    keys = sorted(key for key, count in counts.items() if count != 0)
+    return keys, [max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE)) for key in keys]
 
 
 def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
