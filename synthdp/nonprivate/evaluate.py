@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from synthdp.arrays import AnyArray
 from synthdp.domain.conform import conform
@@ -191,16 +192,18 @@ def nonprivate_evaluate(
         measures["auc"] = partial(boosting_auc, b, test, schema, target)
         measures["auc_real"] = partial(boosting_auc, train, test, schema, target)
     scores = {}
-    for done, (name, measure) in enumerate(measures.items()):
-        on_progress(Progress(stage=MEANING[name].partition(" (")[0], done=done, total=len(measures) + 1))
-        scores[name] = measure()
-    on_progress(Progress(stage="distances between rows", done=len(measures), total=len(measures) + 1))
+    with threadpool_limits(1):  # each step is small: several threads would mostly wait for each other
+        for done, (name, measure) in enumerate(measures.items()):
+            on_progress(Progress(stage=MEANING[name].partition(" (")[0], done=done, total=len(measures) + 1))
+            scores[name] = measure()
+        on_progress(Progress(stage="distances between rows", done=len(measures), total=len(measures) + 1))
+        between = closest_records(a, b, schema)
     worst = sorted(pairs, key=lambda pair: -pair[2])[:10]
     return NonprivateEvaluation(
         scores=scores,
         worst_pairs=[(names[i], names[j], value) for i, j, value in worst],
         columns=ones,
-        no_privacy_evidence=closest_records(a, b, schema),
+        no_privacy_evidence=between,
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.linalg import LinAlgWarning
+from threadpoolctl import threadpool_limits
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray
 from synthdp.domain.grid import bounds_of, labels_of
@@ -25,14 +27,17 @@ MOST_LEVELS = 255
 """Levels that boosting takes as levels; a column with more is taken as a number."""
 
 PROPENSITY_ROWS = 20_000
+FEW_SLOPES = 200
+"""Up to so many, Newton's method takes less time than a quasi-Newton one, whose steps are cheaper and many."""
+
 KERNEL_ROWS = 50_000
 """Rows of either table, drawn at random, that kernel queries are asked of: sampling errors stay below about 0.01."""
 
 KERNEL_BLOCK = 512
 """Points, and centres, whose kernels are held at once: they stay in the processor's cache."""
 
-NEIGHBOURS, NEIGHBOUR_BLOCK = 1_000, 50
-"""Rows compared with all others in distances to the closest record, and how many at once."""
+NEIGHBOURS, NEIGHBOUR_BLOCK, OTHERS_BLOCK = 1_000, 64, 2_048
+"""Rows compared with all others in distances to the closest record; of both so many at once stay in the cache."""
 
 
 def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
@@ -123,9 +128,10 @@ def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target
     if len(set(y)) < 2:
         return 0.5
     categorical = [1 < _levels(schema[name]) <= MOST_LEVELS for name in names]
-    model = HistGradientBoostingClassifier(random_state=0, categorical_features=categorical).fit(x, y)
+    model = HistGradientBoostingClassifier(random_state=0, categorical_features=categorical)
     truth = test[target].astype(str).to_numpy()
-    scores = model.predict_proba(_encoded(test, schema, names))
+    with threadpool_limits(1):  # not earlier: it limits the libraries that are loaded
+        scores = model.fit(x, y).predict_proba(_encoded(test, schema, names))
     if len(model.classes_) == 2:
         return float(roc_auc_score(truth == model.classes_[1], scores[:, 1]))
     present = [i for i, level in enumerate(model.classes_) if 0 < (truth == level).sum() < len(truth)]
@@ -151,7 +157,9 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
         return 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # redundant indicators have no single best weight
-        scores = LogisticRegression(C=1e4, max_iter=300).fit(x, label).predict_proba(x)[:, 1]
+        warnings.simplefilter("ignore", LinAlgWarning)  # a quasi-Newton method is then taken
+        solver = "newton-cholesky" if x.shape[1] <= FEW_SLOPES else "lbfgs"
+        scores = LogisticRegression(C=1e4, max_iter=300, solver=solver).fit(x, label).predict_proba(x)[:, 1]
     expected = np.linalg.matrix_rank(x.T @ x) * (1 - share) * share / len(label)
     return float(np.mean((scores - share) ** 2) / max(expected, 1e-300))
 
@@ -276,15 +284,19 @@ def _scaled_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
 
 def _closest(rows: FloatArray, others: FloatArray, itself: IntArray | None = None) -> FloatArray:
     """Return each row's mean distance per column to the closest other row (Gower's); levels count 0 or 1."""
-    found = np.empty(len(rows))
-    columns = np.ascontiguousarray(others.T, np.float32)
+    found = np.full(len(rows), np.inf, np.float32)
+    columns, wanted = (np.ascontiguousarray(part.T, np.float32) for part in (others, rows))
     for begin in range(0, len(rows), NEIGHBOUR_BLOCK):
-        some = rows[begin : begin + NEIGHBOUR_BLOCK].astype(np.float32)
-        gaps = np.zeros((len(some), len(others)), np.float32)
-        for column, values in zip(columns, some.T, strict=True):
-            gap = np.abs(column - values[:, None])
-            gaps += np.minimum(gap, 1, out=gap)
-        if itself is not None:
-            gaps[np.arange(len(some)), itself[begin : begin + len(some)]] = np.inf
-        found[begin : begin + len(some)] = gaps.min(axis=1)
-    return np.asarray(found / rows.shape[1])
+        some = slice(begin, begin + NEIGHBOUR_BLOCK)
+        own = None if itself is None else itself[some]
+        for at in range(0, len(others), OTHERS_BLOCK):
+            near = slice(at, at + OTHERS_BLOCK)
+            gaps = np.zeros((len(found[some]), len(others[near])), np.float32)
+            for column, values in zip(columns, wanted, strict=True):
+                gap = np.abs(column[near] - values[some, None])
+                gaps += np.minimum(gap, 1, out=gap)
+            if own is not None:
+                inside = np.flatnonzero((own >= at) & (own < at + OTHERS_BLOCK))
+                gaps[inside, own[inside] - at] = np.inf
+            np.minimum(found[some], gaps.min(axis=1), out=found[some])
+    return np.asarray(found / rows.shape[1], np.float64)
