@@ -253,8 +253,10 @@ class Asker:
             values, there = numbers_of(column)
             shifts[j] = float(values[there > 0].mean())
         division = self._divided(question, [question.where], values=shifts)
-        found = self._by_model(division.groupings, lambda table: pearson(division.sums(table)))
-        return with_intervals(division.labels, *found, [MODEL] * division.size, lowest=-1.0, highest=1.0)
+        estimate, stddev = self._by_model(division.groupings, lambda table: pearson(division.sums(table)))
+        of_variances = math.hypot(*(self.direct.variance_error(j) for j in shifts)) / 2
+        stddev = np.hypot(stddev, np.abs(estimate) * of_variances)
+        return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
         """Return the position of the column that weighs rows, if one does."""

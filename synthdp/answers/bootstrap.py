@@ -100,7 +100,8 @@ class Bootstrap:
         for j in range(codes.shape[1]):
             leaves[:, j] = draw_leaves(self._hedged(j), codes[:, j], rng)
         rows = np.full((self.points, 1 + self.size), weight)
-        for r, likely in enumerate(Misfit.of(self.direct).weights(leaves, rng, self.size), start=1):
+        misfit = Misfit.of(self.direct)
+        for r, likely in enumerate(misfit.weights(leaves, rng, self.size), start=1):
             drawn = rng.poisson(weight * likely / max(float(likely.mean()), 1e-12)).astype(np.float64)
             rows[:, r] = drawn * (total / max(float(drawn.sum()), 1.0))
         stddev = 0.0 if self.direct.total_is_public else pooled_total(tables)[1]
@@ -114,6 +115,8 @@ class Bootstrap:
             effects=self.direct.fitting_effects,
             products=None if noisy is None else Matched.of(noisy, codes, rows[:, 1:], rng),
         )  # fmt: skip
+        rows[:, 1:] *= misfit.sharpened(leaves, rng, self.size)
+        rows *= total / np.maximum(rows.sum(axis=0), 1e-300)
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])
         return Replicates(codes, leaves, np.asfortranarray(rows), np.asfortranarray(together))

@@ -192,6 +192,36 @@ class Direct:
     def _spread(self) -> dict[int, FloatArray]:
         return {}
 
+    def variance_error(self, column: int) -> float:
+        """Return the standard error of a column's variance by its noisy counts, as a part of the model's; at most 1.
+
+        Few rows far out are most of the variance of a column with a heavy tail, and noise may be all that is there.
+        """
+        if column not in self._variance_errors:
+            self._variance_errors[column] = self._variance_error(column)
+        return self._variance_errors[column]
+
+    @cached_property
+    def _variance_errors(self) -> dict[int, float]:
+        return {}
+
+    def _variance_error(self, column: int) -> float:
+        leaves, refinement = self.leaves(column), self.model.refinements[column]
+        places = refinement.fine.points
+        if leaves is None or np.isnan(places).all():
+            return 0.0
+        there = ~np.isnan(places)
+        table = refinement.table()
+        inside = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+        rows = np.where(there, self.model.distribution.marginal((column,)) @ inside, 0.0) * self.total[0]
+        count = max(float(rows.sum()), 1.0)
+        centred = np.where(there, places - rows[there] @ places[there] / count, 0.0) ** 2
+        variance = float(rows @ centred) / count
+        if variance <= 0:
+            return 0.0
+        error = math.sqrt(float(leaves.variances((centred - there * variance)[None, :])[0])) / count
+        return min(error / variance, 1.0)
+
     def _least_squares(self, column: int) -> LeafCounts | None:
         leaves = self._all_leaves(column)
         if leaves is None or self.kept[column].all():

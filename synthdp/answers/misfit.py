@@ -16,7 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from synthdp.answers.direct import Direct
-from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray
+from synthdp.answers.sharpening import Sharpening
+from synthdp.answers.within_cells import tilts
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
@@ -53,6 +55,12 @@ SMALL_PRODUCT = 2**18
 FEW = 8
 """Where so small a part of a matrix is not 0, its product takes less time without the zeros."""
 
+FAINT = 3.0
+"""Standard deviations of noise up to which a cell's rows may be none, and most that they are multiplied by."""
+
+GOING_ON = 2.0
+"""Most that a relation goes on within a cell, in multiples of what the other cells say; drawn evenly from 0."""
+
 SAMPLE = 500
 """Rows by which the size of a random relation is found: to about 3 %."""
 
@@ -87,6 +95,7 @@ class Misfit:
     strengths: FloatArray
     triples: float
     excess: dict[Clique, FloatArray] = field(default_factory=dict)
+    sharper: dict[Clique, Sharpening] = field(default_factory=dict)
 
     @classmethod
     def of(cls, direct: Direct) -> Misfit:
@@ -104,11 +113,25 @@ class Misfit:
             strengths[a, b] = strengths[b, a] = max(left, WITHIN * max(whole, known))
             if known - whole > LEAST_EXCESS and len(dependences) <= MOST_PAIRS and not direct.has((a, b)):
                 excess[a, b] = (1 - whole / known) * _towards_independence(direct.model, a, b)
-        return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])), excess)
+        return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])), excess, _sharper(direct))
 
     def weights(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
         """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
         return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
+
+    def sharpened(self, leaves: Codes, rng: Generator, size: int = 1) -> FloatArray:
+        """Return ``size`` times how often rows, (n, d) leaves, occur by what the fit did not find of measured relations.
+
+        The noisy tables have it, and the model that was fitted to them has not: neither would another fit.
+        """
+        cells = [r.coarse_cell[leaves[:, j]] for j, r in enumerate(self.direct.model.refinements)]
+        found = np.ones((len(leaves), size))
+        for j, cell in enumerate(cells):
+            found *= _faint(self.direct, j, rng, size)[cell]
+        for (a, b), one in self.sharper.items():
+            for r in range(size):
+                found[:, r] += one.change(rng.standard_normal())[cells[a], cells[b]]
+        return np.maximum(found, 0.0)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
         """Yield, ``size`` times, the relative change of the weight of rows, (n, d) leaves, by relations drawn anew."""
@@ -120,6 +143,7 @@ class Misfit:
         systematic = np.zeros(len(leaves))
         for (a, b), table in self.excess.items():
             systematic += table[columns[a].cell[leaves[:, a]], columns[b].cell[leaves[:, b]]]
+        within = tilts(self.direct.model, leaves)
         for _ in range(size):
             functions = [column.functions(rng) for column in columns]
             chosen = rng.permutation(len(pairs))[:RELATIONS]
@@ -131,7 +155,7 @@ class Misfit:
                 whole[a, b], known[a, b] = height, height * measured[chosen]
             some = rng.permutation(leaves.shape[1])[:TOGETHER]
             between = [column.between(function) for column, function in zip(columns, functions, strict=True)]
-            change = systematic.copy()
+            change = systematic + within @ rng.uniform(0, GOING_ON, within.shape[1])
             for values, means in zip(_by_rank(functions), _by_rank(between), strict=True):
                 at = values.take(place)
                 change += _quadratic(at, whole)
@@ -248,6 +272,39 @@ def _towards_independence(model: SyntheticModel, a: int, b: int) -> FloatArray:
     alone = np.outer(table.sum(axis=1), table.sum(axis=0))
     change = np.divide(alone - table, table, out=np.zeros(table.shape), where=table > 0)
     return np.minimum(change, MOST_EXCESS)
+
+
+def _sharper(direct: Direct) -> dict[Clique, Sharpening]:
+    """Return what is known of measured pairs whose relation is stronger than in the model."""
+    found: dict[Clique, Sharpening] = {}
+    for table in direct.fitting:
+        if len(table.clique) != 2:
+            continue
+        shape = [direct.model.domain.shape[j] for j in table.clique]
+        fitted = direct.model.distribution.marginal(table.clique).reshape(shape) * max(direct.total[0], 1.0)
+        one = Sharpening.of(np.asarray(fitted), table.counts.reshape(shape), table.stddev)
+        if one is not None:
+            found[table.clique] = one
+    return found
+
+
+def _faint(direct: Direct, column: int, rng: Generator, size: int) -> FloatArray:
+    """Return by what the rows of a column's cells may have to be multiplied, (cells, size): 1 where they stand out of noise.
+
+    A model has no negative counts, so that cells which may well be empty have some rows in it.
+    """
+    leaves, cell = direct.leaves(column), direct.model.refinements[column].coarse_cell
+    factors = np.ones((direct.model.domain.shape[column], size))
+    if leaves is None:
+        return factors
+    places = (cell, np.arange(len(cell)))
+    of_cell: Sparse = sparse.csr_array((np.ones(len(cell)), places), shape=(len(factors), len(cell)))
+    modelled = direct.model.distribution.marginal((column,)) * direct.total[0]
+    stddev = np.sqrt(leaves.variances(of_cell))
+    low = (modelled > 0) & (modelled < FAINT * stddev)
+    noisy = (of_cell @ leaves.counts)[low, None] + stddev[low, None] * rng.standard_normal((int(low.sum()), size))
+    factors[low] = np.clip(noisy / modelled[low, None], 0.0, FAINT)
+    return factors
 
 
 def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:

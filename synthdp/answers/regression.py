@@ -5,6 +5,7 @@ Rows are needed, not tables: a regression of many columns has no table that is s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -134,6 +135,7 @@ class Regressions:
             estimate[row] = design.fit()
             errors = list(self._errors(question, inside[1], columns)) if known else []
             stddev[row] = np.hypot(root_mean_square(errors, len(names)), design.errors())
+            stddev[row] = np.hypot(stddev[row], self._of_variances(terms, estimate[row], design))
         labels["term"] = [*names] * len(cells)
         return with_intervals(labels, estimate.ravel(), stddev.ravel(), [MODEL] * estimate.size)
 
@@ -142,6 +144,19 @@ class Regressions:
         design = self._design(self.pool, question, inside)
         fitted, rows = (design.fits(weights[inside, 1:]) for weights in self.bootstrap.weights(columns))
         yield from fitted - rows
+
+    def _of_variances(self, terms: Sequence[str], coefficients: FloatArray, design: Design) -> FloatArray:
+        """Return what noise in the variances of terms leaves open in the coefficients, each over its term's variance."""
+        errors = np.zeros(len(coefficients))
+        at = 1
+        for name in terms:
+            j, _ = modelled_column(self.model, name)
+            size = len(self._labels(name))
+            if self.model.schema[name].quantity != "label":
+                errors[at] = abs(coefficients[at]) * self.bootstrap.direct.variance_error(j)
+            at += size
+        errors[0] = math.sqrt(float(np.nansum((errors[1:] * design.centre[1:-1]) ** 2)))
+        return errors
 
     def _column(self, name: str, *, response: bool) -> int:
         j, column = modelled_column(self.model, name)
