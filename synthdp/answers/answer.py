@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from synthdp.answers.questions import (
 )
 from synthdp.answers.regression import Regressions
 from synthdp.arrays import AnyArray, BoolArray, FloatArray
+from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
@@ -48,6 +49,9 @@ from synthdp.schema.column import Column
 
 POINTS = 50_000
 """Rows drawn from a model to average a smooth function over."""
+
+SAMPLED = 200_000
+"""Rows drawn from a model for a table that it cannot list: shares are then right to about 0.001."""
 
 _AT_ONCE = 2**23
 
@@ -452,10 +456,20 @@ class Asker:
     def _grouped(self, groupings: tuple[Grouping, ...]) -> FloatArray:
         """Return the model's table of groups, in rows."""
         clique = tuple(grouping.column for grouping in groupings)
-        table = self.model.distribution.marginal(clique).reshape([self.model.domain.shape[j] for j in clique])
+        try:
+            law = self.model.distribution.marginal(clique)
+        except ParameterError:  # columns far from each other in a wide model, with too many cells between them
+            law = self._sampled.marginal(clique)
+        table = law.reshape([self.model.domain.shape[j] for j in clique])
         for grouping in groupings:  # the first axis becomes the last one
             table = np.tensordot(table, grouping.cell_share, axes=(0, 0))
         return np.asarray(table * self.direct.total[0])
+
+    @cached_property
+    def _sampled(self) -> Explicit:
+        """Rows drawn from the model, for tables that it cannot list."""
+        codes = self.model.distribution.sample(SAMPLED, generator(self.random_state))
+        return Explicit(shape=self.model.domain.shape, codes=codes, weights=np.ones(SAMPLED))
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
         """Return a condition on one column's own grid points, or None if it needs others."""

@@ -119,18 +119,21 @@ class Misfit:
         """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
         return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
 
-    def sharpened(self, leaves: Codes, rng: Generator, size: int = 1) -> FloatArray:
-        """Return ``size`` times how often rows, (n, d) leaves, occur by what the fit did not find of measured relations.
+    def unfound(self, leaves: Codes, rng: Generator, size: int = 1) -> AnyArray:
+        """Return ``size`` times how often rows, (n, d) leaves, may occur by what the fit has not found, (n, size).
 
-        The noisy tables have it, and the model that was fitted to them has not: neither would another fit.
+        That is how much stronger measured relations are, and which of the cells that hardly stand out of noise are empty.
+        The noisy tables know, and the model that was fitted to them does not: neither would another fit.
         """
         cells = [r.coarse_cell[leaves[:, j]] for j, r in enumerate(self.direct.model.refinements)]
-        found = np.ones((len(leaves), size))
+        found = np.ones((len(leaves), size), np.float32)
         for j, cell in enumerate(cells):
-            found *= _faint(self.direct, j, rng, size)[cell]
+            factors = _faint(self.direct, j, rng, size)
+            if (factors != 1).any():
+                found *= factors.astype(np.float32).take(cell, axis=0)
         for (a, b), one in self.sharper.items():
-            for r in range(size):
-                found[:, r] += one.change(rng.standard_normal())[cells[a], cells[b]]
+            changes = np.stack([one.change(z).ravel() for z in rng.standard_normal(size)], axis=1, dtype=np.float32)
+            found += changes.take(cells[a] * one.changes.shape[2] + cells[b], axis=0)
         return np.maximum(found, 0.0)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:

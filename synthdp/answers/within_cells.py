@@ -55,11 +55,12 @@ def tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
         means = [np.zeros(0) if i == j else _means(cells[i][there], sizes[i], x[there]) for i in range(len(sizes))]
         explained = [0.0 if i == j else float((m[cells[i]] ** 2).mean()) for i, m in enumerate(means)]
         chosen = np.argsort(explained)[::-1][: min(PREDICTORS, len(sizes) - 1)]
-        features = np.stack([means[i][cells[i]] for i in chosen])[:, :]
+        if not len(chosen):
+            continue
+        features = np.stack([means[i][cells[i]] for i in chosen])
         gram = features @ features.T
-        weights = np.linalg.solve(
-            gram + RIDGE * (np.trace(gram) + 1e-300) * np.eye(len(gram)), features @ np.where(there, x, 0)
-        )
+        ridge = RIDGE * (float(np.trace(gram)) + 1e-300) * np.eye(len(gram))
+        weights = np.linalg.solve(gram + ridge, features @ np.where(there, x, 0.0))
         prediction = weights @ features
         rest = float(((x - prediction)[there] ** 2).mean())
         beyond = prediction - _means(cells[j], sizes[j], prediction)[cells[j]]
