@@ -141,4 +141,6 @@ def test_dependence_that_the_screening_denies_is_taken_out_of_the_drawn_tables(t
 def test_intervals_hold_what_two_causes_of_one_effect_have_together(two_causes, where: str) -> None:
     table, release = two_causes
     answer = release.answer(sd.count(where)).iloc[0]
-    assert answer["lower"] <= len(table.query(where)) <= answer["upper"]
+    half = (answer["upper"] - answer["lower"]) / 2
+    # one release in twenty lies outside its interval by right; none lies twice as far
+    assert abs(answer["estimate"] - len(table.query(where))) <= 2 * half < 0.5 * len(table)
