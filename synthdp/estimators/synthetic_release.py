@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.misfit_shares import unproven_points
 from synthdp.checks import check_number, check_share, check_whole, whole
-from synthdp.curator.curator import Curator
+from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
@@ -128,7 +128,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         the schema, it is not released; in it, it must be an `Identifier`, released as fresh labels.  The default number
         of synthetic rows estimates the rows used.
     ledger, dataset
-        Path of a ledger that records the spend before data is read, and the data's name in it.
+        Path of a ledger, or a `Ledger`, that records the spend before data is read, and the data's name in it.
     random_state
         Seed of the sampling; it never reaches noise.
     on_progress
@@ -182,7 +182,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         domain_budget: float = 0.3,
         privacy_unit: str | None = None,
         max_rows_per_unit: int = 1,
-        ledger: str | PathLike[str] | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
         random_state: RandomState = None,
         on_progress: ProgressCallback | None = None,
