@@ -137,7 +137,9 @@ class Ledger:
             moment = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
             said = what if self.note is None else self.note
             row = (dataset, json.dumps(to_document(loss)), said, "reserved", moment, _text(adjacency), self.key)
-            insert = "INSERT INTO spends (dataset, loss, what, state, moment, adjacency, key) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            insert = (
+                "INSERT INTO spends (dataset, loss, what, state, moment, adjacency, key) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            )
             return int(db.execute(insert, row).lastrowid or 0)
 
     def commit(self, number: int) -> None:

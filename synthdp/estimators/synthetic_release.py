@@ -31,7 +31,7 @@ from synthdp.planning import Plan, plan
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import neighbors_named
-from synthdp.progress import ProgressCallback, silent
+from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
@@ -235,7 +235,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         notes: tuple[str, ...] = (),
     ) -> SyntheticRelease:
         """Fit; a ``label`` is a column that must come out."""
-        loss, mechanism = self._check_settings(), self._mechanism()
+        loss, mechanism, tell = self._check_settings(), self._mechanism(), self.on_progress or silent
+        tell(Progress(stage="reading", done=0, total=1))
         self._array = not is_table(X)
         source = self._source(X, reset=True)
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
@@ -260,6 +261,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             whole = account_of(curator, mechanism, schema)
             unknown: tuple[str, ...] = ()
             if schema.undeclared:
+                tell(Progress(stage="discovery", done=0, total=1))
                 found = whole.discover(
                     spend=discovery_part(whole.budget, self.domain_budget),
                     takes=lambda rest: not self._array and needed <= {*rest.outputs} and takes(mechanism, rest),
@@ -466,7 +468,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             schema, rows=known or ASSUMED_ROWS if rows is None else rows,
             epsilon=self.epsilon if epsilon is None else epsilon, delta=self.delta, neighbors=self.neighbors,
             mechanism=self._mechanism(), max_rows_per_unit=self.max_rows_per_unit if self.privacy_unit else 1,
-            domain_budget=self.domain_budget,
+            domain_budget=self.domain_budget, on_progress=self.on_progress or silent,
         )  # fmt: skip
 
     def report(
