@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -26,7 +27,8 @@ def page(folder: Path, no_browser: bool) -> None:
         from synthdp.page.serve import serve
     except ImportError:
         raise ParameterError("the page needs starlette and uvicorn: pip install 'synthdp[page]'") from None
-    serve(folder, browser=not no_browser, say=_say)
+    with suppress(KeyboardInterrupt):  # which is how it is ended
+        serve(folder, browser=not no_browser, say=_say)
 
 
 def _say(link: str) -> None:

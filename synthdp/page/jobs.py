@@ -46,6 +46,8 @@ class Job:
     ----------
     name
         What it does.
+    folder
+        Where it runs, so that files go by their names alone, in messages and on the receipt.
     at_end
         Called once it has ended, however it did.
     about
@@ -53,6 +55,7 @@ class Job:
     """
 
     name: str
+    folder: Path
     at_end: Callable[[Job], None] = lambda _: None
     about: Any = None
     state: str = "running"
@@ -89,11 +92,11 @@ class Job:
             self.at_end(self)
 
     async def _converse(self, request: dict[str, Any]) -> None:
-        paths = [str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = [str(PACKAGE), *map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         child = self._child = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "synthdp.page.work", stdin=pipe, stdout=pipe, stderr=nowhere,
-            start_new_session=True, limit=MOST_BYTES, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True, cwd=self.folder, limit=MOST_BYTES, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         )  # fmt: skip
         if child.stdin is None or child.stdout is None:
             raise OSError
@@ -133,9 +136,10 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one server, at most one of each name."""
+    """The jobs of one server in a folder, at most one of each name."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._jobs: dict[str, Job] = {}
 
     def __getitem__(self, name: str) -> Job | None:
@@ -153,7 +157,7 @@ class Jobs:
         known = self._jobs.get(name)
         if known is not None and known.running:
             return known
-        job = self._jobs[name] = Job(name, at_end, about)
+        job = self._jobs[name] = Job(name, self.folder, at_end, about)
         job.task = asyncio.get_running_loop().create_task(job.follow({"job": name, **request}))
         return job
 

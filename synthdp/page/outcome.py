@@ -20,7 +20,6 @@ from synthdp.page.answers import number_of
 from synthdp.page.guard import REPORT_POLICY
 from synthdp.page.jobs import Job
 from synthdp.page.site import Site, fields
-from synthdp.storage import DOCUMENT
 
 CARDS = (0.3, 1.0, 3.0)
 LARGE = 5.0
@@ -166,7 +165,7 @@ async def start_release(site: Site, request: Request) -> Response:
     record = {"key": number, "folder": folder.name, "epsilon": promise["epsilon"], "state": "running", "rows": None}
     note = " ".join(typed.get("note", "").split())[:200] or "a release made on the page"
     request_ = project.request() | {
-        "path": str(project.table), "folder": str(folder), "ledger": str(project.ledger), "dataset": project.current,
+        "path": project.table.name, "folder": folder.name, "ledger": project.ledger.name, "dataset": project.current,
         "key": number, "note": note, "epsilon": promise["epsilon"],
     }  # fmt: skip
     state["releases"].append(record)
@@ -199,7 +198,7 @@ async def stop_release(site: Site, _: Request) -> Response:
 
 def _folder(site: Site, record: dict[str, Any]) -> Path:
     """Return the folder of a release, inside the folder of the page."""
-    folder = site.project.folder / record["folder"]
+    folder = site.project.folder / str(record["folder"])
     if folder.is_symlink() or folder.resolve().parent != site.project.folder:
         raise DataError("The folder of this release is not inside the folder of the page any more.")
     return folder
@@ -210,7 +209,7 @@ def _state(site: Site, record: dict[str, Any]) -> str:
     folder = _folder(site, record)
     if all(_file(folder, name) is not None for name in FILES):
         return "finished"
-    return "saved" if (folder / "release" / DOCUMENT).is_file() else "nothing"
+    return "saved" if (folder / "release" / "release.json").is_file() else "nothing"
 
 
 def _file(folder: Path, name: str) -> Path | None:
@@ -244,7 +243,7 @@ async def publish(site: Site, _: Request) -> Response:
 async def finish(site: Site, request: Request) -> Response:
     """Write the pages of a release that was saved without them; nothing is spent."""
     record = _record(site, request.path_params["release"])
-    site.start("results", {"folder": str(_folder(site, record))})
+    site.start("results", {"folder": _folder(site, record).name})
     return site.go("publish")
 
 
@@ -252,7 +251,7 @@ async def compare(site: Site, request: Request) -> Response:
     """Compare with the real rows, in a child: private, and only on request."""
     place = request.path_params["release"]
     folder = _folder(site, _record(site, place))
-    asked = {"path": str(site.project.table), "schema": site.project.document(), "folder": str(folder)}
+    asked = {"path": site.project.table.name, "schema": site.project.document(), "folder": folder.name}
     site.start("compare", asked, about=place)
     return site.go("publish")
 
@@ -340,7 +339,7 @@ async def ask(site: Site, request: Request) -> Response:
     running = site.jobs["answer"]
     if running is not None:
         await running.stop()
-    site.start("answer", {**about, "folder": str(_folder(site, record))}, about={**about, "typed": typed})
+    site.start("answer", {**about, "folder": _folder(site, record).name}, about={**about, "typed": typed})
     return site.go("questions")
 
 

@@ -40,7 +40,7 @@ async def choose(site: Site, request: Request) -> Response:
     project.save()
     site.jobs.forget("read", "document", "look", "plan", "release", "results", "answer", "compare")
     if project.state["columns"] is None:
-        site.start("read", {"path": str(path)}, at_end=lambda job: _read(site, path.name, job))
+        site.start("read", {"path": path.name}, at_end=lambda job: _read(site, path.name, job))
         return site.go("table")
     return site.go("table", note="Your earlier answers about this table are here again.")
 
@@ -67,7 +67,7 @@ async def dictionary(site: Site, request: Request) -> Response:
         raise DataError("Wait until the table is read.")
     if path == site.project.table:
         raise DataError("That is the table itself. A data dictionary has a line for every column.")
-    site.start("document", {"path": str(path)}, at_end=lambda job: _take(site, site.project.state, job))
+    site.start("document", {"path": path.name}, at_end=lambda job: _take(site, site.project.state, job))
     return site.go("columns")
 
 
@@ -188,7 +188,7 @@ async def look(site: Site, request: Request) -> Response:
     if running is not None:
         await running.stop()
     about = {"column": number, "typed": {**fields(request), "ticked": many(request, "tick")}}
-    asked = {"path": str(site.project.table), "csv": state["csv"], "name": one["name"]}
+    asked = {"path": site.project.table.name, "csv": state["csv"], "name": one["name"]}
     site.start("look", asked, about=about)
     return site.go(f"columns/{number}")
 

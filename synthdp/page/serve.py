@@ -13,6 +13,7 @@ import uvicorn
 
 from synthdp.page.app import application
 from synthdp.page.guard import Guard
+from synthdp.page.jobs import Jobs
 from synthdp.page.project import Project
 from synthdp.page.site import Site
 
@@ -42,7 +43,7 @@ def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_secon
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         guard = Guard(_nobody, door.getsockname()[1])
-        site = Site(project, guard.base, guard.form)
+        site = Site(project, guard.base, guard.form, Jobs(project.folder))
         guard.app = application(site)
         # no log at all: a line of it could name a column, and a traceback quote a row
         config = uvicorn.Config(

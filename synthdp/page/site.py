@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 import synthdp
-from synthdp.errors import DataError, SynthDPError
+from synthdp.errors import SynthDPError
 from synthdp.page.jobs import Job, Jobs
 from synthdp.page.project import Project
+from synthdp.page.work import UNEXPECTED
 
 if TYPE_CHECKING:
     from synthdp.curator.curator import Ledger
@@ -36,12 +37,14 @@ class Site:
         What was answered.
     base, form
         The path under which the page is, and the token of its forms.
+    jobs
+        What runs, or ran.
     """
 
     project: Project
     base: str
     form: str
-    jobs: Jobs = field(default_factory=Jobs)
+    jobs: Jobs
     said: dict[str, Any] = field(default_factory=dict)
     last: float = field(default_factory=time.monotonic)
 
@@ -94,13 +97,15 @@ def answered(site: Site, screen: Screen, back: str) -> Callable[[Request], Await
         where = back.format(**request.path_params)
         try:
             if request.method == "POST" and fields(request).get("number") != site.project.number:
-                raise DataError(OTHER_TABLE)
+                return site.go("table", error=OTHER_TABLE)
             return await screen(site, request)
         except SynthDPError as error:
             if request.method == "POST":
                 kept = {key: value for key, value in fields(request).items() if key not in ("form", "number")}
                 return site.go(where, error=str(error), typed=kept, ticked=many(request, "tick"))
             return site.show("trouble", status=409, error=str(error))
+        except Exception:  # noqa: BLE001 - a traceback could quote what no page may show
+            return site.show("trouble", status=500, error=UNEXPECTED)
 
     return respond
 

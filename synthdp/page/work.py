@@ -17,12 +17,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synthdp.errors import SynthDPError
 from synthdp.progress import Progress
 from synthdp.schema.csv_format import CsvFormat
-from synthdp.tables.source import Source
+
+if TYPE_CHECKING:
+    from synthdp.tables.source import Source
 
 Tell = Callable[[Progress], None]
 Request = dict[str, Any]

@@ -137,7 +137,7 @@ def plan(
         neighbors=neighbors, mechanism=mechanism or Automatic(), max_rows_per_unit=max_rows_per_unit,
         random_state=random_state, assumed=assumed, domain_budget=domain_budget,
     )  # fmt: skip
-    plans = []
+    plans: list[Plan] = []
     for loss in losses:
         on_progress(Progress(stage="dry run", done=len(plans), total=len(losses)))
         one = run(loss=loss, left_open=left_open)
