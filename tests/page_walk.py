@@ -79,7 +79,7 @@ class Hand:
     asked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.set_default_timeout(240_000)
+        self.page.set_default_timeout(60_000)
         self.page.on("request", lambda request: self.asked.append(request.url))
 
     def open(self, link: str) -> None:

@@ -19,6 +19,7 @@ from page_client import Visitor
 
 import synthdp as sd
 from synthdp.cli.main import main
+from synthdp.page.jobs import Job
 from synthdp.page.project import FILE, FULL, Project
 from synthdp.page.work import UNEXPECTED
 
@@ -183,6 +184,25 @@ def test_names_of_columns_and_files_are_in_no_title_address_and_cookie(walked):
     for answer in walked.seen:
         told = answer.header("location") + answer.header("set-cookie")
         assert not re.search("wards|codebook|age=|children", told)
+
+
+@pytest.mark.parametrize("path", [
+    "", "table", "columns", "columns/0", "columns/1", "columns/2", "columns/3", "rules", "promise", "release", "publish", "questions",
+    "ledger", "page.css", "page.js", "publish/0/file/0",
+])  # fmt: skip
+def test_every_screen_is_there(walked, path):
+    assert walked.get(path).status == 200
+
+
+@pytest.mark.parametrize("job", ["read", "document", "look", "plan", "release", "results", "answer", "compare"])
+def test_every_screen_is_there_while_a_job_runs_after_it_failed_and_after_it_was_stopped(walked, job):
+    kept = dict(walked.site.jobs._jobs)
+    made = walked.site.jobs._jobs[job] = Job(job, walked.folder, about=getattr(kept.get(job), "about", None))
+    for state in ("running", "failed", "stopped"):
+        made.state = state
+        for path in ("table", "columns", "columns/1", "promise", "release", "publish", "questions"):
+            assert walked.get(path).status == 200, (state, path)
+    walked.site.jobs._jobs = kept
 
 
 def test_a_script_in_a_column_name_is_text_on_every_screen(walked):
