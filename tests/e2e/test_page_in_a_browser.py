@@ -24,8 +24,21 @@ from synthdp.data import adult, adult_schema
 pytestmark = [needs_browser, pytest.mark.slow]
 
 CANARY = "CANARY-7f3a"
-SCREENS = ("table", "columns", "columns/0", "columns/1", "rules", "promise", "release", "publish", "questions", "ledger")
-DICTIONARY = "name,type,min,max,levels,source\nage,integer,0,120,,a law\nward,categorical,,,children|adults,the hospital\n"
+SCREENS = (
+    "table",
+    "columns",
+    "columns/0",
+    "columns/1",
+    "rules",
+    "promise",
+    "release",
+    "publish",
+    "questions",
+    "ledger",
+)
+DICTIONARY = (
+    "name,type,min,max,levels,source\nage,integer,0,120,,a law\nward,categorical,,,children|adults,the hospital\n"
+)
 
 
 def write_wards(folder: Path, rows: int = 600) -> Path:
@@ -195,7 +208,9 @@ def test_each_screen_is_painted_within_a_second(walked):
         painted = []
         for _ in range(3):
             hand.see(screen)
-            painted.append(hand.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 9e9"))
+            painted.append(
+                hand.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 9e9")
+            )
         assert min(painted) < 1000, (screen, painted)
 
 
@@ -225,7 +240,7 @@ def test_a_value_of_one_person_is_on_no_screen(walked, folder):
 def test_the_address_cannot_be_opened_in_another_browser(walked):
     hand, _ = walked
     hand.see("ledger")
-    with browser() as stranger:
+    with contextlib.closing(hand.page.context.browser.new_context()) as stranger:
         told = stranger.new_page().goto(hand.page.url)
         assert told.status == 403
 

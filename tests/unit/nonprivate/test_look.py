@@ -35,7 +35,9 @@ def test_missing_values_are_counted_as_the_schema_writes_them(tmp_path):
     assert (found.missing, dict(found.levels)) == (0.25, {"a": 0.75})
 
 
-@pytest.mark.parametrize("values", [[None] * 30, [1], [1] * 50, [1.5, 2.5], ["a"], [True, False] * 30, [10**15, -(10**15)] * 20])
+@pytest.mark.parametrize(
+    "values", [[None] * 30, [1], [1] * 50, [1.5, 2.5], ["a"], [True, False] * 30, [10**15, -(10**15)] * 20]
+)
 def test_any_column_can_be_looked_at(values):
     found = look(FrameSource(pd.DataFrame({"c": values})), "c")
     assert 0 <= found.missing <= 1

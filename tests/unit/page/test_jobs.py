@@ -42,7 +42,12 @@ def test_a_job_tells_its_stages_in_plain_words_and_then_its_result(monkeypatch, 
         return job
 
     job = asyncio.run(follow())
-    assert (job.state, job.result, job.warnings, job.stages) == ("done", 3, ["w"], ["Fitting a model to the noisy answers"])
+    assert (job.state, job.result, job.warnings, job.stages) == (
+        "done",
+        3,
+        ["w"],
+        ["Fitting a model to the noisy answers"],
+    )
     assert (ended, jobs.busy) == ([job], False)
 
 
@@ -62,7 +67,11 @@ def test_a_second_start_finds_the_running_job(monkeypatch, tmp_path):
 
 
 def test_a_child_that_does_not_heed_a_stop_is_killed(monkeypatch, tmp_path):
-    jobs = with_child(monkeypatch, tmp_path, "import signal; signal.signal(15, signal.SIG_IGN)\nprint('{}', flush=True)\ntime.sleep(60)")
+    jobs = with_child(
+        monkeypatch,
+        tmp_path,
+        "import signal; signal.signal(15, signal.SIG_IGN)\nprint('{}', flush=True)\ntime.sleep(60)",
+    )
     monkeypatch.setattr(jobs_module, "SECONDS_TO_END", 0.2)
 
     async def stopped() -> Job:
