@@ -67,10 +67,19 @@ async def asked(app: Any, method: str, path: str, headers: list[tuple[str, str]]
 
     path, _, query = path.partition("?")
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(),
-        "query_string": query.encode(), "root_path": "", "scheme": "http", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", PORT),
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "scheme": "http",
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", PORT),
         "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
-    }  # fmt: skip
+    }
     await app(scope, receive, send)
     start = next(message for message in sent if message["type"] == "http.response.start")
     found = [(name.decode(), value.decode()) for name, value in start["headers"]]

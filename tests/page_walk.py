@@ -59,15 +59,18 @@ def _link(log: Path, child: subprocess.Popen[str]) -> str:
     raise AssertionError(log.read_text())
 
 
+_RUNNING: list[Any] = []
+
+
 @contextlib.contextmanager
 def browser(**settings: Any) -> Iterator[Any]:
-    """Start a Chromium that can resolve no name."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        try:
-            yield chromium.new_context(**settings)
-        finally:
-            chromium.close()
+    """Give a fresh profile of a Chromium that can resolve no name; one that runs already is shared."""
+    with contextlib.ExitStack() as stack:
+        if not _RUNNING:
+            playwright = stack.enter_context(sync_playwright())
+            _RUNNING.append(playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS))
+            stack.callback(lambda: _RUNNING.pop().close())
+        yield stack.enter_context(contextlib.closing(_RUNNING[0].new_context(**settings)))
 
 
 @dataclass

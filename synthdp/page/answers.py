@@ -198,7 +198,8 @@ def in_words(answer: Mapping[str, Any]) -> str:
         return "names a row or a person: fresh labels come out"
     if not column.is_complete:
         return "not known: to be discovered, at a price"
-    return column.in_words()
+    levels = getattr(column, "levels", None) or ()
+    return f"{len(levels)} values, from {levels[0]} to {levels[-1]}" if levels else column.in_words()
 
 
 def rule_of(kind: str, names: Sequence[str], texts: Sequence[str], schema: Schema) -> dict[str, Any]:

@@ -94,9 +94,10 @@ class Job:
     async def _converse(self, request: dict[str, Any]) -> None:
         paths = [str(PACKAGE), *map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         child = self._child = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "synthdp.page.work", stdin=pipe, stdout=pipe, stderr=nowhere,
-            start_new_session=True, cwd=self.folder, limit=MOST_BYTES, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True, cwd=self.folder, limit=MOST_BYTES, env=environment,
         )  # fmt: skip
         if child.stdin is None or child.stdout is None:
             raise OSError

@@ -40,9 +40,10 @@ def test_a_report_that_cannot_be_written_leaves_the_release_from_which_it_is_wri
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(DataError, match="No space left"):
+    with monkeypatch.context() as patch:
         patch.setattr("synthdp.publishing.write_report", full)
-        publish(TABLE, settings(ledger=book.path), places)
+        with pytest.raises(DataError, match="No space left"):
+            publish(TABLE, settings(ledger=book.path), places)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["release"]
     rows = write_results(sd.load(places.release), places)
     assert len(pd.read_csv(places.table)) == rows
@@ -72,5 +73,5 @@ def test_columns_without_a_source_are_named_and_the_command_line_says_so(tmp_pat
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("t.csv", index=False)
     SCHEMA.write("s.json")
-    told = CliRunner().invoke(main, "release t.csv --schema s.json --out o.csv --mechanism mwem".split())
+    told = CliRunner().invoke(main, ["release", "t.csv", "--schema", "s.json", "--out", "o.csv", "--mechanism", "mwem"])
     assert (told.exit_code, "where it knows" in told.stderr, "age" in told.stderr) == (0, True, True)

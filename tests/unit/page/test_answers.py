@@ -12,8 +12,14 @@ from synthdp.page.answers import answer_of, column_of, from_document, in_words, 
 
 TYPED = {
     "limits": ({"type": "integer", "lower": "0", "upper": "120", "source": "a law"}, "integer"),
-    "limits of numbers": ({"how": "limits", "type": "continuous", "lower": "-1,5", "upper": "3.25", "source": "x"}, "continuous"),
-    "limits of dates": ({"how": "limits", "type": "date", "lower": "2020-01-01", "upper": "2021-01-01", "source": "x"}, "date"),
+    "limits of numbers": (
+        {"how": "limits", "type": "continuous", "lower": "-1,5", "upper": "3.25", "source": "x"},
+        "continuous",
+    ),
+    "limits of dates": (
+        {"how": "limits", "type": "date", "lower": "2020-01-01", "upper": "2021-01-01", "source": "x"},
+        "date",
+    ),
     "list": ({"type": "categorical", "levels": "a | b\nc", "source": "a codebook"}, "categorical"),
     "list of codes": ({"how": "list", "type": "integer", "levels": "1\n2\n9", "source": "a codebook"}, "categorical"),
     "list in order": ({"how": "list", "type": "ordinal", "levels": "low|high", "source": "a form"}, "ordinal"),
@@ -22,7 +28,7 @@ TYPED = {
     "open categories": ({"how": "open", "type": "categorical"}, "categorical"),
     "name": ({"nullable": "yes"}, "identifier"),
     "known": ({"known": "age"}, "integer"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("typed", "kind"), TYPED.values(), ids=TYPED)
@@ -61,7 +67,13 @@ BAD = {
     "limits the wrong way round": {"how": "limits", "type": "integer", "lower": "5", "upper": "3", "source": "s"},
     "no number": {"how": "limits", "type": "integer", "lower": "five", "upper": "3", "source": "s"},
     "an infinite limit": {"how": "limits", "type": "continuous", "lower": "-inf", "upper": "3", "source": "s"},
-    "a comma of thousands or of decimals": {"how": "limits", "type": "integer", "lower": "0", "upper": "1,500", "source": "s"},
+    "a comma of thousands or of decimals": {
+        "how": "limits",
+        "type": "integer",
+        "lower": "0",
+        "upper": "1,500",
+        "source": "s",
+    },
     "limits of categories": {"how": "limits", "type": "categorical", "lower": "1", "upper": "3", "source": "s"},
     "no source": {"how": "limits", "type": "integer", "lower": "1", "upper": "3", "source": "  "},
     "a source of many lines": {"how": "list", "levels": "a|b", "source": "x" * 201},
@@ -69,9 +81,22 @@ BAD = {
     "an empty list": {"how": "list", "levels": " | \n ", "source": "s"},
     "a list without a source": {"how": "list", "levels": "a|b"},
     "no such known column": {"how": "known", "known": "shoe size"},
-    "a date that there is not": {"how": "limits", "type": "date", "lower": "2020-13-01", "upper": "2021-01-01", "source": "s"},
-    "half a digit": {"how": "limits", "type": "continuous", "lower": "0", "upper": "1", "decimals": "1.5", "source": "s"},
-}  # fmt: skip
+    "a date that there is not": {
+        "how": "limits",
+        "type": "date",
+        "lower": "2020-13-01",
+        "upper": "2021-01-01",
+        "source": "s",
+    },
+    "half a digit": {
+        "how": "limits",
+        "type": "continuous",
+        "lower": "0",
+        "upper": "1",
+        "decimals": "1.5",
+        "source": "s",
+    },
+}
 
 
 @pytest.mark.parametrize("typed", BAD.values(), ids=BAD)
@@ -94,11 +119,17 @@ def test_what_might_be_another_number_is_not_guessed(text):
         number_of(text)
 
 
-@pytest.mark.parametrize("entry", [
-    {"type": "integer", "lower": 0, "upper": 9, "source": "d"}, {"type": "boolean", "source": "d"},
-    {"type": "categorical", "levels": ["a", "b"], "nullable": True, "source": "d"}, {"type": "identifier"},
-    {"type": "continuous", "comment": "no bounds", "source": "d"}, {"type": "continuous", "lower": 0, "upper": 1, "decimals": 2, "source": "d"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "integer", "lower": 0, "upper": 9, "source": "d"},
+        {"type": "boolean", "source": "d"},
+        {"type": "categorical", "levels": ["a", "b"], "nullable": True, "source": "d"},
+        {"type": "identifier"},
+        {"type": "continuous", "comment": "no bounds", "source": "d"},
+        {"type": "continuous", "lower": 0, "upper": 1, "decimals": 2, "source": "d"},
+    ],
+)
 def test_what_a_document_says_can_be_read_and_changed_in_the_form(entry):
     made = from_document({"name": "c", **entry})
     assert column_of(made["entry"]) == column_of(
@@ -114,12 +145,15 @@ SCHEMA = Schema({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "names", "texts", "words"), [
-    ("less_equal", ("years", "age"), ("", ""), "years is at most age"),
-    ("implies", ("ward", "age"), ("children", "0 to 17"), "ward"),
-    ("forbidden", ("ward", "smoker"), ("children", "True"), "never"),
-    ("implies", ("code", "age"), ("1 | 2", "missing"), "code"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "names", "texts", "words"),
+    [
+        ("less_equal", ("years", "age"), ("", ""), "years is at most age"),
+        ("implies", ("ward", "age"), ("children", "0 to 17"), "ward"),
+        ("forbidden", ("ward", "smoker"), ("children", "True"), "never"),
+        ("implies", ("code", "age"), ("1 | 2", "missing"), "code"),
+    ],
+)
 def test_a_rule_in_words_is_a_rule_of_the_schema(kind, names, texts, words):
     rule = rule_of(kind, names, texts, SCHEMA)
     import json
@@ -129,10 +163,15 @@ def test_a_rule_in_words_is_a_rule_of_the_schema(kind, names, texts, words):
     assert words in found.in_words()
 
 
-@pytest.mark.parametrize(("kind", "names", "texts"), [
-    ("less_equal", ("age", "age"), ("", "")), ("implies", ("ward", "age"), ("", "3")), ("implies", ("ward", "age"), ("x", "young")),
-    ("strange", ("ward", "age"), ("children", "3")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "names", "texts"),
+    [
+        ("less_equal", ("age", "age"), ("", "")),
+        ("implies", ("ward", "age"), ("", "3")),
+        ("implies", ("ward", "age"), ("x", "young")),
+        ("strange", ("ward", "age"), ("children", "3")),
+    ],
+)
 def test_a_rule_that_says_nothing_is_refused(kind, names, texts):
     with pytest.raises(SynthDPError):
         rule_of(kind, names, texts, SCHEMA)
