@@ -67,11 +67,10 @@ class Project:
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
             made = cls(folder.resolve(), dict(saved["tables"]), saved["current"])
+            for release in (one for state in made.tables.values() for one in state["releases"]):
+                release["state"] = "stopped" if release["state"] == "running" else release["state"]
         except (OSError, ValueError, KeyError, TypeError):
             raise FormatError(f"'{path}' cannot be read: move it away, and answer again") from None
-        for state in made.tables.values():
-            for release in state["releases"]:
-                release["state"] = "stopped" if release["state"] == "running" else release["state"]
         return made
 
     def save(self) -> None:

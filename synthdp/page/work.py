@@ -125,7 +125,7 @@ def release(request: Request, tell: Tell) -> Any:
         random_state=request.get("seed"), on_progress=tell,
     )  # fmt: skip
     source = source_at(path, csv=schema.csv or CsvFormat())
-    return {"rows": publish(source, made, places, on_progress=tell)}
+    return {"rows": publish(source, made, places, escape_formulas=True, on_progress=tell)}
 
 
 def results(request: Request, tell: Tell) -> Any:
@@ -134,7 +134,8 @@ def results(request: Request, tell: Tell) -> Any:
     from synthdp.storage import load
 
     places = Places.within(Path(request["folder"]))
-    return {"rows": write_results(load(Path(request["folder"]) / "release"), places, on_progress=tell)}
+    made = load(Path(request["folder"]) / "release")
+    return {"rows": write_results(made, places, escape_formulas=True, on_progress=tell)}
 
 
 def answer(request: Request, tell: Tell) -> Any:
@@ -172,11 +173,12 @@ def compare(request: Request, tell: Tell) -> Any:
     """Compare the real rows with the published ones.  NOT private."""
     from synthdp.nonprivate.evaluate import nonprivate_evaluate
     from synthdp.schema.schema import Schema
+    from synthdp.tables.sources.csv import CsvSource
     from synthdp.tables.sources.files import source_at
 
     tell(Progress(stage="reading", done=0, total=1))
     schema = Schema.from_json(json.dumps(request["schema"]))
-    synthetic = source_at(Path(request["folder"]) / "synthetic.csv", csv=CsvFormat(",", "utf-8"))
+    synthetic = CsvSource(Path(request["folder"]) / "synthetic.csv", escaped_formulas=True)
     schema = schema.part([name for name in schema if name in synthetic.names])
     real = source_at(request["path"], csv=schema.csv or CsvFormat())
     return str(nonprivate_evaluate(real, synthetic, schema, on_progress=tell))

@@ -65,10 +65,15 @@ def test_places_that_cannot_be_meant_are_refused(tmp_path):
 
 
 def test_columns_without_a_source_are_named_and_the_command_line_says_so(tmp_path, monkeypatch):
-    schema = sd.Schema({
-        "member": sd.Boolean(), "age": sd.Integer(0, 99), "born": sd.Integer(1900, 2030, source="a law"), "open": sd.Integer(),
-        "id": sd.Identifier(),
-    })  # fmt: skip
+    schema = sd.Schema(
+        {
+            "member": sd.Boolean(),
+            "age": sd.Integer(0, 99),
+            "born": sd.Integer(1900, 2030, source="a law"),
+            "open": sd.Integer(),
+            "id": sd.Identifier(),
+        }
+    )
     assert without_source(schema) == ("age",)
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("t.csv", index=False)

@@ -19,6 +19,7 @@ from page_client import Visitor
 
 import synthdp as sd
 from synthdp.cli.main import main
+from synthdp.page import work
 from synthdp.page.jobs import Job
 from synthdp.page.project import FILE, FULL, Project
 from synthdp.page.work import UNEXPECTED
@@ -114,8 +115,6 @@ def test_what_is_published_is_what_the_command_line_makes_of_the_same_answers(wa
     monkeypatch.chdir(tmp_path)
     write_table(tmp_path)
     Path("schema.json").write_text(json.dumps(walked.project.document()))
-    from synthdp.page import work
-
     asked = walked.project.request() | {
         "job": "release",
         "path": "wards.csv",
@@ -127,26 +126,21 @@ def test_what_is_published_is_what_the_command_line_makes_of_the_same_answers(wa
         "epsilon": 1.0,
         "seed": 1,
     }
-    told = work.run(asked, lambda _: None)
-    assert told["result"]
+    assert work.run(asked, lambda _: None)["result"]
     Path("ledger.sqlite").unlink()
     with_repeatable_noise(monkeypatch)
-    command = [
-        "release",
-        "wards.csv",
-        "--schema",
-        "schema.json",
-        "--seed",
-        "1",
-        "--ledger",
-        "ledger.sqlite",
-        "--dataset",
-        "wards",
-        "--out",
-        "cli/synthetic.csv",
-    ]
-    more = ["--receipt", "cli/receipt.json", "--report", "cli/report.html", "--save", "cli/release"]
-    made = CliRunner(catch_exceptions=False).invoke(main, [*command, *more])
+    told = {
+        "--schema": "schema.json",
+        "--seed": "1",
+        "--ledger": "ledger.sqlite",
+        "--dataset": "wards",
+        "--out": "cli/synthetic.csv",
+        "--receipt": "cli/receipt.json",
+        "--report": "cli/report.html",
+        "--save": "cli/release",
+    }
+    options = [word for pair in told.items() for word in pair]
+    made = CliRunner(catch_exceptions=False).invoke(main, ["release", "wards.csv", "--escape-formulas", *options])
     assert made.exit_code == 0, made.stderr
     for name in ("synthetic.csv", "report.html", "receipt.json", "release/release.json"):
         assert Path("page", name).read_bytes() == Path("cli", name).read_bytes(), name
@@ -264,6 +258,13 @@ def test_the_report_is_framed_without_a_script(walked):
     assert "sandbox" in policy
     assert "script" not in policy
     assert answer.status == 200
+
+
+def test_a_formula_in_a_column_name_is_defused_in_what_is_published(walked):
+    folder = walked.folder / walked.project.state["releases"][0]["folder"]
+    header = (folder / "synthetic.csv").read_text().splitlines()[0]
+    assert EVIL.replace('"', '""') in header
+    assert header.split(",", 2)[2].startswith("\"'=")
 
 
 @pytest.mark.parametrize(
