@@ -7,6 +7,7 @@ from pathlib import Path
 
 from synthdp.errors import FormatError
 from synthdp.schema.csv_format import CsvFormat
+from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv_detect import detected
 
 
@@ -18,12 +19,13 @@ def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
     FormatError
         If it cannot be read.
     """
-    try:
+    with (
+        instead_of(
+            OSError, say=lambda error: FormatError(f"{source} cannot be read: {getattr(error, 'strerror', None)}")
+        ),
+        instead_of(UnicodeError, say=FormatError(f"{source} is not {encoding.removesuffix('-sig').upper()} text")),
+    ):
         return path.read_text(encoding=encoding)
-    except UnicodeError:
-        raise FormatError(f"{source} is not {encoding.removesuffix('-sig').upper()} text") from None
-    except OSError as error:
-        raise FormatError(f"{source} cannot be read: {error.strerror}") from None
 
 
 def document_lines(path: Path, source: str, told: CsvFormat) -> list[list[str]]:
@@ -36,8 +38,6 @@ def document_lines(path: Path, source: str, told: CsvFormat) -> list[list[str]]:
     """
     found = detected(path, told)
     text = document_text(path, source, told.encoding or "utf-8-sig")
-    try:
-        lines = text.splitlines(keepends=True)
-        return [record for record in csv.reader(lines, strict=True, delimiter=found.delimiter or ",") if record]
-    except csv.Error:
-        raise FormatError(f"{source} breaks the rules of quoting") from None
+    with instead_of(csv.Error, say=FormatError(f"{source} breaks the rules of quoting")):
+        records = csv.reader(text.splitlines(keepends=True), strict=True, delimiter=found.delimiter or ",")
+        return [record for record in records if record]
