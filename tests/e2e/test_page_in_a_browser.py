@@ -297,12 +297,26 @@ def _children(pid: int) -> list[int]:
     return found
 
 
+def _runs(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def _frozen_after_its_spend(folder: Path, server: int) -> int:
+    """Return the child that releases, held where it has spent and not yet finished."""
+    _until(lambda: spends(folder))
+    (worker,) = _children(server)
+    os.kill(worker, signal.SIGSTOP)
+    return worker
+
+
 def test_stop_ends_the_child_and_the_page_says_what_the_ledger_says(tmp_path):
     folder = write_wards(tmp_path / "hospital", rows=200_000)
     with opened(folder) as (hand, child):
         to_the_plan(hand)
         hand.press("Spend ε = 1 and release")
-        _until(lambda: spends(folder))
+        _frozen_after_its_spend(folder, child.pid)
         hand.press("Stop")
         hand.wait("The ledger says")
         text = hand.text
@@ -318,9 +332,7 @@ def test_a_child_that_is_killed_ends_in_a_sentence_and_the_ledger_is_right(tmp_p
     with opened(folder) as (hand, child):
         to_the_plan(hand)
         hand.press("Spend ε = 1 and release")
-        _until(lambda: spends(folder))
-        for pid in _children(child.pid):
-            os.kill(pid, signal.SIGKILL)
+        os.kill(_frozen_after_its_spend(folder, child.pid), signal.SIGKILL)
         hand.wait("Not finished.")
         assert "counts as spent" in hand.text or ", spent (entry 1)" in hand.text
     assert len(spends(folder)) == 1
@@ -331,21 +343,17 @@ def test_after_the_server_is_killed_its_child_ends_and_a_new_page_tells_the_trut
     with opened(folder) as (hand, child):
         to_the_plan(hand)
         hand.press("Spend ε = 1 and release")
-        _until(lambda: spends(folder))
-        (worker,) = _children(child.pid)
+        worker = _frozen_after_its_spend(folder, child.pid)
         child.kill()
         child.wait()
+        os.kill(worker, signal.SIGCONT)
         hand.wait("The page has ended")
-        _until(lambda: not Path(f"/proc/{worker}").exists() or worker not in _alive(), 30)
+        _until(lambda: not _runs(worker), 30)
     with opened(folder) as (hand, _):
         hand.see("release")
         assert "The ledger says: ε = 1, δ = 1e-09" in hand.text
         assert not hand.page.get_by_role("button", name="Spend").all()
     assert len(spends(folder)) == 1
-
-
-def _alive() -> set[int]:
-    return {int(path.name) for path in Path("/proc").glob("[0-9]*") if (path / "fd").exists()}
 
 
 def test_the_whole_path_can_be_walked_by_keyboard_alone(tmp_path):
