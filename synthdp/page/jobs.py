@@ -66,6 +66,7 @@ class Job:
     begun: float = field(default_factory=time.monotonic)
     ended: float | None = None
     task: asyncio.Task[None] | None = None
+    _told_to_stop: bool = False
     _child: asyncio.subprocess.Process | None = None
 
     @property
@@ -86,9 +87,9 @@ class Job:
             self.error = UNEXPECTED
         finally:
             self.ended = time.monotonic()
-            if self.running:
-                self.state = "failed" if self.error or self.result is None else "done"
-                self.error = self.error or ("" if self.state == "done" else UNEXPECTED)
+            done = self.result is not None and not self.error
+            self.state = "done" if done else "stopped" if self._told_to_stop else "failed"
+            self.error = self.error or (UNEXPECTED if self.state == "failed" else "")
             self.at_end(self)
 
     async def _converse(self, request: dict[str, Any]) -> None:
@@ -101,6 +102,8 @@ class Job:
         )  # fmt: skip
         if child.stdin is None or child.stdout is None:
             raise OSError
+        if self._told_to_stop:  # before there was a child
+            child.kill()
         try:
             with contextlib.suppress(ConnectionError):
                 child.stdin.write(json.dumps(request).encode() + b"\n")
@@ -122,18 +125,16 @@ class Job:
 
     async def stop(self) -> None:
         """End the child, gently first, and wait until it has gone."""
-        if not self.running:
+        if not self.running or self.task is None:
             return
-        self.state = "stopped"
-        if self._child is not None and self._child.returncode is None:
-            for sign in (signal.SIGTERM, signal.SIGKILL):
+        self._told_to_stop = True
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            if self._child is not None and self._child.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self._child.pid, sign)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._child.wait(), SECONDS_TO_END)
-                    break
-        if self.task is not None:
-            await asyncio.wait([self.task], timeout=SECONDS_TO_END)
+            ended, _ = await asyncio.wait([self.task], timeout=SECONDS_TO_END)
+            if ended:
+                return
 
 
 class Jobs:

@@ -125,3 +125,40 @@ def test_a_file_that_cannot_be_read_is_a_sentence_without_its_reason(tmp_path, m
     told = run({"job": "read", "path": str(tmp_path)}, lambda _: None)
     assert told["error"] == NO_FILE
     assert os.fspath(tmp_path) not in told["error"]
+
+
+def test_a_job_is_not_called_stopped_before_its_child_has_gone(monkeypatch, tmp_path):
+    monkeypatch.setattr(jobs_module, "SECONDS_TO_END", 0.3)
+    jobs = with_child(
+        monkeypatch,
+        tmp_path,
+        "import signal; signal.signal(15, signal.SIG_IGN)\nprint('{}', flush=True)\ntime.sleep(60)",
+    )
+
+    async def states() -> list[tuple[str, bool]]:
+        job = jobs.start("release", {})
+        while not job.stages:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        stopping = asyncio.create_task(job.stop())
+        seen = []
+        while not stopping.done():
+            seen.append((job.state, job._child.returncode is None))
+            await asyncio.sleep(0.02)
+        return [*seen, (job.state, job._child.returncode is None)]
+
+    seen = asyncio.run(states())
+    assert ("stopped", True) not in seen
+    assert seen[-1] == ("stopped", False)
+
+
+def test_a_job_that_is_stopped_before_it_has_a_child_never_does_its_work(monkeypatch, tmp_path):
+    jobs = with_child(monkeypatch, tmp_path, "print(json.dumps({'result': 3}), flush=True)\ntime.sleep(60)")
+
+    async def stopped() -> Job:
+        job = jobs.start("release", {})
+        await job.stop()
+        return job
+
+    job = asyncio.run(stopped())
+    assert (job.state, job.result) == ("stopped", None)

@@ -339,6 +339,15 @@ def test_a_changed_answer_makes_the_plan_stale_and_the_button_dead(tmp_path):
     assert not visitor.project.ledger.exists()
 
 
+def test_planning_again_makes_the_button_dead_until_a_promise_is_taken(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    key = key_on(planned(visitor))
+    visitor.post("promise", rows="600", epsilon="", delta="1e-9", neighbors="add_remove")
+    assert 'name="key"' not in visitor.get("release").text
+    assert "plan again" in visitor.said(visitor.post("release", key=key))
+    assert not visitor.project.ledger.exists()
+
+
 def test_a_cap_that_is_reached_refuses_in_one_sentence_and_nothing_is_spent(tmp_path):
     visitor = prepared(tmp_path / "f")
     visitor.post("ledger", epsilon="0.5", delta="1e-6")
