@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,16 @@ def test_names_of_columns_and_files_are_in_no_title_address_and_cookie(walked):
 )
 def test_every_screen_is_there(walked, path):
     assert walked.get(path).status == 200
+
+
+def test_the_server_makes_a_screen_in_a_tenth_of_a_second(walked):
+    for path in ("table", "columns", "columns/0", "rules", "promise", "release", "publish", "questions", "ledger"):
+        took = []
+        for _ in range(3):
+            before = time.process_time()
+            walked.get(path)
+            took.append(time.process_time() - before)
+        assert min(took) < 0.1, (path, took)
 
 
 @pytest.mark.parametrize("job", ["read", "document", "look", "plan", "release", "results", "answer", "compare"])
