@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from synthdp.page import jobs as jobs_module
 from synthdp.page.jobs import Job, Jobs
 from synthdp.page.work import NO_FILE, UNEXPECTED, run
@@ -98,6 +100,7 @@ def test_a_child_that_is_killed_and_one_that_talks_nonsense_have_failed(monkeypa
     assert {(job.state, job.error) for job in (killed, nonsense)} == {("failed", UNEXPECTED)}
 
 
+@pytest.mark.slow
 def test_a_real_child_reads_a_table_says_nothing_else_and_has_gone(tmp_path):
     (tmp_path / "t.csv").write_text("age\n" + "\n".join(str(i % 70) for i in range(200)))
     (tmp_path / "numpy.py").write_text("raise SystemExit('a module of the folder was imported')")

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import stat
 import time
 import zipfile
@@ -71,6 +72,20 @@ def planned(visitor: Visitor) -> Any:
 
 def key_on(answer: Any) -> str:
     return re.search(r'name="key" value="(\w+)"', answer.text)[1]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which everything was answered and planned."""
+    folder = tmp_path_factory.mktemp("template") / "f"
+    planned(prepared(folder))
+    return folder
+
+
+@pytest.fixture
+def ready(template: Path, tmp_path: Path) -> Visitor:
+    """A page that opens such a folder anew."""
+    return Visitor(Path(shutil.copytree(template, tmp_path / "f")))
 
 
 def load_arrays(place: str) -> dict[str, bytes]:
@@ -340,9 +355,9 @@ def test_free_text_is_left_out_and_said_so(tmp_path):
     assert "note" not in visitor.project.schema()
 
 
-def test_a_changed_answer_makes_the_plan_stale_and_the_button_dead(tmp_path):
-    visitor = prepared(tmp_path / "f")
-    key = key_on(planned(visitor))
+def test_a_changed_answer_makes_the_plan_stale_and_the_button_dead(ready):
+    visitor = ready
+    key = key_on(visitor.get("release"))
     visitor.post("columns/0", how="limits", type="integer", lower="0", upper="119", source="another law")
     assert 'name="key"' not in visitor.get("release").text
     assert "plan again" in visitor.get("promise").text
@@ -350,19 +365,19 @@ def test_a_changed_answer_makes_the_plan_stale_and_the_button_dead(tmp_path):
     assert not visitor.project.ledger.exists()
 
 
-def test_planning_again_makes_the_button_dead_until_a_promise_is_taken(tmp_path):
-    visitor = prepared(tmp_path / "f")
-    key = key_on(planned(visitor))
+def test_planning_again_makes_the_button_dead_until_a_promise_is_taken(ready):
+    visitor = ready
+    key = key_on(visitor.get("release"))
     visitor.post("promise", rows="600", epsilon="", delta="1e-9", neighbors="add_remove")
     assert 'name="key"' not in visitor.get("release").text
     assert "plan again" in visitor.said(visitor.post("release", key=key))
     assert not visitor.project.ledger.exists()
 
 
-def test_a_cap_that_is_reached_refuses_in_one_sentence_and_nothing_is_spent(tmp_path):
-    visitor = prepared(tmp_path / "f")
+def test_a_cap_that_is_reached_refuses_in_one_sentence_and_nothing_is_spent(ready):
+    visitor = ready
     visitor.post("ledger", epsilon="0.5", delta="1e-6")
-    key = key_on(planned(visitor))
+    key = key_on(visitor.get("release"))
     answer = visitor.post("release", key=key)
     assert "only ε = 0.5" in answer.text
     assert "nothing was spent under this plan" in answer.text
@@ -370,6 +385,7 @@ def test_a_cap_that_is_reached_refuses_in_one_sentence_and_nothing_is_spent(tmp_
     assert not list(visitor.folder.glob("*.published-*"))
 
 
+@pytest.mark.slow
 def test_a_large_epsilon_takes_a_second_click(tmp_path):
     visitor = prepared(tmp_path / "f")
     visitor.post("promise", rows="600", epsilon="7", delta="1e-9", neighbors="add_remove")
@@ -406,9 +422,9 @@ def test_a_full_disk_is_said_and_the_earlier_answers_stay(tmp_path, monkeypatch)
     assert not [path for path in visitor.folder.iterdir() if path.name.startswith(".")]
 
 
-def test_a_disk_that_is_full_after_the_spend_leaves_a_release_that_is_finished_without_another(tmp_path, monkeypatch):
-    visitor = prepared(tmp_path / "f")
-    key = key_on(planned(visitor))
+def test_a_disk_that_is_full_after_the_spend_leaves_a_release_that_is_finished_without_another(ready, monkeypatch):
+    visitor = ready
+    key = key_on(visitor.get("release"))
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

@@ -42,6 +42,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
     assert (told.exit_code, len(told.stderr.splitlines())) == (2, 1)
 
 
+@pytest.mark.slow
 def test_the_server_loads_nothing_that_could_read_a_row():
     code = f"import sys, synthdp.page.serve, synthdp; synthdp.Ledger; print([m for m in {ROWS!r} if m in sys.modules])"
     told = subprocess.run(
