@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.sparse.projection import SparseProjection as SparseProjection
     from synthdp.mechanisms.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
     from synthdp.mechanisms.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
+    from synthdp.mechanisms.iterative import IterativeConstruction as IterativeConstruction
+    from synthdp.mechanisms.universe.interactive import InteractiveMechanism as InteractiveMechanism
     from synthdp.mechanisms.universe.median_mechanism import MedianMechanism as MedianMechanism
     from synthdp.mechanisms.universe.mwem import MWEM as MWEM
     from synthdp.mechanisms.universe.net import NetMechanism as NetMechanism
@@ -148,6 +150,8 @@ _HOME = {
     "Iff": "synthdp.schema.constraints",
     "Implies": "synthdp.schema.constraints",
     "Integer": "synthdp.schema.columns",
+    "InteractiveMechanism": "synthdp.mechanisms.universe.interactive",
+    "IterativeConstruction": "synthdp.mechanisms.iterative",
     "KeyList": "synthdp.queries.sparse.supports",
     "L1Fit": "synthdp.mechanisms.l1_fit",
     "LaplaceAnswers": "synthdp.mechanisms.direct_answers",
@@ -250,6 +254,8 @@ __all__ = [
     "Iff",
     "Implies",
     "Integer",
+    "InteractiveMechanism",
+    "IterativeConstruction",
     "KeyList",
     "L1Fit",
     "LaplaceAnswers",

@@ -117,6 +117,16 @@ def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueri
     return marginals_on(wish, schema)
 
 
+def domain_named(wish: Domain | Wish | None, schema: Schema) -> Domain:
+    """Return the cells that a user gives, or makes by naming columns; all columns of the schema for ``None``.
+
+    Errors as in `queries_of`.
+    """
+    if isinstance(wish, Domain):
+        return wish
+    return _domain(schema, schema.names, {}) if wish is None else marginals_on(wish, schema).domain
+
+
 def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
     """Return the queries that a user gives or names, as `queries_of` does, but with misfits apart.
 
