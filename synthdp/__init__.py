@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals as FourierMarginals
     from synthdp.mechanisms.fourier.monomial_release import MonomialRelease as MonomialRelease
     from synthdp.mechanisms.fourier.parity_release import ParityRelease as ParityRelease
+    from synthdp.mechanisms.iterative import IterativeConstruction as IterativeConstruction
     from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
     from synthdp.mechanisms.smooth.summary import SmoothSummary as SmoothSummary
     from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
@@ -46,11 +47,15 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.sparse.projection import SparseProjection as SparseProjection
     from synthdp.mechanisms.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
     from synthdp.mechanisms.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
-    from synthdp.mechanisms.iterative import IterativeConstruction as IterativeConstruction
     from synthdp.mechanisms.universe.interactive import InteractiveMechanism as InteractiveMechanism
     from synthdp.mechanisms.universe.median_mechanism import MedianMechanism as MedianMechanism
     from synthdp.mechanisms.universe.mwem import MWEM as MWEM
-    from synthdp.mechanisms.universe.net import NetMechanism as NetMechanism
+    from synthdp.mechanisms.universe.net import (
+        NetMechanism as NetMechanism,
+        alpha_net_size as alpha_net_size,
+        net_bound as net_bound,
+        required_size as required_size,
+    )
     from synthdp.mechanisms.universe.private_boosting import PrivateBoosting as PrivateBoosting
     from synthdp.mechanisms.universe.private_multiplicative_weights import (
         PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
@@ -188,6 +193,7 @@ _HOME = {
     "TrainOnSynthetic": "synthdp.estimators.train_on_synthetic",
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
+    "alpha_net_size": "synthdp.mechanisms.universe.net",
     "combine": "synthdp.answers.samples",
     "compare": "synthdp.nonprivate.compare",
     "conjunction": "synthdp.queries.fourier.conjunctions",
@@ -202,10 +208,12 @@ _HOME = {
     "marginal": "synthdp.answers.questions",
     "mean": "synthdp.answers.questions",
     "overlap": "synthdp.tables.keys",
+    "net_bound": "synthdp.mechanisms.universe.net",
     "nonprivate_evaluate": "synthdp.nonprivate.evaluate",
     "plan": "synthdp.planning.dry_run",
     "quantile": "synthdp.answers.questions",
     "r_of_k": "synthdp.queries.fourier.conjunctions",
+    "required_size": "synthdp.mechanisms.universe.net",
     "resume_session": "synthdp.mechanisms.sparse.weights",
     "regression": "synthdp.answers.questions",
     "save": "synthdp.storage",
@@ -290,6 +298,7 @@ __all__ = [
     "TrainOnSynthetic",
     "TrigonometricFeatures",
     "__version__",
+    "alpha_net_size",
     "combine",
     "compare",
     "conjunction",
@@ -303,12 +312,14 @@ __all__ = [
     "load",
     "marginal",
     "mean",
+    "net_bound",
     "nonprivate_evaluate",
     "overlap",
     "plan",
     "quantile",
     "r_of_k",
     "regression",
+    "required_size",
     "resume_session",
     "save",
     "share",

@@ -1,8 +1,8 @@
 """Any iterative database construction gives an interactive mechanism (Gupta, Roth, Ullman 2012; Blum, Roth 2011, section 3).
 
 A construction holds a public hypothesis about the table.  The sparse vector finds the queries on which it is off; each of
-those is answered with noise, and the answer moves the hypothesis.  A construction that needs few such updates can answer a
-great many queries.  Sparse multiplicative weights, private multiplicative weights and the median mechanism are three of them.
+those is answered with noise, and the answer moves the hypothesis.  A construction that needs few such updates can answer
+a great many queries.  Sparse and private multiplicative weights and the median mechanism are three of them.
 """
 
 from __future__ import annotations

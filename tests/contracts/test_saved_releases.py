@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from mechanism_cases import CANARY, CASES, LISTS, SPARSE, outputs
+from mechanism_cases import CANARY, CASES, SPARSE, outputs
 
 from synthdp import conjunction, load, marginal, save, storage
 from synthdp.errors import FormatError, ParameterError
@@ -86,6 +86,7 @@ def test_a_saved_release_gives_the_same_answers(name, released, tmp_path):
     assert outputs(first) != outputs(None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAVED)
 def test_the_files_of_a_release_hold_no_value_that_only_one_row_has(name, tmp_path):
     case = CASES[name]
@@ -126,7 +127,9 @@ def sealed(folder, document):
 
 def places(document, path=()):
     """Return the path to every part of a document."""
-    inner = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    inner = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
     return [path, *(deeper for key, part in inner for deeper in places(part, (*path, key)))]
 
 
@@ -176,11 +179,12 @@ def outcome(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BARE)
 def test_whatever_a_sealed_document_says_a_release_or_one_sentence_comes_of_it(name, released, tmp_path):
-    """No error of the language: every part in turn is replaced by values of other types."""
+    """No error of the language: parts all over it are replaced by values of other types."""
     save(released(name), tmp_path / "r")
     document = json.loads((tmp_path / "r" / "release.json").read_text())
     seen = set()
-    for path in places({key: document[key] for key in ("output", "measurements", "domains")})[1:]:
+    found = places({key: document[key] for key in ("output", "measurements", "domains")})[1:]
+    for path in found[:: max(1, len(found) // 40)]:
         for value in WRONG:
             sealed(tmp_path / "r", replaced(document, path, value))
             seen.add(outcome(tmp_path / "r"))

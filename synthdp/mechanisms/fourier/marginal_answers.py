@@ -84,7 +84,7 @@ def _levels(bits: Binarized, name: str) -> list[Level | None]:
             found[literal] = level
     if not found:
         raise ParameterError(
-            f"column {name!r} has no released levels: a marginal may name {_named(bits)}; thresholds are asked by conjunction"
+            f"column {name!r} has no released levels: a marginal may name {_named(bits)}, and a conjunction thresholds"
         )
     return list(found.values())
 

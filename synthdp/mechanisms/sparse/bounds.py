@@ -81,9 +81,7 @@ def paper_alpha(*, rows: int, sparsity: int, queries: int, epsilon: float, delta
     return high
 
 
-def paper_rows(
-    *, alpha: float, sparsity: int, queries: int, epsilon: float, delta: float, beta: float = 0.05
-) -> float:
+def paper_rows(*, alpha: float, sparsity: int, queries: int, epsilon: float, delta: float, beta: float = 0.05) -> float:
     """Return how many rows make sparse multiplicative weights (alpha, beta)-accurate on k queries (corollary 3.11).
 
     n = 6000 sqrt(ln(s) + 1) ln(4/delta) ln(k/beta) / (epsilon alpha^2), `paper_alpha` solved for the rows.
@@ -155,11 +153,13 @@ def paper_dimension(*, rows: int, sparsity: int, queries: int, beta: float = 0.0
 
     Larger than what its own distortion 2 sqrt(m) / (m + n^2) asks for, `sqrt_error_dimension`, by a factor 2 sqrt(m).
     """
-    return math.ceil(4 * 64**2 * math.log(queries / beta) * (sparsity + float(rows) ** 2) ** 2 / (2 * math.sqrt(sparsity)))
+    return math.ceil(
+        4 * 64**2 * math.log(queries / beta) * (sparsity + float(rows) ** 2) ** 2 / (2 * math.sqrt(sparsity))
+    )
 
 
 def sqrt_error_dimension(*, rows: int, sparsity: int, queries: int, beta: float = 0.05) -> int:
-    """Return 4 64^2 ln(k/beta) (m + n^2)^2 / (4 m): the T of SparseProject's distortion, at which it is off by sqrt(m) rows."""
+    """Return 4 64^2 ln(k/beta) (m + n^2)^2 / (4 m): the T of SparseProject's own distortion, off by sqrt(m) rows."""
     return lemma_dimension(rows=rows, sparsity=sparsity, queries=queries, error=math.sqrt(sparsity), beta=beta)
 
 
@@ -182,9 +182,7 @@ def projection_rows(
     *, alpha: float, sparsity: int, queries: int, epsilon: float, delta: float, beta: float = 0.05
 ) -> float:
     """Return how many rows make SparseProject accurate up to ``alpha`` (corollary 4.12): `projection_alpha` solved for n."""
-    one = projection_alpha(
-        rows=1, sparsity=sparsity, queries=queries, epsilon=epsilon, delta=delta, beta=beta
-    )
+    one = projection_alpha(rows=1, sparsity=sparsity, queries=queries, epsilon=epsilon, delta=delta, beta=beta)
     return one / alpha
 
 

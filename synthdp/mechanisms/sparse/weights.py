@@ -28,6 +28,7 @@ from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.sparse.supports import SparseQuery, Support
 from synthdp.release import Release
 
+
 @dataclass(frozen=True, slots=True)
 class SparseWeights(Spender):
     """Answer a stream of sparse queries, each as good as the last, for one cost fixed beforehand.
@@ -133,14 +134,15 @@ class SparseWeights(Spender):
             total=total,
             alpha=alpha,
             watch=watch,
-            construction=self._construction(SparseTable(slots), total, alpha, []),
+            construction=self.construction(SparseTable(slots), total, alpha, []),
             loss=loss,
             receipt=curator.receipt(),
         )
 
-    def _construction(
+    def construction(
         self, table: SparseTable, total: float, alpha: float, measured: list[WeightTarget]
     ) -> SparseConstruction:
+        """Return what is known of a table of so many rows, from weights and noisy answers."""
         return SparseConstruction(
             table=table, total=total, alpha=alpha, update_rule=self.update, sweeps=self.sweeps, measured=measured
         )
@@ -320,7 +322,7 @@ def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession
                 total=total,
                 alpha=alpha,
                 watch=saved.watch,
-                construction=mechanism._construction(table, total, alpha, measured),
+                construction=mechanism.construction(table, total, alpha, measured),
                 loss=loss,
                 receipt=Receipt.from_document(document["receipt"]),
             )

@@ -164,7 +164,9 @@ class OnlineSession:
         """Return a release of what is known now. Paid for when the session was opened."""
         with self.watch.turn():
             weights = np.asarray(self.construction.weights(), np.float64)
-        model = CellModel.of(self.curator.schema, self.domain, self.cells, weights / weights.sum(), total=float(self.total.rows))
+        model = CellModel.of(
+            self.curator.schema, self.domain, self.cells, weights / weights.sum(), total=float(self.total.rows)
+        )
         receipt = self.curator.receipt(notes=(*self.total.notes, *model.model.notes))
         measured = self.total.measurements
         return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=receipt, measurements=measured)

@@ -26,9 +26,7 @@ ROWS = 12
 SCHEMA = Schema({"a": Boolean(), "b": Boolean()})
 DOMAIN = releasable_domain(domain_of(SCHEMA))
 CELLS = universe(DOMAIN)
-TABLES = [
-    np.array(counts) for counts in itertools.product(range(0, ROWS + 1, 4), repeat=4) if sum(counts) == ROWS
-]
+TABLES = [np.array(counts) for counts in itertools.product(range(0, ROWS + 1, 4), repeat=4) if sum(counts) == ROWS]
 SUBSETS = [np.array(values) for values in itertools.product((0, 1), repeat=4)]
 QUERIES = [CellQueries(DOMAIN, values[None, :]) for values in SUBSETS]
 
