@@ -43,6 +43,7 @@ from synthdp.queries.fourier.characters import CellParities
 from synthdp.queries.fourier.list_coefficients import ListCoefficients
 from synthdp.queries.fourier.monomials import Monomials
 from synthdp.queries.fourier.parities import Parities
+from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms
 from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis
@@ -82,7 +83,7 @@ PARTS: tuple[type[Any], ...] = (
         Marginals,
         Monomials,
     ),
-    *(Norms, Parities, Stack, Subset, TensorBasis, Total),
+    *(Norms, Parities, PrefixCoefficients, Stack, Subset, TensorBasis, Total),
 )
 """What these are made of."""
 
@@ -233,7 +234,7 @@ def read(document: Any, hint: Any, arrays: Mapping[str, AnyArray], special: Mapp
             return special[expected].read(one)
         if isinstance(one, dict) and str(one.get(KIND)) in FORMS:
             kind = FORMS[one[KIND]]
-            hints = _hints(kind)
+            hints = _hints(kind)  # type: ignore[arg-type]  # a class has a hash
             made = kind(**{name: value(one[name], hints[name]) for name in constructor_fields(kind)})
             if isinstance(made, Measurements) and not len(made.values) == made.queries.k == made.noise.k:
                 raise FormatError("the answers of a release do not fit what was asked")
