@@ -39,6 +39,14 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals as FourierMarginals
     from synthdp.mechanisms.fourier.monomial_release import MonomialRelease as MonomialRelease
     from synthdp.mechanisms.fourier.parity_release import ParityRelease as ParityRelease
+    from synthdp.mechanisms.fourier.polynomial_families import (
+        AverageFamily as AverageFamily,
+        ListFamily as ListFamily,
+        PolynomialFamily as PolynomialFamily,
+        SymmetricFamily as SymmetricFamily,
+        TabulatedFamily as TabulatedFamily,
+    )
+    from synthdp.mechanisms.fourier.polynomial_release import PolynomialRelease as PolynomialRelease
     from synthdp.mechanisms.iterative import IterativeConstruction as IterativeConstruction
     from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
     from synthdp.mechanisms.smooth.summary import SmoothSummary as SmoothSummary
@@ -124,6 +132,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "PolynomialRelease": "synthdp.mechanisms.fourier.polynomial_release",
+    "TabulatedFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "SymmetricFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "PolynomialFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "ListFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "AverageFamily": "synthdp.mechanisms.fourier.polynomial_families",
     "AdaptiveMarginals": "synthdp.mechanisms.adaptive.adaptive_marginals",
     "ApproxDP": "synthdp.privacy.loss",
     "Automatic": "synthdp.mechanisms.automatic",
@@ -235,6 +249,7 @@ __all__ = [
     "AdaptiveMarginals",
     "ApproxDP",
     "Automatic",
+    "AverageFamily",
     "Boolean",
     "CalendarDate",
     "Categorical",
@@ -269,6 +284,7 @@ __all__ = [
     "LaplaceAnswers",
     "Ledger",
     "LessEqual",
+    "ListFamily",
     "Marginals",
     "MedianMechanism",
     "MonomialRelease",
@@ -277,6 +293,8 @@ __all__ = [
     "Ordinal",
     "ParityRelease",
     "Plan",
+    "PolynomialFamily",
+    "PolynomialRelease",
     "PrivateBoosting",
     "PrivateMultiplicativeWeights",
     "Progress",
@@ -292,8 +310,10 @@ __all__ = [
     "SparseWeights",
     "StabilityHistogram",
     "Support",
+    "SymmetricFamily",
     "SyntheticRelease",
     "TableFormat",
+    "TabulatedFamily",
     "Time",
     "TrainOnSynthetic",
     "TrigonometricFeatures",

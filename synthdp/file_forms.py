@@ -30,6 +30,8 @@ from synthdp.mechanisms.fourier.decision_list_release import DecisionListSummary
 from synthdp.mechanisms.fourier.fourier_marginals import FourierTable
 from synthdp.mechanisms.fourier.monomial_release import MonomialSummary
 from synthdp.mechanisms.fourier.parity_summary import ParitySummary
+from synthdp.mechanisms.fourier.polynomial_families import AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily
+from synthdp.mechanisms.fourier.polynomial_release import PolynomialSummary
 from synthdp.mechanisms.sparse.model import SparseModel
 from synthdp.mechanisms.sparse.projection import ProjectedRecords
 from synthdp.mechanisms.sparse.stability_histogram import FrequentRecords
@@ -38,6 +40,7 @@ from synthdp.mechanisms.universe.private_boosting import BoostedTables
 from synthdp.privacy.key_histogram import HistogramPlan, KeyCounts
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fitting import FittingRows
+from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
 from synthdp.queries.fourier.binarized import Binarized, Bit
 from synthdp.queries.fourier.characters import CellParities
 from synthdp.queries.fourier.list_coefficients import ListCoefficients
@@ -63,6 +66,7 @@ OUTPUTS: tuple[type[Any], ...] = (
     FrequentRecords,
     MonomialSummary,
     ParitySummary,
+    PolynomialSummary,
     ProjectedRecords,
     SparseModel,
 )
@@ -71,6 +75,7 @@ OUTPUTS: tuple[type[Any], ...] = (
 PARTS: tuple[type[Any], ...] = (
     *(Explicit, FitResult, HistogramPlan, KeyCounts, Measurements, Noise, SparseTable),
     *(CountSketch, PolynomialHash, SignProjection),
+    *(AverageConjunctions, AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily),
     *(
         Binarized,
         Bit,

@@ -29,8 +29,7 @@ def symmetric_query(query: object) -> SymmetricQuery:
     """
     if not isinstance(query, SymmetricQuery):
         raise ParameterError(
-            f"this release answers conjunction, disjunction, r_of_k, exactly_r, symmetric and marginal, "
-            f"not {type(query).__name__}"
+            f"this release answers conjunction, disjunction, r_of_k, exactly_r and symmetric, not {type(query).__name__}"
         )
     return query
 
