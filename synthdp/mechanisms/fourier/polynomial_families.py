@@ -295,7 +295,7 @@ class AverageFamily:
             raise ParameterError("this release answers conjunctions of bits that are 1 alone")
         chance = self.statistic.chance
         inside = np.isin(np.arange(self.bits.d), bits)
-        phi = (inside - chance) / math.sqrt(chance * (1 - chance))
+        phi = np.where(inside, 1.0 - chance, -chance) / math.sqrt(chance * (1 - chance))
         return _products(phi, self.order)
 
 
