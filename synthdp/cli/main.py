@@ -259,10 +259,10 @@ def sample(
 
     check_ending(out)
     loaded = load(folder)
-    conditions = allowed_by([_condition(text, loaded.output.schema) for text in given], loaded.output.schema)
+    conditions = allowed_by([_condition(text, loaded.model.schema) for text in given], loaded.model.schema)
     with whole_file(out) as scratch:
-        count = loaded.output.rows if rows is None else rows
-        loaded.output.sample_to(
+        count = loaded.model.rows if rows is None else rows
+        loaded.model.sample_to(
             scratch, rows=count, random_state=seed, given=conditions or None, escape_formulas=escape_formulas
         )
     told = json.dumps({"rows": count, "out": str(out)})

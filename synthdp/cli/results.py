@@ -73,7 +73,13 @@ def answer(folder: Path, columns: tuple[str, ...], as_json: bool, **told: Any) -
         if told[name] not in (None, ()) and kind not in kinds:
             raise ParameterError(f"--{name} does not go with --{kind}, but with --{', --'.join(kinds)}")
     question = _question(kind, told, columns)
+    from synthdp.sampling.synthetic_model import SyntheticModel
+
     release = synthdp.load(folder)
+    if not isinstance(release.output, SyntheticModel):
+        raise ParameterError(
+            f"a release by {release.mechanism} is asked in Python: synthdp.load(folder).answer(question)"
+        )
     if told["bins"] is not None:
         names = release.output.schema.outputs
         question = synthdp.marginal(
