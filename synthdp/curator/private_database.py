@@ -246,7 +246,8 @@ def _chosen(
     if kind.unique and period is not None and kind.periods is not None:
         usable &= period < kind.periods.grid.regular
     salt = _salts(table[-1])
-    order = _ranked(parent, salt, list(values.values()), usable)
+    own = [half for digests in table[len(names) : -1] for half in digests.T]  # rows with children are known by their keys
+    order = _ranked(parent, salt, [*values.values(), *own], usable)
     if kind.unique and period is not None:  # of rows of one period, the first by their hash
         by_period = order[np.lexsort([np.arange(len(order)), period[order], parent[order]])]
         anew = (np.diff(parent[by_period]) != 0) | (np.diff(period[by_period]) != 0)
@@ -287,7 +288,7 @@ def _parents(
     number_above = layout.schema.keys_of(layout.tables[kind.parent].name).index(_key_to_parent(layout, i)) - 1
     digests = table[_columns(layout, i) + number]
     digests_above = tables_above[_columns(layout, kind.parent) + number_above][above.rows]
-    return _matches(_named(above.person, digests_above), _named(owner, digests), digests.any(axis=1))
+    return _matches(_named(above.person, digests_above), _named(owner, digests), (digests != 0).any(axis=1))
 
 
 def _columns(layout: Layout, i: int) -> int:

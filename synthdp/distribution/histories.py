@@ -185,9 +185,7 @@ class _Pass:
         even = self.persons.even_shares(i) / one if layout.unique and layout.groups == layout.regular_periods else share
         step, third = (self.persons.step_shares(i, before) / one for before in (1, 2)) if i else (share, share)
         shares = {Kind.STEP: step, Kind.STAY: step, Kind.BEFORE: third}
-        above = {
-            id(f): self._of_parent(f.table) for c in mine for f in c.factors if f.table.kind is Kind.PARENT
-        }
+        above = {id(f): self._of_parent(f.table) for c in mine for f in c.factors if f.table.kind is Kind.PARENT}
         sums = {f.table.other: np.zeros((2, len(rows)), np.int64) for c in mine for f in c.factors
                 if f.table.kind is Kind.BEFORE and _ranks(f.table)}  # fmt: skip
         for c in mine:
@@ -274,12 +272,12 @@ class _Pass:
         grouping = f.table.grouping
         if len(grouping.groups) == 1:
             summed = _summed_by(given, weighted, len(into))
-            np.add.at(into, (slice(None), grouping.groups[0]), summed)
+            _add_columns(into, grouping.groups[0], summed)
             return
         for g in range(len(grouping.groups)):
             here = rows.group[index] == g
             summed = _summed_by(given[here], weighted[here], len(into))
-            np.add.at(into, (slice(None), grouping.groups[g]), summed)
+            _add_columns(into, grouping.groups[g], summed)
 
 
 def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
@@ -291,6 +289,11 @@ def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
         starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         found[ordered[starts]] = np.add.reduceat(weighted[order], starts, axis=0)
     return found
+
+
+def _add_columns(into: FloatArray, groups: IntArray, summed: FloatArray) -> None:
+    """Add the columns of one table to those of another, by the group of each."""
+    into += summed @ (groups[:, None] == np.arange(into.shape[1]))
 
 
 def _grouping(table: PersonTable) -> Grouping:
@@ -320,9 +323,7 @@ def _push(z: FloatArray, f: Factor, given: IntArray, rows: Rows, index: IntArray
         z[here] += f.theta[:, grouping.groups[g]][given[here]]
 
 
-def _forbid_periods(
-    z: FloatArray, rows: Rows, index: IntArray, rank: int, values: IntArray, *, unique: bool
-) -> None:
+def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, values: IntArray, *, unique: bool) -> None:
     """Make periods go upwards; where they differ, leave room for the rows that follow."""
     cells = np.arange(z.shape[1])
     if rank:
@@ -346,7 +347,7 @@ def _drawn(probability: FloatArray, rng: Generator) -> IntArray:
     cumulated = probability.cumsum(axis=1)
     wanted = rng.random(len(probability)) * cumulated[:, -1]
     found = (cumulated <= wanted[:, None]).sum(axis=1)
-    return np.minimum(found, probability.shape[1] - 1)
+    return np.asarray(np.minimum(found, probability.shape[1] - 1), np.int64)
 
 
 def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, index: IntArray) -> None:
@@ -362,5 +363,3 @@ def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, i
     after = index[going] + 1
     both[0, after] = both[0, index[going]] + np.maximum(ranks, 0)[going]
     both[1, after] = both[1, index[going]] + (ranks >= 0)[going]
-
-

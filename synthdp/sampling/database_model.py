@@ -180,9 +180,7 @@ class DatabaseModel:
             found[key] = fresh_labels(support, len(rows))
         return found
 
-    def _indices(
-        self, persons: Persons, i: int, column: str, rng: Generator, allowed: BoolArray | None
-    ) -> GridIndices:
+    def _indices(self, persons: Persons, i: int, column: str, rng: Generator, allowed: BoolArray | None) -> GridIndices:
         """Return the grid points of a column's rows."""
         table, rows = self.layout.tables[i], persons.tables[i]
         if column == table.period and table.periods is not None:

@@ -61,7 +61,7 @@ def towards(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArra
     for _ in range(SWEEPS):
         table *= (margins[0] / np.maximum(table.sum(axis=1), 1e-12))[:, None]
         table *= (margins[1] / np.maximum(table.sum(axis=0), 1e-12))[None]
-    return table
+    return np.asarray(table, np.float64)
 
 
 def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:
@@ -84,4 +84,4 @@ def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:
     level = np.maximum(noisy.sum(axis=1), stddev)
     base = np.outer(level, total / total.sum())
     gap = shrunk(noisy - base, stddev) if rows > 1 else np.zeros_like(base)
-    return np.maximum(base + gap, 0) * (total > 0)
+    return np.asarray(np.maximum(base + gap, 0) * (total > 0), np.float64)

@@ -8,7 +8,7 @@ The rest is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -27,7 +27,6 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.related.candidates import (
     Attribute,
-    Groupings,
     always,
     attributes,
     candidates,
@@ -37,7 +36,7 @@ from synthdp.mechanisms.related.candidates import (
 from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.related.person_tables import Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.queries.related.persons import Persons, whole_of_table
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
@@ -46,8 +45,9 @@ from synthdp.sampling.database_model import DatabaseModel, format_of_database
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
 
-UNIT = 2**20
-"""About the whole number that stands for one person in the table with the least noise."""
+UNIT, FINER = 2**20, 8
+"""About the whole number that stands for one person in the table with the least noise, and at least how many times what the
+weights of a person's rows add up to."""
 
 MOST_CHOSEN = 60
 """Most tables that the screening chooses."""
@@ -123,25 +123,13 @@ class RelatedTables(Spender):
             layout=layout, histories=known.model, total=known.total, formats=format_of_database(layout.schema)
         )
         receipt = curator.receipt(notes=model.notes)
-        return Release(
-            mechanism="related tables", output=model, loss=loss, receipt=receipt, measurements=known.answers
-        )
+        return Release(mechanism="related tables", output=model, loss=loss, receipt=receipt, measurements=known.answers)
 
     def _one_ways(self, account: Curator, layout: Layout, budget: BudgetAllocation) -> _Known:
         """Measure how many persons there are, what is unusual of them, counts, and every attribute."""
         self._tell("one-way tables")
-        every, odd = attributes(layout), unusual(layout)
-        tables = [*odd, *(one_way(layout, one) for one in every)]
-        counts = [one.counts >= 0 and one.table == 0 for one in every]
-        sizes = [math.prod(table.shape(layout)) ** (1 / 3) for table in tables[len(odd) :]]
-        shares = [UNUSUAL * (0.7 if i == 0 else 0.3 / max(1, len(odd) - 1)) for i in range(len(odd))]
-        for is_count in (True, False):
-            whole_share = COUNTS if is_count else ONE_WAYS
-            total = sum(size for size, one in zip(sizes, counts, strict=True) if one == is_count)
-            shares += [0.0] * (len(tables) - len(shares))
-            for j, (size, one) in enumerate(zip(sizes, counts, strict=True)):
-                if one == is_count:
-                    shares[len(odd) + j] = whole_share * size / total
+        every, odd = attributes(layout), len(unusual(layout))
+        tables, shares = one_way_tables(layout)
         part, left = budget.take(sum(shares))
         queries = person_tables(layout, tables, shares)
         found = account.measure(queries, spend=part.loss, step="one-way tables of persons")
@@ -152,10 +140,8 @@ class RelatedTables(Spender):
         total_persons = max(1.0, float(alive.sum()))
         model = Histories(layout, {})
         known = _Known(layout, model, {}, {}, {}, total_persons, left, (found,), ())
-        for one, table, counted, stddev in zip(
-            every, tables[len(odd) :], noisy[len(odd) :], stddevs[len(odd) :], strict=True
-        ):
-            known.add(one, table, counted, float(stddev))
+        for one, table, counted, stddev in zip(every, tables[odd:], noisy[odd:], stddevs[odd:], strict=True):
+            known.add(one, counted, float(stddev))
         return known
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
@@ -193,7 +179,13 @@ class RelatedTables(Spender):
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int) -> None:
         fit_histories(
-            known.model, known.ones, known.targets, persons=self._drawn(known), total=known.total, sweeps=sweeps, rng=rng
+            known.model,
+            known.ones,
+            known.targets,
+            persons=self._drawn(known),
+            total=known.total,
+            sweeps=sweeps,
+            rng=rng,
         )
 
     def _tell(self, stage: str) -> None:
@@ -227,14 +219,14 @@ class _Known:
     layout: Layout
     model: Histories
     ones: dict[tuple[int, str], FloatArray]
-    groupings: dict[tuple[int, str], Groupings]  # type: ignore[type-arg]
+    groupings: dict[tuple[int, str], Mapping[str, Grouping]]
     targets: dict[int, Target]
     total: float
     left: BudgetAllocation
     answers: tuple[Measurements, ...]
     chosen: tuple[PersonTable, ...]
 
-    def add(self, one: Attribute, table: PersonTable, noisy: FloatArray, stddev: float) -> None:
+    def add(self, one: Attribute, noisy: FloatArray, stddev: float) -> None:
         """Take the noisy one-way table of an attribute: its groups, and its law before any relation is known."""
         axis = self.layout.axis(one.table, one.name)
         releasable = axis.releasable
@@ -256,18 +248,35 @@ class _Known:
         base = np.where(releasable, logs, IMPOSSIBLE)
         self.model.conditionals[key] = Conditional(one.table, one.name, base)
         if one.counts >= 0:
-            self.groupings[key] = count_groupings(self.layout, one.counts)  # type: ignore[assignment]
+            self.groupings[key] = count_groupings(self.layout, one.counts)
         else:
-            self.groupings[key] = {  # type: ignore[assignment]
-                name: grouping_of(axis, counts, stddev, groups=groups, name=name) for name, groups in GROUPS.items()
+            self.groupings[key] = {
+                str(name): grouping_of(axis, counts, stddev, groups=groups, name=name)
+                for name, groups in GROUPS.items()
             }
+
+
+def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
+    """Return the first tables that are measured, what is unusual of persons before all others, and the share of each."""
+    odd, every = unusual(layout), attributes(layout)
+    ones = [one_way(layout, one) for one in every]
+    counts = [one.counts >= 0 and one.table == 0 for one in every]
+    sizes = [math.prod(table.shape(layout)) ** (1 / 3) for table in ones]
+    whole_of = {
+        kind: sum(size for size, one in zip(sizes, counts, strict=True) if one is kind) for kind in (True, False)
+    }
+    shares = [0.7 * UNUSUAL, *[0.3 * UNUSUAL / max(1, len(odd) - 1)] * (len(odd) - 1)]
+    for size, one in zip(sizes, counts, strict=True):
+        shares.append((COUNTS if one else ONE_WAYS) * size / whole_of[one])
+    return [*odd, *ones], shares
 
 
 def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequence[float]) -> PersonTables:
     """Return tables with multipliers such that equal noise is noise of variance 1 / share in each."""
     largest = max(shares)
+    unit = max(UNIT, FINER * max(whole_of_table(layout, table.table) for table in tables))
     multipliers = [
-        max(1, round(UNIT * math.sqrt(share / largest) / whole_of_table(layout, table.table)))
+        max(1, round(unit * math.sqrt(share / largest) / whole_of_table(layout, table.table)))
         for table, share in zip(tables, shares, strict=True)
     ]
     return PersonTables(layout, tuple(tables), tuple(multipliers))
@@ -279,7 +288,7 @@ def _came(table: PersonTable, persons: Persons) -> FloatArray:
     later = rows.later
     before = table.grouping.of(rows[table.attribute][later - 1], rows.group[later - 1])
     weights = persons.step_shares(table.table, 1)[later] / persons.whole(table.table)
-    return np.bincount(before, weights, table.grouping.size)[:, None]
+    return np.asarray(np.bincount(before, weights, table.grouping.size)[:, None], np.float64)
 
 
 def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:

@@ -142,7 +142,9 @@ class PersonTable:
         if not self.even(layout):
             return Norms(one, one * one, one)
         most = layout.tables[self.table].at_most
-        return Norms.within(math.prod(self.shape(layout)), one, l1=one * (math.isqrt(most - 1) + 1), l2_squared=one * one)
+        return Norms.within(
+            math.prod(self.shape(layout)), one, l1=one * (math.isqrt(most - 1) + 1), l2_squared=one * one
+        )
 
     def cells(self, persons: Persons) -> tuple[IntArray, IntArray]:
         """Return the cell of every row that counts, and its weight."""
@@ -184,7 +186,9 @@ class PersonTable:
         if grouping.ranks is None:
             return np.asarray(grouping.of(values, rows.group)[np.maximum(np.arange(len(rows)) - 2, 0)])
         ranks = grouping.ranks[rows.group if len(grouping.ranks) > 1 else 0, values]
-        sums = np.cumsum(np.maximum(ranks, 0)) - np.maximum(ranks, 0)  # whole numbers: no rounding, whoever comes before
+        sums = np.cumsum(np.maximum(ranks, 0)) - np.maximum(
+            ranks, 0
+        )  # whole numbers: no rounding, whoever comes before
         many = np.cumsum(ranks >= 0) - (ranks >= 0)
         first = np.arange(len(rows)) - rows.rank
         return group_of_mean(grouping, sums - sums[first], many - many[first])

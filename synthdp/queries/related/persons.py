@@ -69,13 +69,15 @@ class Rows:
 
 
 def whole_of(at_most: int, *, depth: int) -> int:
-    """Return the whole number that stands for 1 where rows of a parent share it: the least that divides well.
+    """Return the whole number that stands for 1 where rows of a parent share it.
 
-    The least common multiple of 1 ... ``at_most`` where that is small, else a power of two.
+    The least common multiple of 1 ... ``at_most`` where that is small; else a power of two, of which little is lost when
+    shares are rounded down.  Of tables below tables such numbers are multiplied, so they are smaller.
     """
-    most = MOST_SHARED if depth <= 1 else 2 ** (24 // depth)
     multiple = math.lcm(*range(1, at_most + 1))
-    return multiple if multiple <= most else most
+    if depth <= 1:
+        return min(multiple, MOST_SHARED)
+    return multiple if multiple <= 2**10 else 2 ** math.ceil(math.log2(16 * at_most))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,10 +110,8 @@ class Persons:
         states = codes[:, int(layout.place[0][STATE][0])].astype(np.int64)
         alive = np.flatnonzero((states & NO_PARENT_ROW) == 0)
         person, slot = [alive], [np.zeros(len(alive), np.int64)]
-        tables = [
-            Rows(np.arange(len(alive)), np.zeros(len(alive), np.int64), np.ones(len(alive), np.int64),
-                 np.zeros(len(alive), np.int64), np.zeros(len(alive), np.int64), {}, _reader(layout, 0, codes, alive, slot[0]))
-        ]  # fmt: skip
+        none, first = np.zeros(len(alive), np.int64), np.arange(len(alive))
+        tables = [Rows(first, none, none + 1, none, none, {}, _reader(layout, 0, codes, alive, none))]
         for i, table in enumerate(layout.tables[1:], start=1):
             above = tables[table.parent]
             pattern = above[table.count]
@@ -134,39 +134,39 @@ class Persons:
         if self.layout.tables[table].parent < 0:
             return np.ones(len(self.tables[table]), np.int64)
         rows = self.tables[table]
-        one = whole_of(self.layout.tables[table].at_most, depth=self.depth(table))
+        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
         above = self.layout.tables[table].parent
-        return self.shares(above)[rows.parent] * (one // np.maximum(rows.many, 1))
+        return np.asarray(self.shares(above)[rows.parent] * (one // np.maximum(rows.many, 1)), np.int64)
 
     def even_shares(self, table: int) -> IntArray:
         """Return weights whose squares, over rows with different periods of one parent, add up to those of `shares`."""
         rows = self.tables[table]
-        one = whole_of(self.layout.tables[table].at_most, depth=self.depth(table))
+        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
         above = self.layout.tables[table].parent
         each = np.array([math.isqrt(one * one // max(m, 1)) for m in range(self.layout.tables[table].at_most + 1)])
-        return self.shares(above)[rows.parent] * each[rows.many]
+        return np.asarray(self.shares(above)[rows.parent] * each[rows.many], np.int64)
 
     def step_shares(self, table: int, before: int) -> IntArray:
         """Return the weight of each row that has ``before`` rows before it: those of one parent share one."""
         rows = self.tables[table]
-        one = whole_of(self.layout.tables[table].at_most, depth=self.depth(table))
+        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
         above = self.layout.tables[table].parent
         weights = one // np.maximum(rows.many - before, 1)
-        return np.where(rows.rank >= before, self.shares(above)[rows.parent] * weights, 0)
-
-    def depth(self, table: int) -> int:
-        """Return how many tables are above a table's deepest relative: the number of shares that are multiplied."""
-        return max(len(self.layout.ancestors(i)) for i in range(len(self.tables)))
+        return np.asarray(np.where(rows.rank >= before, self.shares(above)[rows.parent] * weights, 0), np.int64)
 
     def whole(self, table: int) -> int:
         """Return what the weights of one person's rows of a table add up to at most."""
         return whole_of_table(self.layout, table)
 
 
+def deepest(layout: Layout) -> int:
+    """Return the most tables that are above one: how many shares are multiplied."""
+    return max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
+
+
 def whole_of_table(layout: Layout, table: int) -> int:
     """Return what the weights of one person's rows of a table add up to at most, in whole numbers."""
-    depth = max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
-    found = 1
+    depth, found = deepest(layout), 1
     while layout.tables[table].parent >= 0:
         found *= whole_of(layout.tables[table].at_most, depth=depth)
         table = layout.tables[table].parent
