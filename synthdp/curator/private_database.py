@@ -246,7 +246,9 @@ def _chosen(
     if kind.unique and period is not None and kind.periods is not None:
         usable &= period < kind.periods.grid.regular
     salt = _salts(table[-1])
-    own = [half for digests in table[len(names) : -1] for half in digests.T]  # rows with children are known by their keys
+    own = [
+        half for digests in table[len(names) : -1] for half in digests.T
+    ]  # rows with children are known by their keys
     order = _ranked(parent, salt, [*values.values(), *own], usable)
     if kind.unique and period is not None:  # of rows of one period, the first by their hash
         by_period = order[np.lexsort([np.arange(len(order)), period[order], parent[order]])]

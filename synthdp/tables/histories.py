@@ -37,7 +37,7 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
     if schema.key is None:
         return wide
     wide = wide.set_index(schema.key)
-    parts = [wide]
+    parts: list[pd.DataFrame] = [wide]
     for relation in schema.relations:
         child = _pandas(tables[relation.child])
         if relation.order is not None:

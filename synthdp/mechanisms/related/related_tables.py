@@ -140,7 +140,7 @@ class RelatedTables(Spender):
         total_persons = max(1.0, float(alive.sum()))
         model = Histories(layout, {})
         known = _Known(layout, model, {}, {}, {}, total_persons, left, (found,), ())
-        for one, table, counted, stddev in zip(every, tables[odd:], noisy[odd:], stddevs[odd:], strict=True):
+        for one, counted, stddev in zip(every, noisy[odd:], stddevs[odd:], strict=True):
             known.add(one, counted, float(stddev))
         return known
 
