@@ -112,16 +112,16 @@ def write_tables(tables: Mapping[str, Any], out: Path, *, endings: Mapping[str, 
 
     try:
         with replacing_folder(out) as scratch:
-            for name, table in tables.items():
+            for name, synthetic in tables.items():
                 if endings.get(name) == ".parquet":
-                    table.to_parquet(scratch / f"{name}.parquet", index=False)
+                    synthetic.to_parquet(scratch / f"{name}.parquet", index=False)
                 else:
-                    write_csv(table, scratch / f"{name}.csv")
+                    write_csv(synthetic, scratch / f"{name}.csv")
     except (OSError, FormatError) as error:
         raise DataError(
             f"'{out}' cannot be written: {getattr(error, 'strerror', None) or 'see the file system'}"
         ) from None
-    return {name: len(table) for name, table in tables.items()}
+    return {name: len(synthetic) for name, synthetic in tables.items()}
 
 
 def _check_out(out: Path, folder: Path | None) -> None:

@@ -191,7 +191,7 @@ def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[Gri
     return record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Chosen:
     """Which rows of a table are used.
 
@@ -265,7 +265,8 @@ def _chosen(
     kept = np.zeros(len(owner), np.bool_)
     kept[order] = True
     left_out = np.minimum(np.bincount(owner[~kept], minlength=persons), 1)
-    return _Chosen(order, owner[order], above * kind.at_most + place, parent[order]), left_out
+    slots = above * kind.at_most + place
+    return _Chosen(rows=order, person=owner[order], slot=slots, parent=parent[order]), left_out
 
 
 def _parents(

@@ -260,7 +260,7 @@ def _check_names(schema: DatabaseSchema, X: object) -> None:
     missing = [name for name in schema.tables if name not in X]
     if missing:
         raise DataError(f"table {missing[0]!r} is missing; the schema has: {', '.join(schema.tables)}")
-    if len(X) > len(schema.tables):
+    if set(X) - set(schema.tables):
         raise DataError(f"there is a table that the schema does not have; it has: {', '.join(schema.tables)}")
 
 

@@ -70,7 +70,7 @@ class DatabasePlan:
 
     def __str__(self) -> str:
         rows = ", ".join(f"{many} rows of {name!r}" for name, many in self.rows.items())
-        lines = [f"Plan for {rows}", f"  promise     {self.loss}, for whoever would {self.neighbors}"]
+        lines = [f"Plan for {rows}", f"  promise     {self.loss}; {self.neighbors}"]
         lines.append(f"  persons     counted with a standard error of {self.persons_stddev:.3g}")
         for name, columns in self.by_column.items():
             noisiest = sorted(columns.items(), key=lambda pair: -pair[1])
@@ -121,7 +121,7 @@ def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Ma
     for one, stddev in zip(tables, stddevs, strict=True):
         if one.kind is Kind.ONE and not one.attribute.startswith("#"):
             name = layout.schema.names[one.table]
-            error = 0.5 * math.prod(one.shape(layout)) * MEAN_ABS * float(stddev) / min(persons, guessed[name])
+            error = 0.5 * math.prod(one.sizes(layout)) * MEAN_ABS * float(stddev) / min(persons, guessed[name])
             by_column[name][one.attribute] = min(1.0, error)
     cells = sum(layout.axis(i, name).size for i, table in enumerate(layout.tables) for name in table.axes)
     drawn = min(persons, 20_000) / persons * sum(guessed.values())

@@ -173,7 +173,7 @@ class DatabaseReader:
     def _factor(self, document: Mapping[str, Any], table: int, attribute: str) -> Factor:
         factor = Factor(self.tables[int(document["of"])], np.array(self.arrays[document["theta"]], np.float64))
         about = factor.table.table, factor.table.attribute
-        if about != (table, attribute) or factor.theta.shape != factor.table.shape(self.layout):
+        if about != (table, attribute) or factor.theta.shape != factor.table.sizes(self.layout):
             raise FormatError("the release's model does not fit its tables")
         return factor
 

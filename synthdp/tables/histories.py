@@ -46,9 +46,8 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
             child = child.iloc[by.argsort(kind="stable")]
         child = child.assign(**{"#": child.groupby(relation.key).cumcount() + 1})
         child = child[child["#"] <= relation.at_most]
-        parts.append(
-            child.groupby(relation.key).size().rename(f"{relation.child}.rows").reindex(wide.index, fill_value=0)
-        )
+        many = child.groupby(relation.key).size().reindex(wide.index, fill_value=0)
+        parts.append(pd.DataFrame({f"{relation.child}.rows": many}))
         for rank in range(1, relation.at_most + 1):
             one = child[child["#"] == rank].drop(columns="#").set_index(relation.key)
             parts.append(one.reindex(wide.index).add_prefix(f"{relation.child}[{rank}]."))

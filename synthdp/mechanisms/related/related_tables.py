@@ -157,7 +157,7 @@ class RelatedTables(Spender):
 
         Costs ``share`` of the whole budget.
         """
-        sizes = [math.prod(table.shape(known.layout)) ** (2 / 3) for table in tables]
+        sizes = [math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables]
         part, left = known.left.take(share)
         queries = person_tables(known.layout, tables, sizes)
         found = account.measure(queries, spend=part.loss, step=f"{step} of persons")
@@ -172,7 +172,7 @@ class RelatedTables(Spender):
                 counts = towards_stay(noisy, now, float(stddev))
             else:
                 counts = towards(noisy, now, float(stddev))
-            factor = Factor(table, np.zeros(table.shape(known.layout)))
+            factor = Factor(table, np.zeros(table.sizes(known.layout)))
             known.model.conditionals[table.table, table.attribute].factors.append(factor)
             known.targets[id(factor)] = Target(counts, float(stddev))
         return replace(known, left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables))
@@ -261,7 +261,7 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     odd, every = unusual(layout), attributes(layout)
     ones = [one_way(layout, one) for one in every]
     counts = [one.counts >= 0 and one.table == 0 for one in every]
-    sizes = [math.prod(table.shape(layout)) ** (1 / 3) for table in ones]
+    sizes = [math.prod(table.sizes(layout)) ** (1 / 3) for table in ones]
     whole_of = {
         kind: sum(size for size, one in zip(sizes, counts, strict=True) if one is kind) for kind in (True, False)
     }
@@ -315,7 +315,7 @@ def _screened(
     now = [part_ / one for part_, one in zip(np.split(expected, queries.offsets[1:-1]), ones, strict=True)]
     floor = np.array([0.8 * np.sqrt(one + 1).sum() for one in now])
     gains = found.answers * queries.denominator / ones - floor
-    sizes = np.array([math.prod(table.shape(layout)) for table in tables], np.float64)
+    sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)
     order = np.argsort(-gains / np.sqrt(sizes))[:MOST_CHOSEN]
     best, picked = -math.inf, order[:0]
     for j in range(1, len(order) + 1):

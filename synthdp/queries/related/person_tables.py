@@ -114,7 +114,7 @@ class PersonTable:
         """What tells it from other tables of the same groupings."""
         return self.kind.value, self.table, self.attribute, self.above, self.other
 
-    def shape(self, layout: Layout) -> tuple[int, int]:
+    def sizes(self, layout: Layout) -> tuple[int, int]:
         """Return the numbers of groups of the two axes."""
         if self.kind is Kind.ONE:
             return (layout.tables[self.table].groups if self.by_period else 1), self.grouping.size
@@ -143,7 +143,7 @@ class PersonTable:
             return Norms(one, one * one, one)
         most = layout.tables[self.table].at_most
         return Norms.within(
-            math.prod(self.shape(layout)), one, l1=one * (math.isqrt(most - 1) + 1), l2_squared=one * one
+            math.prod(self.sizes(layout)), one, l1=one * (math.isqrt(most - 1) + 1), l2_squared=one * one
         )
 
     def cells(self, persons: Persons) -> tuple[IntArray, IntArray]:
@@ -196,7 +196,7 @@ class PersonTable:
     def tabulate(self, persons: Persons) -> FloatArray:
         """Return the table of some persons, shaped; every person counts as one."""
         cells, weights = self.cells(persons)
-        rows, columns = self.shape(persons.layout)
+        rows, columns = self.sizes(persons.layout)
         found = np.bincount(cells, weights / persons.whole(self.table), rows * columns)
         return np.asarray(found.reshape(rows, columns))
 
@@ -245,7 +245,7 @@ class PersonTables(Counting):
         object.__setattr__(self, "multipliers", tuple(whole("multipliers", one, least=1) for one in self.multipliers))
         if len(self.tables) != len(self.multipliers) or not self.tables:
             raise ParameterError("there must be one table or more, and a multiplier for each")
-        sizes = [math.prod(table.shape(self.layout)) for table in self.tables]
+        sizes = [math.prod(table.sizes(self.layout)) for table in self.tables]
         object.__setattr__(self, "offsets", frozen(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)))
 
     @property
@@ -305,7 +305,7 @@ class PersonTables(Counting):
         """Return the shaped tables, in persons, of a vector of all answers, which are multiples of the ``denominator``."""
         parts = np.split(np.asarray(answers, np.float64) * self.denominator, self.offsets[1:-1])
         return [
-            part.reshape(table.shape(self.layout)) / one
+            part.reshape(table.sizes(self.layout)) / one
             for part, table, one in zip(parts, self.tables, self.ones, strict=True)
         ]
 
