@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -24,9 +25,10 @@ from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
+from synthdp.report.page import card_page
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema, database_schema_given
-from synthdp.storage import load, save
+from synthdp.storage import fingerprint, load, save
 from synthdp.tables.format import TableFormat
 from synthdp.tables.key_types import check_key_types
 from synthdp.tables.source import Source
@@ -203,6 +205,25 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         """Write the release to a folder of JSON and npz; `synthdp.load` reads it."""
         check_is_fitted(self)
         save(self.release_, path)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write the privacy card and the receipt as an HTML page, from the release alone: publishable, without network.
+
+        Of one table it is the report of `SyntheticRelease`.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        """
+        check_is_fitted(self)
+        if self._one is not None:
+            self._one.report(path)
+            return
+        try:
+            Path(path).write_text(card_page(self.release_, fingerprint=fingerprint(self.release_)), encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
 
     def plan(self, *, rows: Mapping[str, int] | None = None, epsilon: float | None = None) -> DatabasePlan:
         """Say what ``fit`` will cost and how large its noise will be, before any spend; reads no row.

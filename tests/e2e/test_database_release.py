@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from no_noise import without_noise
 
 import synthdp as sd
 from synthdp.cli.main import main
@@ -57,7 +58,10 @@ def tables(persons: int = 250) -> dict[str, pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def release() -> sd.DatabaseRelease:
-    return sd.DatabaseRelease(schema=SCHEMA, epsilon=4.0, random_state=0).fit(tables())
+    """Fitted without noise, so that what it has learned does not hang on luck."""
+    with pytest.MonkeyPatch.context() as patch:
+        without_noise(patch)
+        return sd.DatabaseRelease(schema=SCHEMA, epsilon=4.0, random_state=0).fit(tables())
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +163,15 @@ def test_the_receipt_adds_up_to_the_promise_and_names_whom_it_protects(release: 
     assert "waves: at most 3 used" in text
     assert len(release.receipt_.items) == 4
     assert release.receipt_.total == sd.ApproxDP(4.0, 1e-9)
+
+
+def test_a_report_is_one_page_with_the_promise(release: sd.DatabaseRelease, tmp_path: Path) -> None:
+    release.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "children: at most 3 used" in page
+    assert "<script" not in page
+    with pytest.raises(DataError):
+        release.report(tmp_path / "nowhere" / "report.html")
 
 
 def test_a_plan_reads_nothing_and_knows_more_budget_is_less_noise() -> None:

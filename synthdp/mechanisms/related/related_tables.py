@@ -230,6 +230,9 @@ class _Known:
         """Take the noisy one-way table of an attribute: its groups, and its law before any relation is known."""
         axis = self.layout.axis(one.table, one.name)
         releasable = axis.releasable
+        if one.counts >= 0:  # no more rows than a parent row may have, whatever noise says of such patterns
+            rows = self.layout.rows_of_count(one.counts)
+            releasable = releasable & (rows <= self.layout.tables[one.counts].at_most)
         root = one.table == 0
         if root:
             least = 2.0 if one.counts >= 0 and noisy.shape[1] > 9 else 1.0
