@@ -38,8 +38,8 @@ def output(tables: dict[str, pd.DataFrame], name: str, folder: Path) -> tuple[st
     [
         ("a person without rows", "no order"),
         ("a person with more rows than are used", "child of a child"),
-        ("rows of nobody", "pattern"),
-        ("a person who is there twice", "two children"),
+        pytest.param("rows of nobody", "pattern", marks=pytest.mark.slow),
+        pytest.param("a person who is there twice", "two children", marks=pytest.mark.slow),
     ],
 )
 def test_databases_that_differ_in_one_person_give_the_same_trace_and_the_same_output(
