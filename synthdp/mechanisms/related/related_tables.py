@@ -114,9 +114,8 @@ class RelatedTables(Spender):
         if others:
             self._tell("screening")
             chosen, known = _screened(account, known, others, self._persons(known, rng), share=SCREENING)
-            if chosen:
-                self._tell("tables")
-                known = self._measured(account, known, chosen, rng, share=known.left.share, step="tables of two")
+            self._tell("tables")
+            known = self._measured(account, known, chosen, rng, share=known.left.share, step="tables of two")
         self._tell("fit")
         self._fit(known, rng, sweeps=self.sweeps[1])
         model = DatabaseModel(
@@ -304,7 +303,7 @@ def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> Floa
 def _screened(
     account: Curator, known: _Known, tables: Sequence[PersonTable], persons: Persons, *, share: float
 ) -> tuple[list[PersonTable], _Known]:
-    """Return the tables whose distance from the model so far is worth their noise.
+    """Return the tables whose distance from the model so far is worth their noise, at least the one with the best score.
 
     Costs ``share`` of the whole budget.
     """
@@ -328,5 +327,5 @@ def _screened(
         gained = np.maximum(gains[some] - WORTH * sizes[some] * stddev, -0.2 * np.maximum(gains[some], 0)).sum()
         if gained > best:
             best, picked = float(gained), some
-    chosen = [tables[i] for i in picked if gains[i] > noise[i]]
+    chosen = [tables[i] for i in picked if gains[i] > noise[i]] or [tables[order[0]]]
     return chosen, replace(known, left=left, answers=(*known.answers, found))

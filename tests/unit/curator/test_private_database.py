@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from small_databases import SCHEMAS, Person, codes_of, every_person, frames
 import synthdp as sd
 from synthdp.curator import private_database as module
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout
+from synthdp.tables.sources.files import source_at
 
 LAYOUTS = {name: Layout(schema) for name, schema in SCHEMAS.items()}
 EVERYBODY = list(every_person(rows=3, leaves=True))
@@ -108,6 +111,18 @@ def test_no_value_is_an_error_and_each_row_is_read(hostile: dict[str, list[objec
 def test_an_empty_child_table_and_a_parent_without_children_are_tables_like_others() -> None:
     codes = codes_of(frames([Person((True,), ())], SCHEMAS["two children"]), LAYOUTS["two children"])
     assert column("two children", codes, "persons", "#rows").tolist() == [[0]]
+
+
+def test_files_have_the_records_of_their_dataframes(tmp_path: Path) -> None:
+    schema, layout = SCHEMAS["child of a child"], LAYOUTS["child of a child"]
+    tables = frames(EVERYBODY[::5], schema)
+    for name, table in tables.items():
+        table.astype({name: bool for name in ("p", "w") if name in table}).to_parquet(tmp_path / f"{name}.parquet")
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    expected = sorted(map(tuple, codes_of(tables, layout).tolist()))
+    for ending in ("parquet", "csv"):
+        sources = {name: source_at(tmp_path / f"{name}.{ending}") for name in tables}
+        assert sorted(map(tuple, codes_of(sources, layout).tolist())) == expected
 
 
 def test_a_curator_of_persons_answers_for_persons_and_says_whom_it_protects() -> None:
