@@ -27,7 +27,7 @@ def _related(order: str | None, *, unique: bool, at_most: int = 2) -> sd.Relatio
 
 
 SCHEMAS = {
-    "pattern": sd.DatabaseSchema({"persons": PERSONS, "rows": ROWS}, [_related("t", unique=True)]),
+    "pattern": sd.DatabaseSchema({"persons": PERSONS, "rows": ROWS}, [_related("t", unique=True, at_most=3)]),
     "sequence": sd.DatabaseSchema({"persons": PERSONS, "rows": ROWS}, [_related("t", unique=False, at_most=3)]),
     "no order": sd.DatabaseSchema({"persons": PERSONS, "rows": ROWS}, [_related(None, unique=False, at_most=3)]),
     "child of a child": sd.DatabaseSchema(

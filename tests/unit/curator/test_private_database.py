@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,14 @@ from synthdp.tables.sources.files import source_at
 
 LAYOUTS = {name: Layout(schema) for name, schema in SCHEMAS.items()}
 EVERYBODY = list(every_person(rows=3, leaves=True))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _all_persons_are_joined_at_once() -> Iterator[None]:
+    """In one part and not in 64, where most persons would be alone and could not be mistaken for each other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BUCKETS", 1)
+        yield
 
 
 def records(persons: list[Person], name: str, *, shuffled: int = 0) -> list[tuple[int, ...]]:
