@@ -82,7 +82,7 @@ class PrivateDatabase(PrivateTable):
     @property
     def _slab_rows(self) -> int:
         """Persons that are coded at once: fewer, the wider their records are."""
-        return max(LEAST_PERSONS, 16 * SLAB_ROWS // len(self.schema))
+        return max(LEAST_PERSONS, 2 * SLAB_ROWS // len(self.schema))
 
     def _layout(self) -> Layout:
         if self.layout is None:
