@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from synthdp.curator.curator import Curator as Curator
     from synthdp.curator.ledger import Ledger as Ledger
     from synthdp.domain.discretize import domain_of as domain_of
+    from synthdp.estimators.database_release import DatabaseRelease as DatabaseRelease
     from synthdp.estimators.synthetic_release import SyntheticRelease as SyntheticRelease
     from synthdp.estimators.train_on_synthetic import TrainOnSynthetic as TrainOnSynthetic
     from synthdp.estimators.transformers import (
@@ -119,7 +120,9 @@ if TYPE_CHECKING:
         LessEqual as LessEqual,
     )
     from synthdp.schema.csv_format import CsvFormat as CsvFormat
+    from synthdp.schema.database import DatabaseSchema as DatabaseSchema
     from synthdp.schema.derived import Derived as Derived
+    from synthdp.schema.relation import Relation as Relation
     from synthdp.schema.schema import Schema as Schema
     from synthdp.storage import load as load, save as save
     from synthdp.tables.format import TableFormat as TableFormat
@@ -150,6 +153,8 @@ _HOME = {
     "CsvFormat": "synthdp.schema.csv_format",
     "CsvSource": "synthdp.tables.sources.csv",
     "Curator": "synthdp.curator.curator",
+    "DatabaseRelease": "synthdp.estimators.database_release",
+    "DatabaseSchema": "synthdp.schema.database",
     "Date": "synthdp.schema.columns",
     "Datetime": "synthdp.schema.columns",
     "Decimal": "synthdp.schema.columns",
@@ -192,6 +197,7 @@ _HOME = {
     "Progress": "synthdp.progress",
     "PureDP": "synthdp.privacy.loss",
     "Receipt": "synthdp.privacy.receipt",
+    "Relation": "synthdp.schema.relation",
     "Release": "synthdp.release",
     "Schema": "synthdp.schema.schema",
     "SmoothSummary": "synthdp.mechanisms.smooth.summary",
@@ -259,6 +265,8 @@ __all__ = [
     "CsvFormat",
     "CsvSource",
     "Curator",
+    "DatabaseRelease",
+    "DatabaseSchema",
     "Date",
     "Datetime",
     "Decimal",
@@ -300,6 +308,7 @@ __all__ = [
     "Progress",
     "PureDP",
     "Receipt",
+    "Relation",
     "Release",
     "Schema",
     "SmoothSummary",

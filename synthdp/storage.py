@@ -44,6 +44,8 @@ from synthdp.queries.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits
 from synthdp.queries.smooth.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.queries.total import Total
 from synthdp.release import Release
+from synthdp.sampling.database_document import DatabaseReader, DatabaseWriter
+from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
@@ -178,6 +180,8 @@ def _document(release: Release[Any], store: _Store) -> dict[str, Any]:
     """Return all of a release but its arrays, which go to the store."""
     if isinstance(release.output, SyntheticModel):
         return _to_document(release, store)
+    if isinstance(release.output, DatabaseModel):
+        return _database(release, release.output, store)
     if not isinstance(release.output, OUTPUTS):
         raise ParameterError(f"a release by {release.mechanism} has no file form")
     return _to_forms(release, store)
@@ -269,7 +273,34 @@ def _read_schema(document: Any) -> Schema:
     return Schema.from_json(json.dumps(document), source="the release's schema")
 
 
-def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[SyntheticModel]:
+def _database(release: Release[Any], model: DatabaseModel, store: _Store) -> dict[str, Any]:
+    writer = DatabaseWriter(store.put)
+    measured = [(m, m.queries) for m in release.measurements]
+    document = {
+        "synthdp_release": VERSION,
+        "mechanism": release.mechanism,
+        "loss": loss_to_document(release.loss),
+        "receipt": release.receipt.to_document(),
+        "database": writer.model(model),
+        "measurements": [_noisy(m, writer.queries(q), store) for m, q in measured],  # type: ignore[arg-type]
+    }
+    return document | {"parts": writer.parts()}
+
+
+def _from_database(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[DatabaseModel]:
+    reader = DatabaseReader({**document["database"], **document["parts"]}, arrays)
+    return Release(
+        mechanism=str(document["mechanism"]),
+        output=reader.model(),
+        loss=loss_from_document(document["loss"]),
+        receipt=Receipt.from_document(document["receipt"]),
+        measurements=tuple(_read_noisy(m, reader.queries(m["queries"]), arrays) for m in document["measurements"]),
+    )
+
+
+def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[Any]:
+    if "database" in document:
+        return _from_database(document, arrays)
     schema = _read_schema(document["schema"])
     domains = [Domain(tuple(_read_axis(axis, schema, arrays) for axis in axes)) for axes in document["domains"]]
     return Release(
@@ -354,8 +385,12 @@ def _has_form(queries: Statistic | KeyStatistic) -> bool:
 
 
 def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
+    return _noisy(measured, _queries(measured.queries, store), store)
+
+
+def _noisy(measured: Measurements, queries: dict[str, Any], store: _Store) -> dict[str, Any]:
     return {
-        "queries": _queries(measured.queries, store),
+        "queries": queries,
         "values": store.put(measured.values),
         "resolution": measured.resolution,
         "noise": {"law": measured.noise.law.value, "scale": measured.noise.scale, "k": measured.noise.k},
@@ -365,9 +400,13 @@ def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
 def _read_measurements(
     document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]
 ) -> Measurements:
+    return _read_noisy(document, _read_queries(document["queries"], domains, arrays), arrays)
+
+
+def _read_noisy(document: Mapping[str, Any], queries: Statistic, arrays: Mapping[str, AnyArray]) -> Measurements:
     noise = document["noise"]
     return Measurements(
-        queries=_read_queries(document["queries"], domains, arrays),
+        queries=queries,
         values=arrays[document["values"]],
         resolution=int(document["resolution"]),
         noise=Noise(law=NoiseLaw(noise["law"]), scale=float(noise["scale"]), k=int(noise["k"])),

@@ -17,6 +17,7 @@ import click
 
 import synthdp
 from synthdp.cli.audit import audit
+from synthdp.cli.database import is_database, release_database, sample_database
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.page import page
 from synthdp.cli.plan import plan
@@ -191,6 +192,7 @@ def release(
     Examples:
       synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
       synthdp release table.csv --schema schema.json --out numbers.csv --mechanism smooth_synthesis --option variant=exact
+      synthdp release db/ --schema db.json --out synthetic/ --save db.release      several tables of a folder, into a folder
     """
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options
@@ -198,6 +200,17 @@ def release(
 
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
+    if is_database(schema_path):
+        unsupported = {
+            "--report": page is not None, "--target": target is not None, "--mechanism": mechanism != "auto",
+            "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
+            "--escape-formulas": escape_formulas,
+        }  # fmt: skip
+        release_database(
+            table, schema_path, out=out, save=folder, receipt=receipt, rows=rows, seed=seed, told=told, as_json=as_json,
+            unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger, dataset=dataset,
+        )  # fmt: skip
+        return
     declared = synthdp.Schema.read(schema_path)
     chosen = parsed_options(mechanism, solver, options)
     places = Places(table=out, release=folder, receipt=receipt, report=page)
@@ -255,10 +268,16 @@ def sample(
     """
     from synthdp.answers.conditions import allowed_by
     from synthdp.publishing import check_ending, whole_file
+    from synthdp.sampling.database_model import DatabaseModel
     from synthdp.storage import load
 
-    check_ending(out)
     loaded = load(folder)
+    if isinstance(loaded.output, DatabaseModel):
+        root = loaded.output.schema.tables[loaded.output.schema.root]
+        wanted = allowed_by([_condition(text, root) for text in given], root)
+        sample_database(loaded.output, out=out, rows=rows, seed=seed, given=wanted or None, as_json=as_json)
+        return
+    check_ending(out)
     conditions = allowed_by([_condition(text, loaded.model.schema) for text in given], loaded.model.schema)
     with whole_file(out) as scratch:
         count = loaded.model.rows if rows is None else rows

@@ -9,9 +9,11 @@ from typing import TypeVar, final
 
 from synthdp.curator.discovery import Discovered, check_discoverable, discover
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
+from synthdp.curator.private_database import PrivateDatabase, private_database
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
 from synthdp.curator.sparse_vector import Continued, SparseVector, continued
 from synthdp.curator.vault import Vault
+from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
@@ -25,6 +27,7 @@ from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
+from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
 __all__ = ["Continued", "Curator", "Discovered", "Ledger", "SparseVector"]
@@ -43,9 +46,11 @@ class Curator:
     Parameters
     ----------
     table
-        A dataframe (Spark's is read where it lies, others in memory), or a source of rows.
+        A dataframe (Spark's is read where it lies, others in memory), or a source of rows; with a `DatabaseSchema`, a dict
+        of these by table name.
     schema
-        What is publicly known.  Without one, column names and types are taken as public; the rest must be discovered.
+        What is publicly known; of several tables, a `DatabaseSchema`, whose root names the units.  Without one, column
+        names and types are taken as public; the rest must be discovered.
     budget
         The most that all answers together may cost.
     neighbors
@@ -88,7 +93,7 @@ class Curator:
         self,
         table: object,
         *,
-        schema: Schema | None = None,
+        schema: Schema | DatabaseSchema | None = None,
         budget: PrivacyLoss,
         neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
         privacy_unit: str | None = None,
@@ -103,14 +108,13 @@ class Curator:
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
             return
         noise.check_opendp()
-        adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
-        private, extra_columns = private_table(table, schema, adjacency)
+        private, extra_columns = _guarded(table, schema, neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
         self._ledger, self._dataset = ledger, DEFAULT_DATASET if dataset is None else dataset
         terms = Terms(
             total=self.budget,
-            schema=private.schema,
+            schema=schema if isinstance(schema, DatabaseSchema) else private.schema,
             ledger=None if ledger is None else str(ledger.path),
             dataset=None if ledger is None else self._dataset,
         )
@@ -133,6 +137,20 @@ class Curator:
     def schema(self) -> Schema:
         """What is publicly known, including what was discovered."""
         return self._vault.schema
+
+    @property
+    def layout(self) -> Layout:
+        """The record of a person, which the questions to a curator of several tables are about.
+
+        Raises
+        ------
+        ParameterError
+            If this is the curator of one table.
+        """
+        with self._vault.turn() as table:
+            if isinstance(table, PrivateDatabase) and table.layout is not None:
+                return table.layout
+        raise ParameterError("a curator of one table has no layout of persons: give a DatabaseSchema")
 
     @property
     def adjacency(self) -> Adjacency:
@@ -457,3 +475,18 @@ class Curator:
                 ledger, number = self._vault.unsettled.pop()
                 ledger.commit(number)
             return result
+
+
+def _guarded(
+    table: object, schema: Schema | DatabaseSchema | None, neighbors: Neighbors, unit: str | None, rows: int
+) -> tuple[PrivateTable, tuple[str, ...]]:
+    """Return the rows of one table, or of several, after a look at names alone; see `private_table`."""
+    if not isinstance(schema, DatabaseSchema):
+        return private_table(table, schema, Adjacency(neighbors, unit, rows))
+    if unit is not None or rows != 1:
+        raise ParameterError("the units of several tables are the rows of the schema's root: leave privacy_unit out")
+    layout = Layout(schema.reviewed())
+    bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
+    if not bounds:
+        raise ParameterError("a schema of one table is a Schema: give it as one")
+    return private_database(table, layout, Adjacency(neighbors, schema.key, 1, bounds))

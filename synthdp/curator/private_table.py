@@ -129,12 +129,19 @@ class PrivateTable:
             if summed is not None:
                 self.reads += 1
                 return statistic.finish(summed)
+        return self._block_totals(statistic)
+
+    def _block_totals(self, statistic: Statistic) -> Totals:
         sums: Totals | None = None
         for part in in_order(statistic.sums, self._cell_codes(statistic.domain)):
             sums = part.copy() if sums is None else np.add(sums, part, out=sums)
         if sums is None:
             raise InternalError("a source yielded no block")
         return statistic.finish(sums)
+
+    @property
+    def _slab_rows(self) -> int:
+        return SLAB_ROWS
 
     @property
     def _bound(self) -> Bounding | None:
@@ -158,7 +165,7 @@ class PrivateTable:
                 return (codes for (codes,) in store.blocks())
         store = Store(memory=MEMORY_BYTES // CACHED_DOMAINS)
         names = self.schema.names
-        slabs = _slabs(self._grid_indices().blocks(), SLAB_ROWS)
+        slabs = _slabs(self._grid_indices().blocks(), self._slab_rows)
         for codes in in_order(lambda slab: domain.codes(dict(zip(names, slab, strict=True))), slabs):
             store.add([codes])
         for _, old in self._codes[CACHED_DOMAINS - 1 :]:

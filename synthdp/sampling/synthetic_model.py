@@ -312,7 +312,7 @@ class SyntheticModel:
         fine = draw_within_groups(table, cells, rng, independent=independent)
         if allowed is None:
             return refinement.fine.indices_in(fine, rng)
-        return _indices_among(allowed, refinement, fine, rng)
+        return indices_among(allowed, refinement, fine, rng)
 
 
 class _Values(Mapping[str, RawColumn]):
@@ -359,7 +359,7 @@ class _Values(Mapping[str, RawColumn]):
         return len(self._schema)
 
 
-def _indices_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> GridIndices:
+def indices_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> GridIndices:
     """Draw a grid point for every fine cell, uniformly among the allowed ones that a released row may have."""
     good = np.flatnonzero(allowed[: refinement.fine.grid.releasable])
     cell = refinement.fine.cells_of(good.astype(np.uint32))

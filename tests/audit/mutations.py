@@ -203,8 +203,8 @@ MUTATIONS = (
         "a unit's rows are not limited",
         "R11",
         "kept_rows",
-        "_place_in_run(np.diff(owner[order]) != 0) < rows",
-        "_place_in_run(np.diff(owner[order]) != 0) >= 0",
+        "place_in_run(np.diff(owner[order]) != 0) < rows",
+        "place_in_run(np.diff(owner[order]) != 0) >= 0",
         ("tests/unit/curator/test_contribution.py::test_removing_a_unit_changes_at_most_so_many_rows",),
     ),
     Mutation(
