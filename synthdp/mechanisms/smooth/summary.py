@@ -19,6 +19,7 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary
 from synthdp.mechanisms.smooth.domain import CELLS, ordered_columns, smooth_domain
+from synthdp.mechanisms.smooth.laws import check_law, law_named
 from synthdp.mechanisms.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
@@ -55,7 +56,7 @@ class SmoothSummary(Spender):
     cells
         Most cells per column on which the table is read.
     law
-        A law of noise to insist on, such as the paper's Laplace; default: the least noise.
+        A law of noise to insist on: ``"laplace"`` (the paper's), ``"linf"`` or ``"gaussian"``; default: the least noise.
 
     Raises
     ------
@@ -82,7 +83,7 @@ class SmoothSummary(Spender):
     spend: Spend = Remaining()
     total_share: float = 0.05
     cells: int = CELLS
-    law: NoiseLaw | None = None
+    law: NoiseLaw | str | None = None
 
     def __post_init__(self) -> None:
         check_whole("smoothness", self.smoothness)
@@ -92,6 +93,7 @@ class SmoothSummary(Spender):
             check_whole("degrees", self.degrees, least=2)
         check_whole("cells", self.cells, least=2)
         check_share("total_share", self.total_share)
+        object.__setattr__(self, "law", law_named(self.law))
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[TrigonometricSummary]:
         """Measure the summary.
@@ -108,16 +110,18 @@ class SmoothSummary(Spender):
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, or the summary would have more than a million terms.
+            If the curator's schema has no ordered column, the summary would have more than a million terms, or the law
+            does not suit the loss.
         """
         del random_state
         loss = curator.cost(self.spend)
+        check_law(law_named(self.law), loss)
         domain = smooth_domain(curator.schema, ordered_columns(curator.schema, self.columns), cells=self.cells)
         self._check_size(len(domain))
         account = curator.open_account(self.spend)
         count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(domain))
         basis = ChebyshevTensor(domain, self._degrees_for(count, len(domain), loss, account))
-        measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=self.law)
+        measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=law_named(self.law))
         return Release(
             mechanism="SmoothSummary",
             output=_summary(basis, measured, count, smoothness=self.smoothness, cells=self.cells),
