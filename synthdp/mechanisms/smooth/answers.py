@@ -16,9 +16,10 @@ from scipy.fft import dctn, idctn
 from synthdp.arrays import FloatArray, frozen
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
+from synthdp.mechanisms.smooth.kernels import kernel_truncation
 from synthdp.mechanisms.smooth.theory import truncation_bound
 from synthdp.queries.smooth.chebyshev import chebyshev_table
-from synthdp.queries.smooth.gaussian_kernels import SeparableQueries
+from synthdp.queries.smooth.gaussian_kernels import GaussianKernels, SeparableQueries
 
 Query: TypeAlias = Callable[[FloatArray], FloatArray]
 """(m, d) points of [-1, 1]^d -> (m,) values."""
@@ -98,7 +99,8 @@ class TrigonometricSummary:
         nodes
             N, points per column at which the query is evaluated, at least twice the degrees; default: that or more.
         bound
-            B, a bound on the query's derivatives up to order K, if known: gives ``truncation_bound``.
+            B, a bound on the derivatives of the queries up to order K, if known: gives ``truncation_bound``.  Gaussian
+            kernels need none: all their derivatives are known.
 
         Raises
         ------
@@ -110,7 +112,7 @@ class TrigonometricSummary:
             if degrees == "auto":
                 raise ParameterError("degrees ('auto') must be a number for separable queries")
             count = max(4 * t, _SEPARABLE_NODES) if nodes is None else nodes
-            return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1))
+            return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1), bound=bound)
         count = self._checked_nodes(nodes, t, columns=self.d)
         values = on_nodes(query, d=self.d, nodes=count)
         coefficients = chebyshev_coefficients(values, t)
@@ -139,7 +141,7 @@ class TrigonometricSummary:
         moved = float((kept * self.averages[tuple(slice(n) for n in kept.shape)]).sum() - kept[corner])
         return math.sqrt(max(noisy, 0.0) * self.stddev**2 + (moved * self.rows_stddev / self.rows) ** 2)
 
-    def _separable(self, queries: SeparableQueries, *, t: int, nodes: int) -> Estimate:
+    def _separable(self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None) -> Estimate:
         if queries.d != self.d:
             raise ParameterError(f"the queries ({queries.d} columns) must have the summary's {self.d} columns")
         terms = queries.weights.shape[1]
@@ -148,7 +150,20 @@ class TrigonometricSummary:
         blocks = [slice(i, min(i + step, queries.k)) for i in range(0, queries.k, step)]
         parts = [self._separable_block(queries, block, t=t, nodes=nodes) for block in blocks]
         estimate, stderr, truncation = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Estimate(estimate=frozen(estimate), stderr=frozen(stderr), truncation=frozen(truncation))
+        return Estimate(
+            estimate=frozen(estimate),
+            stderr=frozen(stderr),
+            truncation=frozen(truncation),
+            truncation_bound=self._proven_separable(queries, t=t, nodes=nodes, bound=bound),
+        )
+
+    def _proven_separable(
+        self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None
+    ) -> FloatArray | None:
+        if isinstance(queries, GaussianKernels):
+            known = kernel_truncation(queries, t, nodes=nodes, cells=self.cells)
+            return frozen(known if bound is None else np.minimum(known, self._proven(t, nodes=nodes, bound=bound)))
+        return None if bound is None else frozen(np.full(queries.k, self._proven(t, nodes=nodes, bound=bound)))
 
     def _separable_block(
         self, queries: SeparableQueries, block: slice, *, t: int, nodes: int
