@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.fft import dctn, idctn
 
+from synthdp.answers.questions import Smooth
 from synthdp.arrays import FloatArray, frozen
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
@@ -81,7 +82,7 @@ class TrigonometricSummary:
 
     def answer(
         self,
-        query: Query | SeparableQueries,
+        query: Query | SeparableQueries | Smooth,
         *,
         degrees: int | str | None = None,
         nodes: int | None = None,
@@ -92,8 +93,8 @@ class TrigonometricSummary:
         Parameters
         ----------
         query
-            A function of (m, d) points of [-1, 1]^d with (m,) values, or separable queries such as `GaussianKernels`,
-            which need one-dimensional transforms only.
+            A function of (m, d) points of [-1, 1]^d with (m,) values, what `synthdp.smooth` makes of one on some of the
+            columns, or separable queries such as `GaussianKernels`, which need one-dimensional transforms only.
         degrees
             Use fewer degrees: a number, or ``"auto"`` for the number that minimises truncation + noise of this query.
         nodes
@@ -105,7 +106,7 @@ class TrigonometricSummary:
         Raises
         ------
         ParameterError
-            If the query does not return (m,) finite values, or a setting is out of range.
+            If the query is of another kind, does not return (m,) finite values, or a setting is out of range.
         """
         t = self._checked_degrees(degrees)
         if isinstance(query, SeparableQueries):
@@ -114,7 +115,7 @@ class TrigonometricSummary:
             count = max(4 * t, _SEPARABLE_NODES) if nodes is None else nodes
             return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1), bound=bound)
         count = self._checked_nodes(nodes, t, columns=self.d)
-        values = on_nodes(query, d=self.d, nodes=count)
+        values = on_nodes(self._function(query), d=self.d, nodes=count)
         coefficients = chebyshev_coefficients(values, t)
         if degrees == "auto":
             t = min(_sizes(t), key=lambda s: self._expected(coefficients, values, s))
@@ -125,6 +126,24 @@ class TrigonometricSummary:
             truncation=_gap(kept, values),
             truncation_bound=None if bound is None else self._proven(t, nodes=count, bound=bound),
         )
+
+    def _function(self, query: object) -> Query:
+        """Return a function of points with all columns of the summary."""
+        if isinstance(query, Smooth):
+            names, function = query.columns or self.names, query.function
+            missing = [name for name in names if name not in self.names]
+            if missing:
+                raise ParameterError(
+                    f"column {missing[0]!r} is not in this summary, which has: {', '.join(self.names)}"
+                )
+            places = [self.names.index(name) for name in names]
+            return lambda points: function(points[:, places])
+        if not callable(query):
+            raise ParameterError(
+                f"a summary of smooth queries answers functions of points of [-1, 1]^{self.d} and GaussianKernels, "
+                f"not a {type(query).__name__}: for that, release a synthetic table"
+            )
+        return query
 
     def _expected(self, coefficients: FloatArray, values: FloatArray, t: int) -> float:
         kept = coefficients[(slice(t),) * self.d]
