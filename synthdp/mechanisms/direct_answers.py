@@ -74,7 +74,10 @@ class DirectAnswers:
             if query is not self.queries:
                 raise ParameterError("queries must be those that were answered, or positions in them")
             return self.values
-        return np.asarray(self.values[np.atleast_1d(np.asarray(query))], np.float64)
+        positions = np.atleast_1d(np.asarray(query))
+        if positions.dtype.kind not in "iu" or not ((0 <= positions) & (positions < self.queries.k)).all():
+            raise ParameterError(f"queries must be marginals that were answered, or positions below {self.queries.k}")
+        return np.asarray(self.values[positions], np.float64)
 
     def _table(self, asked: Marginal) -> Answers:
         if isinstance(self.queries, Marginals):

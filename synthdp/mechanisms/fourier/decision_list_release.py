@@ -93,9 +93,14 @@ class DecisionListSummary:
         Raises
         ------
         ParameterError
-            If a variable is missing.
+            If a variable is missing, or it is another question: a table of lists has no marginals.
         """
-        several = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+        several = [inputs] if isinstance(inputs, Mapping) else inputs
+        if not (isinstance(several, (list, tuple)) and several and all(isinstance(one, Mapping) for one in several)):
+            raise ParameterError(
+                f"a release of decision lists answers inputs: a value for every variable, or a list of such, "
+                f"not {type(inputs).__name__}"
+            )
         scales = self.scales
         coefficients = self.measured.answers[: len(scales)] / scales
         values = np.array([coefficients @ self._parities(one) for one in several]) / self.rows
