@@ -73,6 +73,11 @@ if TYPE_CHECKING:
         decision_list_columns as decision_list_columns,
         decision_list_schema as decision_list_schema,
     )
+    from synthdp.queries.fourier.submodular import (
+        capped as capped,
+        concave_sum as concave_sum,
+        coverage as coverage,
+    )
     from synthdp.queries.marginals import Marginals as Marginals
     from synthdp.queries.smooth.gaussian_kernels import GaussianKernels as GaussianKernels
     from synthdp.queries.sparse.supports import (
@@ -184,11 +189,14 @@ _HOME = {
     "TrainOnSynthetic": "synthdp.estimators.train_on_synthetic",
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
+    "capped": "synthdp.queries.fourier.submodular",
     "combine": "synthdp.answers.samples",
     "compare": "synthdp.nonprivate.compare",
+    "concave_sum": "synthdp.queries.fourier.submodular",
     "conjunction": "synthdp.queries.fourier.conjunctions",
     "correlation": "synthdp.answers.questions",
     "count": "synthdp.answers.questions",
+    "coverage": "synthdp.queries.fourier.submodular",
     "decision_list_columns": "synthdp.queries.fourier.decision_lists",
     "decision_list_schema": "synthdp.queries.fourier.decision_lists",
     "domain_of": "synthdp.domain.discretize",
@@ -284,11 +292,14 @@ __all__ = [
     "TrainOnSynthetic",
     "TrigonometricFeatures",
     "__version__",
+    "capped",
     "combine",
     "compare",
+    "concave_sum",
     "conjunction",
     "correlation",
     "count",
+    "coverage",
     "decision_list_columns",
     "decision_list_schema",
     "disjunction",

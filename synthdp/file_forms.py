@@ -70,7 +70,18 @@ OUTPUTS: tuple[type[Any], ...] = (
 PARTS: tuple[type[Any], ...] = (
     *(Explicit, FitResult, HistogramPlan, KeyCounts, Measurements, Noise, SparseTable),
     *(CountSketch, PolynomialHash, SignProjection),
-    *(Binarized, Bit, CellParities, CellQueries, Cosine, FittingRows, Indicator, ListCoefficients, Marginals, Monomials),
+    *(
+        Binarized,
+        Bit,
+        CellParities,
+        CellQueries,
+        Cosine,
+        FittingRows,
+        Indicator,
+        ListCoefficients,
+        Marginals,
+        Monomials,
+    ),
     *(Norms, Parities, Stack, Subset, TensorBasis, Total),
 )
 """What these are made of."""

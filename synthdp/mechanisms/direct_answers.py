@@ -75,7 +75,7 @@ class DirectAnswers:
                 raise ParameterError("queries must be those that were answered, or positions in them")
             return self.values
         positions = np.atleast_1d(np.asarray(query))
-        if positions.dtype.kind not in "iu" or not ((0 <= positions) & (positions < self.queries.k)).all():
+        if positions.dtype.kind not in "iu" or not ((positions >= 0) & (positions < self.queries.k)).all():
             raise ParameterError(f"queries must be marginals that were answered, or positions below {self.queries.k}")
         return np.asarray(self.values[positions], np.float64)
 
