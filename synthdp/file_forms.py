@@ -30,6 +30,7 @@ from synthdp.mechanisms.fourier.decision_list_release import DecisionListSummary
 from synthdp.mechanisms.fourier.fourier_marginals import FourierTable
 from synthdp.mechanisms.fourier.monomial_release import MonomialSummary
 from synthdp.mechanisms.fourier.parity_summary import ParitySummary
+from synthdp.mechanisms.smooth.answers import TrigonometricSummary
 from synthdp.mechanisms.sparse.model import SparseModel
 from synthdp.mechanisms.sparse.projection import ProjectedRecords
 from synthdp.mechanisms.sparse.stability_histogram import FrequentRecords
@@ -45,6 +46,7 @@ from synthdp.queries.fourier.monomials import Monomials
 from synthdp.queries.fourier.parities import Parities
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms
+from synthdp.queries.smooth.chebyshev import ChebyshevTensor
 from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis
 from synthdp.queries.sparse.hashing import PolynomialHash
 from synthdp.queries.sparse.sketches import CountSketch, SignProjection
@@ -64,24 +66,14 @@ OUTPUTS: tuple[type[Any], ...] = (
     ParitySummary,
     ProjectedRecords,
     SparseModel,
+    TrigonometricSummary,
 )
 """What a release may hold, besides a `SyntheticModel`, and still be written."""
 
 PARTS: tuple[type[Any], ...] = (
     *(Explicit, FitResult, HistogramPlan, KeyCounts, Measurements, Noise, SparseTable),
-    *(CountSketch, PolynomialHash, SignProjection),
-    *(
-        Binarized,
-        Bit,
-        CellParities,
-        CellQueries,
-        Cosine,
-        FittingRows,
-        Indicator,
-        ListCoefficients,
-        Marginals,
-        Monomials,
-    ),
+    *(ChebyshevTensor, CountSketch, PolynomialHash, SignProjection),
+    *(Binarized, Bit, CellParities, CellQueries, Cosine, FittingRows, Indicator, ListCoefficients, Marginals, Monomials),
     *(Norms, Parities, Stack, Subset, TensorBasis, Total),
 )
 """What these are made of."""

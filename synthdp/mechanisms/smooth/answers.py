@@ -54,6 +54,11 @@ class TrigonometricSummary:
         K of the queries that the summary was planned for.
     cells
         Cells per column on which the table was read.
+
+    Raises
+    ------
+    ParameterError
+        If the averages do not fit the names.
     """
 
     names: tuple[str, ...]
@@ -65,7 +70,10 @@ class TrigonometricSummary:
     cells: int = 2**15
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "averages", frozen(np.array(self.averages, np.float64)))
+        averages = np.array(self.averages, np.float64)
+        if averages.shape != (averages.shape[:1] * len(self.names)) or not averages.size or averages.flat[0] != 1:
+            raise ParameterError("averages must have as many degrees for each of the names, and be 1 at degree 0")
+        object.__setattr__(self, "averages", frozen(averages))
 
     def __repr__(self) -> str:
         return f"TrigonometricSummary({self.d} columns, {self.degrees} degrees, stddev={self.stddev:.3g})"
