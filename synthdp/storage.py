@@ -281,7 +281,9 @@ def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) 
     )
 
 
-def _read_model(document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]) -> SyntheticModel:
+def _read_model(
+    document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]
+) -> SyntheticModel:
     schema = _read_schema(document["schema"])
     model = SyntheticModel(
         schema=schema,
