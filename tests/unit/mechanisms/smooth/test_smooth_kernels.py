@@ -15,6 +15,7 @@ from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes
 from synthdp.mechanisms.smooth.kernels import (
+    MAX_ORDER,
     derivative_peak,
     kernel_bound,
     kernel_degrees,
@@ -54,6 +55,10 @@ def test_up_to_twice_the_squared_width_all_derivatives_are_at_most_one(sigma):
     order = kernel_smoothness(sigma)
     assert order == math.floor(2 * sigma**2)
     assert kernel_bound(order, sigma=sigma) == 1
+
+
+def test_no_order_breaks_the_rule_that_twice_the_squared_width_is_smooth_enough():
+    assert all(derivative_peak(k) <= (k / 2) ** (k / 2) for k in range(1, MAX_ORDER + 1))
 
 
 def test_of_even_order_the_largest_derivative_is_the_double_factorial():
