@@ -139,7 +139,7 @@ def chain_bound(order: int) -> float:
         chained = [np.zeros_like(terms[0])] + [_times_minus_sine(p) for p in terms]
         terms = [a + b for a, b in zip(slopes, chained, strict=True)]
     waves = np.exp(1j * angles[:, None] * frequencies)
-    most = float(sum(np.abs((waves @ p).real) for p in terms).max())  # type: ignore[union-attr]
+    most = float(sum(np.abs((waves @ p).real) for p in terms).max())
     return most / math.cos(order * math.pi / steps / 2)
 
 

@@ -99,7 +99,8 @@ def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float
     """Return the largest value on a grid of [0, π]; the functions are even and 2π-periodic."""
     count = round(math.pi / _step(t))
     starts = range(0, count + 1, _AT_ONCE)
-    return max(float(function(np.arange(a, min(a + _AT_ONCE, count + 1)) * (math.pi / count)).max()) for a in starts)
+    grids = (np.arange(a, min(a + _AT_ONCE, count + 1), dtype=np.float64) * (math.pi / count) for a in starts)
+    return max(float(function(np.asarray(grid, np.float64)).max()) for grid in grids)
 
 
 def _step(t: int) -> float:
