@@ -39,6 +39,15 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals as FourierMarginals
     from synthdp.mechanisms.fourier.monomial_release import MonomialRelease as MonomialRelease
     from synthdp.mechanisms.fourier.parity_release import ParityRelease as ParityRelease
+    from synthdp.mechanisms.fourier.polynomial_families import (
+        AverageFamily as AverageFamily,
+        ListFamily as ListFamily,
+        PolynomialFamily as PolynomialFamily,
+        SymmetricFamily as SymmetricFamily,
+        TabulatedFamily as TabulatedFamily,
+    )
+    from synthdp.mechanisms.fourier.polynomial_release import PolynomialRelease as PolynomialRelease
+    from synthdp.mechanisms.iterative import IterativeConstruction as IterativeConstruction
     from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
     from synthdp.mechanisms.smooth.summary import SmoothSummary as SmoothSummary
     from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
@@ -46,9 +55,15 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.sparse.projection import SparseProjection as SparseProjection
     from synthdp.mechanisms.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
     from synthdp.mechanisms.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
+    from synthdp.mechanisms.universe.interactive import InteractiveMechanism as InteractiveMechanism
     from synthdp.mechanisms.universe.median_mechanism import MedianMechanism as MedianMechanism
     from synthdp.mechanisms.universe.mwem import MWEM as MWEM
-    from synthdp.mechanisms.universe.net import NetMechanism as NetMechanism
+    from synthdp.mechanisms.universe.net import (
+        NetMechanism as NetMechanism,
+        alpha_net_size as alpha_net_size,
+        net_bound as net_bound,
+        required_size as required_size,
+    )
     from synthdp.mechanisms.universe.private_boosting import PrivateBoosting as PrivateBoosting
     from synthdp.mechanisms.universe.private_multiplicative_weights import (
         PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
@@ -122,6 +137,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "PolynomialRelease": "synthdp.mechanisms.fourier.polynomial_release",
+    "TabulatedFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "SymmetricFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "PolynomialFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "ListFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "AverageFamily": "synthdp.mechanisms.fourier.polynomial_families",
     "AdaptiveMarginals": "synthdp.mechanisms.adaptive.adaptive_marginals",
     "ApproxDP": "synthdp.privacy.loss",
     "Automatic": "synthdp.mechanisms.automatic",
@@ -153,6 +174,8 @@ _HOME = {
     "Iff": "synthdp.schema.constraints",
     "Implies": "synthdp.schema.constraints",
     "Integer": "synthdp.schema.columns",
+    "InteractiveMechanism": "synthdp.mechanisms.universe.interactive",
+    "IterativeConstruction": "synthdp.mechanisms.iterative",
     "KeyList": "synthdp.queries.sparse.supports",
     "L1Fit": "synthdp.mechanisms.l1_fit",
     "LaplaceAnswers": "synthdp.mechanisms.direct_answers",
@@ -189,6 +212,7 @@ _HOME = {
     "TrainOnSynthetic": "synthdp.estimators.train_on_synthetic",
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
+    "alpha_net_size": "synthdp.mechanisms.universe.net",
     "capped": "synthdp.queries.fourier.submodular",
     "combine": "synthdp.answers.samples",
     "compare": "synthdp.nonprivate.compare",
@@ -206,10 +230,12 @@ _HOME = {
     "marginal": "synthdp.answers.questions",
     "mean": "synthdp.answers.questions",
     "overlap": "synthdp.tables.keys",
+    "net_bound": "synthdp.mechanisms.universe.net",
     "nonprivate_evaluate": "synthdp.nonprivate.evaluate",
     "plan": "synthdp.planning.dry_run",
     "quantile": "synthdp.answers.questions",
     "r_of_k": "synthdp.queries.fourier.conjunctions",
+    "required_size": "synthdp.mechanisms.universe.net",
     "resume_session": "synthdp.mechanisms.sparse.weights",
     "regression": "synthdp.answers.questions",
     "save": "synthdp.storage",
@@ -231,6 +257,7 @@ __all__ = [
     "AdaptiveMarginals",
     "ApproxDP",
     "Automatic",
+    "AverageFamily",
     "Boolean",
     "CalendarDate",
     "Categorical",
@@ -258,11 +285,14 @@ __all__ = [
     "Iff",
     "Implies",
     "Integer",
+    "InteractiveMechanism",
+    "IterativeConstruction",
     "KeyList",
     "L1Fit",
     "LaplaceAnswers",
     "Ledger",
     "LessEqual",
+    "ListFamily",
     "Marginals",
     "MedianMechanism",
     "MonomialRelease",
@@ -271,6 +301,8 @@ __all__ = [
     "Ordinal",
     "ParityRelease",
     "Plan",
+    "PolynomialFamily",
+    "PolynomialRelease",
     "PrivateBoosting",
     "PrivateMultiplicativeWeights",
     "Progress",
@@ -286,12 +318,15 @@ __all__ = [
     "SparseWeights",
     "StabilityHistogram",
     "Support",
+    "SymmetricFamily",
     "SyntheticRelease",
     "TableFormat",
+    "TabulatedFamily",
     "Time",
     "TrainOnSynthetic",
     "TrigonometricFeatures",
     "__version__",
+    "alpha_net_size",
     "capped",
     "combine",
     "compare",
@@ -308,12 +343,14 @@ __all__ = [
     "load",
     "marginal",
     "mean",
+    "net_bound",
     "nonprivate_evaluate",
     "overlap",
     "plan",
     "quantile",
     "r_of_k",
     "regression",
+    "required_size",
     "resume_session",
     "save",
     "share",

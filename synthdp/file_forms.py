@@ -30,6 +30,8 @@ from synthdp.mechanisms.fourier.decision_list_release import DecisionListSummary
 from synthdp.mechanisms.fourier.fourier_marginals import FourierTable
 from synthdp.mechanisms.fourier.monomial_release import MonomialSummary
 from synthdp.mechanisms.fourier.parity_summary import ParitySummary
+from synthdp.mechanisms.fourier.polynomial_families import AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily
+from synthdp.mechanisms.fourier.polynomial_release import PolynomialSummary
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary
 from synthdp.mechanisms.sparse.model import SparseModel
 from synthdp.mechanisms.sparse.projection import ProjectedRecords
@@ -39,11 +41,13 @@ from synthdp.mechanisms.universe.private_boosting import BoostedTables
 from synthdp.privacy.key_histogram import HistogramPlan, KeyCounts
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fitting import FittingRows
+from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
 from synthdp.queries.fourier.binarized import Binarized, Bit
 from synthdp.queries.fourier.characters import CellParities
 from synthdp.queries.fourier.list_coefficients import ListCoefficients
 from synthdp.queries.fourier.monomials import Monomials
 from synthdp.queries.fourier.parities import Parities
+from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms
 from synthdp.queries.smooth.chebyshev import ChebyshevTensor
@@ -64,6 +68,7 @@ OUTPUTS: tuple[type[Any], ...] = (
     FrequentRecords,
     MonomialSummary,
     ParitySummary,
+    PolynomialSummary,
     ProjectedRecords,
     SparseModel,
     TrigonometricSummary,
@@ -73,8 +78,20 @@ OUTPUTS: tuple[type[Any], ...] = (
 PARTS: tuple[type[Any], ...] = (
     *(Explicit, FitResult, HistogramPlan, KeyCounts, Measurements, Noise, SparseTable),
     *(ChebyshevTensor, CountSketch, PolynomialHash, SignProjection),
-    *(Binarized, Bit, CellParities, CellQueries, Cosine, FittingRows, Indicator, ListCoefficients, Marginals, Monomials),
-    *(Norms, Parities, Stack, Subset, TensorBasis, Total),
+    *(AverageConjunctions, AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily),
+    *(
+        Binarized,
+        Bit,
+        CellParities,
+        CellQueries,
+        Cosine,
+        FittingRows,
+        Indicator,
+        ListCoefficients,
+        Marginals,
+        Monomials,
+    ),
+    *(Norms, Parities, PrefixCoefficients, Stack, Subset, TensorBasis, Total),
 )
 """What these are made of."""
 
@@ -225,7 +242,7 @@ def read(document: Any, hint: Any, arrays: Mapping[str, AnyArray], special: Mapp
             return special[expected].read(one)
         if isinstance(one, dict) and str(one.get(KIND)) in FORMS:
             kind = FORMS[one[KIND]]
-            hints = _hints(kind)
+            hints = _hints(kind)  # type: ignore[arg-type]  # a class has a hash
             made = kind(**{name: value(one[name], hints[name]) for name in constructor_fields(kind)})
             if isinstance(made, Measurements) and not len(made.values) == made.queries.k == made.noise.k:
                 raise FormatError("the answers of a release do not fit what was asked")

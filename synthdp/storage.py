@@ -250,7 +250,7 @@ def _from_forms(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> 
         Schema: Form(_unread, _read_schema),
         SyntheticModel: Form(_unread, lambda one: _read_model(one, domains, arrays)),
     }
-    output = read_form(document["output"], Union[OUTPUTS], arrays, special)
+    output = read_form(document["output"], Union[OUTPUTS], arrays, special)  # noqa: UP007 - of a tuple of classes
     measured = tuple(read_form(one, Measurements, arrays, special) for one in document["measurements"])
     return Release(
         mechanism=str(document["mechanism"]),
@@ -281,9 +281,7 @@ def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) 
     )
 
 
-def _read_model(
-    document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]
-) -> SyntheticModel:
+def _read_model(document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]) -> SyntheticModel:
     schema = _read_schema(document["schema"])
     model = SyntheticModel(
         schema=schema,

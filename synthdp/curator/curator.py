@@ -18,7 +18,7 @@ from synthdp.privacy import noise
 from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import THRESHOLDS_SHARE, account_inside, calibrate, plan_selection
+from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, account_inside, calibrate, plan_selection
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
@@ -314,7 +314,14 @@ class Curator:
         """
         return continued(path, vault=self._vault)
 
-    def select(self, scores: Statistic | KeyStatistic, *, spend: Spend = Remaining(), step: str = "selection") -> int:
+    def select(
+        self,
+        scores: Statistic | KeyStatistic,
+        *,
+        spend: Spend = Remaining(),
+        step: str = "selection",
+        law: SelectionLaw | None = None,
+    ) -> int:
         """Return the position of a large score: permute-and-flip, or the exponential mechanism under zCDP.
 
         The scores may be any function of a statistic's sums, so that a million candidates need no feature matrix.
@@ -330,10 +337,12 @@ class Curator:
             What it may cost.
         step
             What the receipt calls it.
+        law
+            A law to insist on; default: the one with the least noise.
         """
         self.check(scores)
         loss = self.cost(spend)
-        plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss)
+        plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss, law=law)
         item = plan.item(step, loss, denominator=scores.denominator)
         return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
 

@@ -29,8 +29,7 @@ def symmetric_query(query: object) -> SymmetricQuery:
     """
     if not isinstance(query, SymmetricQuery):
         raise ParameterError(
-            f"this release answers conjunction, disjunction, r_of_k, exactly_r, symmetric and marginal, "
-            f"not {type(query).__name__}"
+            f"this release answers conjunction, disjunction, r_of_k, exactly_r and symmetric, not {type(query).__name__}"
         )
     return query
 
@@ -84,7 +83,7 @@ def _levels(bits: Binarized, name: str) -> list[Level | None]:
             found[literal] = level
     if not found:
         raise ParameterError(
-            f"column {name!r} has no released levels: a marginal may name {_named(bits)}; thresholds are asked by conjunction"
+            f"column {name!r} has no released levels: a marginal may name {_named(bits)}, and a conjunction thresholds"
         )
     return list(found.values())
 
