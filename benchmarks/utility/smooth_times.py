@@ -10,7 +10,7 @@ time O(n^((d+2+2d/K)/(2d+K))) up to logarithms.  Measured, in processor seconds 
 - answer, in n at the paper's t, on N = 2t nodes a column (d/(2d+K), up to a logarithm, because a cosine transform of
   (2t)^d values does it, where the paper sums a series), K = 1, 2d and 8.
 
-Slopes are of log seconds against log n, least squares, each time the less of two.
+Slopes are of log seconds against log n, least squares.
 JSON lines go to --out, a Markdown table to standard output.
 """
 
@@ -35,7 +35,7 @@ from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 
 
-def seconds(work: Callable[[], object], repeats: int = 2) -> float:
+def seconds(work: Callable[[], object], repeats: int = 1) -> float:
     """Return the least processor time of some runs, each repeated until it takes a fiftieth of a second."""
     times = []
     for _ in range(repeats):
@@ -95,7 +95,7 @@ def main() -> None:
         ends = f"{times[0]:.2g}, {times[-1]:.2g}"
         lines.append(f"| {d} | {order} | {what} | {against} | {slope(sizes, times):.2f} | {theory:.2f} | {ends} |")
 
-    many = [2000, 4000] if options.tiny else [10_000, 40_000, 160_000]
+    many = [2000, 4000] if options.tiny else [10_000, 30_000, 90_000]
     for d, t in ((1, 64), (2, 8), (3, 4)):
         add(d, "", "release", "n", many, [release_seconds(n, d, t) for n in many], 1.0)
         wide = [t, 2 * t] if options.tiny else [t, round(1.6 * t), round(2.5 * t), 4 * t]
