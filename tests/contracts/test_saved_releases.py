@@ -9,9 +9,11 @@ import zipfile
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from mechanism_cases import CANARY, CASES, SPARSE, outputs
 
 from synthdp import conjunction, load, marginal, save, smooth, storage
+from synthdp.cli.main import main
 from synthdp.errors import FormatError, ParameterError
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.storage import fingerprint
@@ -218,3 +220,16 @@ def test_arrays_of_other_numbers_are_refused(released, tmp_path):
     sealed(folder, {**document, "arrays_sha256": hashlib.sha256(packed.getvalue()).hexdigest()})
     with pytest.raises(FormatError):
         load(folder)
+
+
+def test_the_command_line_draws_rows_of_any_table_and_refuses_the_rest_in_one_line(released, tmp_path):
+    for name in ("NetMechanism", "ParityRelease"):
+        save(released(name), tmp_path / name)
+    run = CliRunner().invoke
+    drawn = run(main, ["sample", str(tmp_path / "NetMechanism"), "--rows", "5", "--out", str(tmp_path / "rows.csv")])
+    assert (drawn.exit_code, len((tmp_path / "rows.csv").read_text().splitlines())) == (0, 6)
+    refused = run(main, ["sample", str(tmp_path / "ParityRelease"), "--rows", "5", "--out", str(tmp_path / "no.csv")])
+    asked = run(main, ["answer", str(tmp_path / "NetMechanism"), "--marginal", "b0"])
+    shown = run(main, ["report", str(tmp_path / "NetMechanism"), "--out", str(tmp_path / "page.html")])
+    assert [one.exit_code for one in (refused, asked, shown)] == [2, 2, 2]
+    assert not any("Traceback" in one.output for one in (refused, asked, shown))
