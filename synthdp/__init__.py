@@ -89,6 +89,11 @@ if TYPE_CHECKING:
         decision_list_columns as decision_list_columns,
         decision_list_schema as decision_list_schema,
     )
+    from synthdp.queries.fourier.submodular import (
+        capped as capped,
+        concave_sum as concave_sum,
+        coverage as coverage,
+    )
     from synthdp.queries.marginals import Marginals as Marginals
     from synthdp.queries.smooth.gaussian_kernels import GaussianKernels as GaussianKernels
     from synthdp.queries.sparse.supports import (
@@ -214,11 +219,14 @@ _HOME = {
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
     "alpha_net_size": "synthdp.mechanisms.universe.net",
+    "capped": "synthdp.queries.fourier.submodular",
     "combine": "synthdp.answers.samples",
     "compare": "synthdp.nonprivate.compare",
+    "concave_sum": "synthdp.queries.fourier.submodular",
     "conjunction": "synthdp.queries.fourier.conjunctions",
     "correlation": "synthdp.answers.questions",
     "count": "synthdp.answers.questions",
+    "coverage": "synthdp.queries.fourier.submodular",
     "decision_list_columns": "synthdp.queries.fourier.decision_lists",
     "decision_list_schema": "synthdp.queries.fourier.decision_lists",
     "domain_of": "synthdp.domain.discretize",
@@ -328,11 +336,14 @@ __all__ = [
     "TrigonometricFeatures",
     "__version__",
     "alpha_net_size",
+    "capped",
     "combine",
     "compare",
+    "concave_sum",
     "conjunction",
     "correlation",
     "count",
+    "coverage",
     "decision_list_columns",
     "decision_list_schema",
     "disjunction",

@@ -32,6 +32,7 @@ from synthdp.mechanisms.fourier.monomial_release import MonomialSummary
 from synthdp.mechanisms.fourier.parity_summary import ParitySummary
 from synthdp.mechanisms.fourier.polynomial_families import AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily
 from synthdp.mechanisms.fourier.polynomial_release import PolynomialSummary
+from synthdp.mechanisms.smooth.answers import TrigonometricSummary
 from synthdp.mechanisms.sparse.model import SparseModel
 from synthdp.mechanisms.sparse.projection import ProjectedRecords
 from synthdp.mechanisms.sparse.stability_histogram import FrequentRecords
@@ -49,6 +50,7 @@ from synthdp.queries.fourier.parities import Parities
 from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms
+from synthdp.queries.smooth.chebyshev import ChebyshevTensor
 from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis
 from synthdp.queries.sparse.hashing import PolynomialHash
 from synthdp.queries.sparse.sketches import CountSketch, SignProjection
@@ -69,12 +71,13 @@ OUTPUTS: tuple[type[Any], ...] = (
     PolynomialSummary,
     ProjectedRecords,
     SparseModel,
+    TrigonometricSummary,
 )
 """What a release may hold, besides a `SyntheticModel`, and still be written."""
 
 PARTS: tuple[type[Any], ...] = (
     *(Explicit, FitResult, HistogramPlan, KeyCounts, Measurements, Noise, SparseTable),
-    *(CountSketch, PolynomialHash, SignProjection),
+    *(ChebyshevTensor, CountSketch, PolynomialHash, SignProjection),
     *(AverageConjunctions, AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily),
     *(
         Binarized,

@@ -23,11 +23,13 @@ from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.fourier.marginal_answers import marginal_estimate, symmetric_query
 from synthdp.mechanisms.fourier.parity_synthesis import fit_parities
 from synthdp.mechanisms.fourier.polynomials import optimal_coefficients
+from synthdp.mechanisms.fourier.submodular_answers import submodular_average
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.conjunctions import SymmetricQuery
 from synthdp.queries.fourier.krawtchouk import krawtchouk, ranks
 from synthdp.queries.fourier.parities import Parities
+from synthdp.queries.fourier.submodular import SubmodularQuery
 from synthdp.randomness import RandomState
 from synthdp.schema.schema import Schema
 
@@ -111,7 +113,11 @@ class ParitySummary:
         return np.asarray(spread, np.float64)
 
     def answer(
-        self, query: SymmetricQuery | Marginal, *, evaluator: str = "polynomial", confidence: float = 0.95
+        self,
+        query: SymmetricQuery | SubmodularQuery | Marginal,
+        *,
+        evaluator: str = "polynomial",
+        confidence: float = 0.95,
     ) -> Estimate | Interval:
         """Answer a query as a fraction of the rows, or count the rows in each cell of a marginal.
 
@@ -119,7 +125,7 @@ class ParitySummary:
         ----------
         query
             A conjunction, disjunction, r-of-k or other symmetric query on the released columns; or a marginal of columns of
-            labels or truth values, whose cells are conjunctions.
+            labels or truth values, whose cells are conjunctions; or a submodular query, such as `synthdp.coverage` makes.
         evaluator
             ``"polynomial"`` for `by_polynomial`, ``"max_entropy"`` for `by_max_entropy`, ``"interval"`` for `bracket`.
         confidence
@@ -132,6 +138,10 @@ class ParitySummary:
         """
         if isinstance(query, Marginal):
             return self._marginal(query, evaluator)
+        if isinstance(query, SubmodularQuery):
+            if evaluator != "polynomial":
+                raise ParameterError(f"evaluator ({evaluator!r}) of a submodular query must be 'polynomial'")
+            return submodular_average(self, query)
         query = symmetric_query(query)
         match evaluator:
             case "polynomial":
