@@ -158,6 +158,7 @@ class DbapiLink:
             with contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute("SHOW server_encoding")
                 encoding = cursor.fetchone()[0]
+                encoding = encoding if isinstance(encoding, str) else bytes(encoding).decode()  # not text without one
             self.run(_encoding(encoding))
             self._bytes_of_text = encoding == "SQL_ASCII"
         elif dialect == "sqlite":
