@@ -412,16 +412,6 @@ for item in items:
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
     Mutation(
-        "the noise of one of several questions is left out",
-        "R4",
-        "Curator.measure_each",
-        "plan.noised(exact)",
-        "exact",
-        (
-            "tests/unit/curator/test_measure_each.py::test_the_answers_and_the_receipt_are_those_of_one_question_after_the_other",
-        ),
-    ),
-    Mutation(
         "an account is opened for nothing",
         "R13",
         "Curator.open_account",
