@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from synthdp.tables.sources.duckdb import DuckDBSource as DuckDBSource
     from synthdp.tables.sources.excel import ExcelSource as ExcelSource
     from synthdp.tables.sources.parquet import ParquetSource as ParquetSource
+    from synthdp.tables.sources.spark import SparkSource as SparkSource
     from synthdp.tables.sources.sql import SqlSource as SqlSource
 
 __version__ = "0.1.0"
@@ -174,6 +175,7 @@ _HOME = {
     "Schema": "synthdp.schema.schema",
     "SmoothSummary": "synthdp.mechanisms.smooth.summary",
     "SmoothSynthesis": "synthdp.mechanisms.smooth.synthesis",
+    "SparkSource": "synthdp.tables.sources.spark",
     "SparseConjunction": "synthdp.queries.sparse.supports",
     "SparseMWEM": "synthdp.mechanisms.sparse.mwem",
     "SparseProjection": "synthdp.mechanisms.sparse.projection",
@@ -216,7 +218,7 @@ _HOME = {
     "write_csv": "synthdp.tables.sources.csv",
 }
 
-_EXTRAS = {"DuckDBSource": "duckdb,arrow", "ParquetSource": "arrow", "SqlSource": "sql"}
+_EXTRAS = {"DuckDBSource": "duckdb,arrow", "ParquetSource": "arrow", "SparkSource": "spark,arrow", "SqlSource": "sql"}
 """Names that need more than the plain installation; `from synthdp import *` leaves them out."""
 
 __all__ = [

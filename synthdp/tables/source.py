@@ -83,6 +83,38 @@ class Bound(Protocol):
 
 
 @runtime_checkable
+class CheckedSource(Source, Protocol):
+    """A source that can say beforehand that it cannot answer for a schema."""
+
+    def check(self, schema: Schema, *, unit: str | None) -> None:
+        """Refuse a schema, or a column of units, by names, types and declarations alone."""
+        ...
+
+
+@runtime_checkable
+class EncodingSource(Source, Protocol):
+    """A source that encodes values where they are."""
+
+    def indices(
+        self, schema: Schema, *, extra: Sequence[str] = ()
+    ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]] | None:
+        """Yield blocks of all rows: each column of a schema as the encoder's grid indices, or its raw values.
+
+        Parameters
+        ----------
+        schema
+            The columns.
+        extra
+            Columns to read as labels beside them, by name.
+
+        Returns
+        -------
+        None if rows must be read as values.
+        """
+        ...
+
+
+@runtime_checkable
 class SummingSource(Source, Protocol):
     """A table that sums integers where its rows are, so that only the sums come here.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -23,6 +23,9 @@ Cells: TypeAlias = Any
 """The cells of one column in one block: an Arrow array, or a list of a driver's Python objects."""
 
 _NUMBERS = itertools.count()
+
+Mode: TypeAlias = Literal["read", "count", "write"]
+"""What a link is for: to read rows, to count them by way of a temporary table, or to write some."""
 
 REPEATABLE_READ = "ISOLATION LEVEL REPEATABLE READ"
 
@@ -63,7 +66,7 @@ class Link(Protocol):
 class AdbcLink:
     """A connection of an ADBC driver, opened here."""
 
-    def __init__(self, connection: Any, *, reads_only: bool) -> None:
+    def __init__(self, connection: Any, *, mode: Mode) -> None:
         self._connection = connection
         self._running: Any = None
         vendor = str(connection.adbc_get_info().get("vendor_name", ""))
@@ -75,7 +78,7 @@ class AdbcLink:
                 "connection of Python's sqlite3"
             )
         if self.dialect == "postgres":
-            self.run(f"SET TRANSACTION {REPEATABLE_READ}{', READ ONLY' * reads_only}")
+            self.run(f"SET TRANSACTION {REPEATABLE_READ}{', READ ONLY' * (mode == 'read')}")
             with contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute("SELECT current_setting('server_encoding')")
                 self.run(_encoding(cursor.fetchone()[0]))
@@ -139,12 +142,12 @@ class DbapiLink:
         How it is asked.
     ends
         Called at the end: what was opened here is closed.
-    reads_only
-        Whether nothing will be written, not even a table of its own.
+    mode
+        What it is for.
     """
 
     def __init__(
-        self, connection: Any, dialect: str, *, ends: Callable[[], None] | None = None, reads_only: bool = True
+        self, connection: Any, dialect: str, *, ends: Callable[[], None] | None = None, mode: Mode = "read"
     ) -> None:
         self._connection, self.dialect, self._ends = connection, dialect, ends
         self._running = False
@@ -153,8 +156,8 @@ class DbapiLink:
         if not self._began:
             return
         if dialect == "postgres":
-            mode = f"{REPEATABLE_READ}{', READ ONLY' * reads_only}"
-            self.run(f"BEGIN {mode}" if getattr(connection, "autocommit", False) else f"SET TRANSACTION {mode}")
+            how = f"{REPEATABLE_READ}{', READ ONLY' * (mode == 'read')}"
+            self.run(f"BEGIN {how}" if getattr(connection, "autocommit", False) else f"SET TRANSACTION {how}")
             with contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute("SHOW server_encoding")
                 encoding = cursor.fetchone()[0]
@@ -248,10 +251,11 @@ class DuckDBLink:
 
     def __init__(self, connection: Any, *, ends: Callable[[], None] | None = None) -> None:
         self._connection, self._ends = connection, ends
-        self._began = False
-        with contextlib.suppress(Exception):  # within a transaction of the caller's own it is that one's moment
+        self._began = ends is not None
+        if (
+            self._began
+        ):  # on a connection of the caller's own a second BEGIN would undo the first: each query is a moment
             connection.execute("BEGIN TRANSACTION")
-            self._began = True
 
     def columns(self, rows: str) -> list[Asked]:
         """Return the columns of a query; see `Link.columns`."""
@@ -299,8 +303,8 @@ class DuckDBLink:
                 self._ends()
 
 
-Opener: TypeAlias = Callable[[bool], Link]
-"""What opens a link; told whether nothing will be written."""
+Opener: TypeAlias = Callable[[Mode], Link]
+"""What opens a link, for a purpose."""
 
 
 def opener_of(database: Any) -> Opener:
@@ -322,14 +326,14 @@ def opener_of(database: Any) -> Opener:
         return _opener_of_url(database)
     module = type(database).__module__.split(".")[0]
     if hasattr(database, "adbc_clone"):
-        return lambda reads_only: AdbcLink(database.adbc_clone(), reads_only=reads_only)
+        return lambda mode: AdbcLink(database.adbc_clone(), mode=mode)
     if module in {"duckdb", "_duckdb"} and hasattr(database, "execute"):
         return lambda _: DuckDBLink(database)
     if module == "sqlalchemy" and hasattr(database, "raw_connection") and hasattr(database, "dialect"):
-        return lambda reads_only: _of_engine(database, reads_only)
+        return lambda mode: _of_engine(database, mode)
     if hasattr(database, "cursor") and hasattr(database, "commit"):
         dialect = NAMES.get(module, module)
-        return lambda reads_only: DbapiLink(database, dialect, reads_only=reads_only)
+        return lambda mode: DbapiLink(database, dialect, mode=mode)
     raise DataError(
         "the database must be a URL, an ADBC or DBAPI connection or an SQLAlchemy engine, not "
         f"{type(database).__name__}"
@@ -343,28 +347,28 @@ def _opener_of_url(url: str) -> Opener:
         with instead_of(ImportError, say=needs):
             from adbc_driver_postgresql import dbapi
 
-        def of_postgres(reads_only: bool) -> Link:
+        def of_postgres(mode: Mode) -> Link:
             with connecting(place):
                 connection = dbapi.connect(url)
-            return AdbcLink(connection, reads_only=reads_only)
+            return AdbcLink(connection, mode=mode)
 
         return of_postgres
     if scheme in {"sqlite", "duckdb"}:
         path = unquote(urlsplit(url).path).removeprefix("/")
         return (
-            (lambda reads_only: _of_file(path, place, reads_only))
+            (lambda mode: _of_file(path, place, mode))
             if scheme == "sqlite"
-            else (lambda reads_only: _of_duckdb(path, place, reads_only))
+            else (lambda mode: _of_duckdb(path, place, mode))
         )
     needs = ParameterError(f"a URL that begins with '{scheme}:' needs SQLAlchemy: pip install sqlalchemy")
     with instead_of(ImportError, say=needs):
         import sqlalchemy
     with connecting(place):
         engine = sqlalchemy.create_engine(url)
-    return lambda reads_only: _of_engine(engine, reads_only, place)
+    return lambda mode: _of_engine(engine, mode, place)
 
 
-def _of_engine(engine: Any, reads_only: bool, place: str | None = None) -> Link:
+def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
     if getattr(engine.dialect, "is_async", False):
         raise DataError("the engine must not be an asynchronous one: make it with sqlalchemy.create_engine")
     with connecting(place or f"{engine.url.get_backend_name()}://{engine.url.host or ''}/{engine.url.database or ''}"):
@@ -373,24 +377,24 @@ def _of_engine(engine: Any, reads_only: bool, place: str | None = None) -> Link:
     if engine.dialect.name == "duckdb":
         return DuckDBLink(getattr(connection, "c", connection), ends=pooled.close)
     dialect = NAMES.get(engine.dialect.name, engine.dialect.name)
-    return DbapiLink(connection, dialect, ends=pooled.close, reads_only=reads_only)
+    return DbapiLink(connection, dialect, ends=pooled.close, mode=mode)
 
 
-def _of_file(path: str, place: str, reads_only: bool) -> Link:
+def _of_file(path: str, place: str, mode: Mode) -> Link:
     import sqlite3
     from pathlib import Path
 
     with connecting(place):
-        uri = Path(path).absolute().as_uri() + f"?mode={'ro' if reads_only else 'rw'}"
+        uri = Path(path).absolute().as_uri() + f"?mode={'rw' if mode == 'write' else 'ro'}"
         connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
     return DbapiLink(connection, "sqlite", ends=connection.close)
 
 
-def _of_duckdb(path: str, place: str, reads_only: bool) -> Link:
+def _of_duckdb(path: str, place: str, mode: Mode) -> Link:
     with instead_of(ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")):
         import duckdb
     with connecting(place):
-        connection = duckdb.connect(path, read_only=reads_only)
+        connection = duckdb.connect(path, read_only=mode != "write")
     return DuckDBLink(connection, ends=connection.close)
 
 
