@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.domain.encoder import RawColumn
@@ -64,6 +64,15 @@ class TextSource(Source, Protocol):
 
     def with_missing(self, texts: Collection[str], /) -> Source:
         """Return the same table, in which more texts stand for a missing value."""
+        ...
+
+
+@runtime_checkable
+class RowSink(Protocol):
+    """Where synthetic rows may go that is no file."""
+
+    def write(self, frames: Iterable[Any], /) -> None:
+        """Append pyarrow tables, all or none."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -267,6 +267,42 @@ class SqlSource:
         """Return the answer of a query of whole numbers, (rows, columns)."""
         blocks = [np.column_stack([_whole(part) for part in cells]) for cells in self._asked(query, [WHOLE] * columns)]
         return np.concatenate(blocks)
+
+    def write(self, frames: Iterable[Any]) -> None:
+        """Append pyarrow tables to the table, in one transaction: all rows or none.
+
+        The table is there, with its types and keys; columns that the rows lack have their defaults.  On a DBAPI connection
+        within a transaction of the caller's own, the rows are a part of it: that is how related tables are written at once.
+
+        Parameters
+        ----------
+        frames
+            One or more of the same columns.
+
+        Raises
+        ------
+        DataError
+            If the database refuses them: a column that it lacks, a type, a key, or a right.
+        ParameterError
+            If this is a query.
+        """
+        if self._table is None:
+            raise ParameterError("rows are written to a table, not to a query: give table=")
+        tables = iter(frames)
+        first = next(tables)
+        lacking = [name for name in first.column_names if name not in self.names]
+        if lacking:
+            raise DataError(f"the table has no column {lacking[0]!r} to write to")
+        self.forget()
+        with asking():
+            link = self._open("write")
+            try:
+                batches = (batch for one in itertools.chain([first], tables) for batch in one.to_batches())
+                reader = pa.RecordBatchReader.from_batches(first.schema, batches)
+                link.ingest(quoted_table(self._table, link.dialect), reader)
+                link.commit()
+            finally:
+                link.close()
 
     def forget(self) -> None:
         """End the transaction; the next question begins another."""

@@ -17,7 +17,7 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
 from synthdp.tables.sql.refusals import connecting, place_of
-from synthdp.tables.sql.types import NAMES, OIDS, Asked, as_arrow, postgres_column
+from synthdp.tables.sql.types import NAMES, OIDS, Asked, as_arrow, postgres_column, quoted
 
 Cells: TypeAlias = Any
 """The cells of one column in one block: an Arrow array, or a list of a driver's Python objects."""
@@ -50,8 +50,8 @@ class Link(Protocol):
         """Run a statement that returns nothing."""
         ...
 
-    def ingest(self, table: str, schema: str | None, batches: Any) -> None:
-        """Append Arrow batches to a table that is there."""
+    def ingest(self, table: str, rows: Any) -> None:
+        """Append a reader of Arrow batches to a table that is there, whose name is quoted."""
         ...
 
     def commit(self) -> None:
@@ -110,10 +110,24 @@ class AdbcLink:
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(statement)
 
-    def ingest(self, table: str, schema: str | None, batches: Any) -> None:
-        """Append Arrow batches to a table that is there."""
+    def ingest(self, table: str, rows: Any) -> None:
+        """Append Arrow batches to a table; see `Link.ingest`."""
+        names = [quoted(name, self.dialect) for name in rows.schema.names]
+        shown = dict(zip(names, names, strict=True))
         with contextlib.closing(self._connection.cursor()) as cursor:
-            cursor.adbc_ingest(table, batches, mode="append", db_schema_name=schema)
+            if self.dialect == "postgres":  # which takes other widths, enums and domains by a cast only
+                types = "SELECT quote_ident(attname), format_type(atttypid, atttypmod) FROM pg_attribute "
+                literal = table.replace("'", "''")
+                cursor.execute(f"{types} WHERE attrelid = '{literal}'::regclass AND attnum > 0")
+                there = {f'"{name}"' if not name.startswith('"') else name: kind for name, kind in cursor.fetchall()}
+                text = {f.name for f in rows.schema if pa.types.is_string(f.type)}
+                for name, plain in zip(names, rows.schema.names, strict=True):
+                    if name in there:
+                        shown[name] = f"{name}{'::text' * (plain in text)}::{there[name]}"
+            cursor.adbc_ingest("synthdp_written", rows, mode="create", temporary=True)
+        columns = ", ".join(shown)
+        self.run(f"INSERT INTO {table} ({columns}) SELECT {', '.join(shown.values())} FROM synthdp_written")  # noqa: S608
+        self.run("DROP TABLE synthdp_written")
 
     def commit(self) -> None:
         """Make what was written stay."""
@@ -195,18 +209,15 @@ class DbapiLink:
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(statement)
 
-    def ingest(self, table: str, schema: str | None, batches: Any) -> None:
-        """Append Arrow batches to a table that is there, as rows of Python objects."""
-        from synthdp.tables.sql.types import quoted
-
-        target = ".".join(quoted(part, self.dialect) for part in (schema, table) if part is not None)
+    def ingest(self, table: str, rows: Any) -> None:
+        """Append Arrow batches to a table, as rows of Python objects; see `Link.ingest`."""
         mark = "?" if self.dialect == "sqlite" else "%s"
-        names = ", ".join(quoted(name, self.dialect) for name in batches.schema.names)
-        marks = ", ".join([mark] * len(batches.schema.names))
+        names = ", ".join(quoted(name, self.dialect) for name in rows.schema.names)
+        marks = ", ".join([mark] * len(rows.schema.names))
         with contextlib.closing(self._connection.cursor()) as cursor:
-            for batch in batches:
-                rows = list(zip(*(_for_driver(column, self.dialect) for column in batch.columns), strict=True))
-                cursor.executemany(f"INSERT INTO {target} ({names}) VALUES ({marks})", rows)  # noqa: S608 - quoted
+            for batch in rows:
+                held = list(zip(*(_for_driver(column, self.dialect) for column in batch.columns), strict=True))
+                cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", held)  # noqa: S608 - quoted
 
     def commit(self) -> None:
         """Make what was written stay, unless it is a part of the caller's own transaction."""
@@ -275,15 +286,12 @@ class DuckDBLink:
         """Run a statement that returns nothing."""
         self._connection.execute(statement)
 
-    def ingest(self, table: str, schema: str | None, batches: Any) -> None:
-        """Append Arrow batches to a table that is there."""
-        from synthdp.tables.sql.types import quoted
-
-        target = ".".join(quoted(part, self.dialect) for part in (schema, table) if part is not None)
-        names = ", ".join(quoted(name, self.dialect) for name in batches.schema.names)
-        self._connection.register("synthdp_written", batches)
+    def ingest(self, table: str, rows: Any) -> None:
+        """Append Arrow batches to a table; see `Link.ingest`."""
+        names = ", ".join(quoted(name, self.dialect) for name in rows.schema.names)
+        self._connection.register("synthdp_written", rows)
         try:
-            self._connection.execute(f"INSERT INTO {target} ({names}) SELECT * FROM synthdp_written")  # noqa: S608
+            self._connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM synthdp_written")  # noqa: S608
         finally:
             self._connection.unregister("synthdp_written")
 
