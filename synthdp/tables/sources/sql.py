@@ -31,6 +31,7 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.counting import counting_query, listing_query, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.links import Cells, Link, opener_of
+from synthdp.tables.sql.planned import coding
 from synthdp.tables.sql.refusals import asking
 from synthdp.tables.sql.types import Asked, quoted, quoted_table
 
@@ -184,22 +185,6 @@ class SqlSource:
             cells = repeated(self._numbers(listing_query(domain, coded, names), len(domain) + 1))
             return statistic.sums(cells)
 
-    def statements(self, schema: Schema) -> list[str]:
-        """Return the statements by which rows of a schema are read, or coded in the database; no row is read.
-
-        Raises
-        ------
-        ParameterError
-            As `check` does.
-        """
-        self.check(schema, unit=None)
-        stages = self._stages(schema) if self._push != "rows" else {}
-        if self._push == "counts":
-            return [_coding("synthdp_coded", self._rows(self._dialect), schema, stages)]
-        if stages and not (self._push == "auto" and len(stages) < len(schema)):
-            return [self._packing(schema, stages, ())[0]]
-        return [self._selected([self._columns[name] for name in schema], self._dialect)]
-
     def _stages(self, schema: Schema) -> dict[str, Stages]:
         """Return how the database encodes the columns that it can."""
         if self._dialect not in WORDS:
@@ -259,7 +244,7 @@ class SqlSource:
         if self._coded is None or self._coded[0] is not schema:
             self.forget()
             name = f"synthdp_coded_{next(_NUMBERS)}"
-            self._linked().run(_coding(name, self._rows(self._dialect), schema, self._stages(schema)))
+            self._linked().run(coding(name, self._rows(self._dialect), schema, self._stages(schema)))
             self._coded = (schema, name)
         return self._coded[1]
 
@@ -355,13 +340,6 @@ def _raw(name: str, column: Column, cells: Cells) -> RawColumn:
         if isinstance(cells, list):
             return declared(labels_of_objects(cells), column)
         return read(cells, column)
-
-
-def _coding(name: str, rows: str, schema: Schema, stages: Mapping[str, Stages]) -> str:
-    """Return the statement that codes all rows into a temporary table, which goes with the transaction."""
-    kinds = {name: "smallint" if grid_of(schema[name]).size <= 2**15 else "integer" for name in stages}
-    parts = ", ".join(f"CAST({one.index} AS {kinds[column]}) AS {one.index}" for column, one in stages.items())
-    return f"CREATE TEMPORARY TABLE {name} AS SELECT {parts} FROM ({encoded(rows, stages, {})}) coding"  # noqa: S608
 
 
 def _packed_sql(names: Sequence[str], sizes: Sequence[int]) -> str:
