@@ -224,8 +224,10 @@ def statistics() -> list[Any]:
     return [*found, Marginals(part, ((0, 1),))]
 
 
-@pytest.mark.parametrize("database", ["duckdb", "postgres", "psycopg"])
-@pytest.mark.parametrize("push", ["rows", "codes", "counts", "auto"])
+@pytest.mark.parametrize("database", ["duckdb", "postgres", pytest.param("psycopg", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "push", ["codes", "counts", *(pytest.param(way, marks=pytest.mark.slow) for way in ("rows", "auto"))]
+)
 def test_the_counts_are_those_of_the_dataframe_whatever_the_database_does(
     database: str, push: str, doors: Any, people: str
 ) -> None:
@@ -288,7 +290,7 @@ def test_what_cannot_be_counted_there_is_refused_before_anything_is_spent(
         SqlSource(sqlite3.connect(":memory:"), query="SELECT 1 AS a", push="counts")
     ledger = sd.Ledger(tmp_path / "ledger.sqlite")
     with pytest.raises(ParameterError, match="keeps no privacy_unit"):
-        sd.SyntheticRelease(schema=SCHEMA, ledger=ledger.path, dataset="d", privacy_unit="id").fit(counted)
+        sd.Curator(counted, schema=SCHEMA, budget=sd.PureDP(1.0), ledger=ledger, dataset="d", privacy_unit="id")
     assert not ledger.entries()
 
 

@@ -21,6 +21,8 @@ MOST_LEVELS = 1000
 _FARTHEST = 2**62
 """Whole numbers beyond have no room for arithmetic of 64 bits."""
 
+_DAYS = "CAST(({0}) - date '1970-01-01' AS bigint) * 86400000000"
+
 _WIDEST, _NARROWEST = 1e200, 1e-200
 """Intervals of reals beyond are left to the encoder: PostgreSQL refuses arithmetic that under- or overflows."""
 
@@ -116,7 +118,9 @@ def stages_of(column: Column, asked: Asked, value: str, j: int, dialect: str) ->
             return None if levelled is None else Stages({name: levelled}, (), name)
         case Steps() as steps if steps.denominator is None:
             whole = _whole(column, steps, kind, value, words)
-            return None if whole is None else Stages({name: _of_steps(steps, grid, whole, value, words)}, (), name)
+            if whole is None:
+                return None
+            return Stages({f"w{j}": whole}, ({name: _of_steps(steps, grid, f"w{j}", words)},), name)
         case Interval() as interval if kind in {"whole", "real"} and column.quantity == "number":
             return _of_interval(interval, grid, value, j)
     return None
@@ -162,7 +166,8 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
             return f"CAST({value} AS bigint)"
         if kind == "real" and max(map(abs, ends)) < 2**52 and steps.size == 1 and steps.offset == 0:
             real = f"CAST({value} AS double precision)"
-            return f"CAST({words.even.format(_clipped(real, -(2**53), 2**53, 'double precision'))} AS bigint)"
+            near = words.even.format(_clipped(real, -(2**53), 2**53, "double precision"))
+            return f"CASE WHEN {real} = CAST('NaN' AS double precision) THEN NULL ELSE CAST({near} AS bigint) END"
     if column.quantity == "moment" and kind in {"day", "moment", "zoned"}:
         first, last, sort = {
             "day": ("0001-01-01", "9999-12-31", "date"),
@@ -170,29 +175,24 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
             "zoned": ("0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00", "timestamptz"),
         }[kind]
         inside = f"CASE WHEN {value} > {sort} '{last}' THEN {sort} '{last}' ELSE {value} END"
-        micros = words.micros.format(f"CAST({inside} AS timestamp)" if kind == "day" else f"({inside})")
+        micros = _DAYS.format(inside) if kind == "day" else words.micros.format(f"({inside})")
         # the earliest moments have no microseconds that fit: compared first
         return f"CASE WHEN {value} < {sort} '{first}' THEN {CALENDAR[0]} ELSE {micros} END"
     return None
 
 
-def _of_steps(steps: Steps, grid: Grid, whole: str, value: str, words: Words) -> str:
+def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
+    """Return the grid index of a whole number that is null where the value is missing."""
     low, high = steps.value(steps.first), steps.value(steps.last) + steps.size - 1
-    half = 0 if steps.rounds_down else steps.size // 2
-    above = f"({_clipped(whole, low, high)} - ({low}) + {half})"
-    step = above if steps.size == 1 else f"({above} {words.divide} {steps.size})"
-    most = steps.last - steps.first
-    inside = step if steps.size == 1 else f"(CASE WHEN {step} > {most} THEN {most} ELSE {step} END)"
-    point = inside if grid.width == 1 else f"({inside} {words.divide} {grid.width})"
-    whens = "".join(
-        f"WHEN {whole} = {int(special)} THEN {grid.regular + i} "
-        for i, special in enumerate(grid.special)
-        if special == int(special)
-    )
-    missing = f"{value} IS NULL"
-    if "double precision" in whole:
-        missing += f" OR {value} = CAST('NaN' AS double precision)"
-    return f"CASE WHEN {missing} THEN {_null(grid)} {whens}ELSE {point} END"
+    half, most = 0 if steps.rounds_down else steps.size // 2, steps.last - steps.first
+    above = f"({whole} - ({low}))"
+    step = above if steps.size == 1 else f"(({above} + {half}) {words.divide} {steps.size})"
+    point = step if grid.width == 1 else f"({step} {words.divide} {grid.width})"
+    special = {grid.regular + i: int(number) for i, number in enumerate(grid.special) if number == int(number)}
+    whens = "".join(f"WHEN {whole} = {number} THEN {index} " for index, number in special.items())
+    last = most // grid.width
+    nearer = f"WHEN {whole} >= {high - half} THEN {last} " if half else f"WHEN {whole} > {high} THEN {last} "
+    return f"CASE WHEN {whole} IS NULL THEN {_null(grid)} {whens}WHEN {whole} < {low} THEN 0 {nearer}ELSE {point} END"
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int) -> Stages | None:

@@ -107,7 +107,13 @@ DOORS: dict[str, Callable[[Server], Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=DOORS)
+OFTEN = ("url", "psycopg")
+"""The ways that the quick suite takes."""
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(way, marks=[pytest.mark.slow] * (way not in OFTEN)) for way in DOORS]
+)
 def door(request: pytest.FixtureRequest, postgres: Server) -> Iterator[Any]:
     """One way to a PostgreSQL database."""
     opened = DOORS[request.param](postgres)
@@ -485,8 +491,12 @@ def test_a_column_that_the_table_lacks_is_refused_before_anything_is_spent(
 ) -> None:
     wider = Schema({**SCHEMA, "missing": Boolean()})
     ledger = sd.Ledger(tmp_path / "ledger.sqlite")
-    release = sd.SyntheticRelease(schema=wider, ledger=ledger.path, dataset="d")
-    assert "column 'missing' is missing" in refused(lambda: release.fit(SqlSource(postgres.url(), table=people)))
+    source = SqlSource(postgres.url(), table=people)
+
+    def open_curator() -> Any:
+        return sd.Curator(source, schema=wider, budget=PureDP(1.0), ledger=ledger, dataset="d")
+
+    assert "column 'missing' is missing" in refused(open_curator)
     assert not ledger.entries()
 
 
