@@ -498,7 +498,9 @@ class Curator:
     def _spend_each(self, items: Sequence[Item], answer: Callable[[PrivateTable], T]) -> T:
         """Charge some steps, or none of them; only then compute their noisy answers, and write them on the receipt."""
         with self._vault.turn() as table:
-            self._account.check_all([item.loss for item in items])
+            trial = Account(self.budget, [*self._account.spent])
+            for item in items:
+                trial.charge(item.loss)
             entries = []
             for item in items:
                 entries.append(self._charge(item.loss, what=item.step))

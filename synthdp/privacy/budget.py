@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from synthdp.errors import BudgetExceededError, ParameterError
@@ -72,18 +71,6 @@ class Account:
                 raise BudgetExceededError(f"nothing is left of the budget of {self.budget}")
             return left
         return in_currency(spend, type(self.budget))
-
-    def check_all(self, spends: Sequence[PrivacyLoss]) -> None:
-        """Refuse several spends if the budget does not hold all of them together; nothing is taken.
-
-        Raises
-        ------
-        BudgetExceededError
-            If less is left.
-        """
-        trial = Account(self.budget, [*self.spent])
-        for spend in spends:
-            trial.charge(spend)
 
     def charge(self, spend: PrivacyLoss) -> None:
         """Take a spend from the budget, or refuse it and take nothing.

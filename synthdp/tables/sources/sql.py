@@ -30,7 +30,8 @@ from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.counting import counting_query, listing_query, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
-from synthdp.tables.sql.links import Cells, Link, opener_of
+from synthdp.tables.sql.links import Cells, Link
+from synthdp.tables.sql.openers import opener_of
 from synthdp.tables.sql.planned import coding
 from synthdp.tables.sql.refusals import asking
 from synthdp.tables.sql.types import Asked, quoted, quoted_table
