@@ -28,7 +28,7 @@ from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema
 
-__all__ = ["Continued", "Curator", "Discovered", "SparseVector"]
+__all__ = ["Continued", "Curator", "Discovered", "Ledger", "SparseVector"]
 
 T = TypeVar("T")
 
