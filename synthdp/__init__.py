@@ -136,6 +136,8 @@ if TYPE_CHECKING:
     from synthdp.tables.sources.duckdb import DuckDBSource as DuckDBSource
     from synthdp.tables.sources.excel import ExcelSource as ExcelSource
     from synthdp.tables.sources.parquet import ParquetSource as ParquetSource
+    from synthdp.tables.sources.spark import SparkSource as SparkSource
+    from synthdp.tables.sources.sql import SqlSource as SqlSource
 
 __version__ = "0.1.0"
 
@@ -207,10 +209,12 @@ _HOME = {
     "Schema": "synthdp.schema.schema",
     "SmoothSummary": "synthdp.mechanisms.smooth.summary",
     "SmoothSynthesis": "synthdp.mechanisms.smooth.synthesis",
+    "SparkSource": "synthdp.tables.sources.spark",
     "SparseConjunction": "synthdp.queries.sparse.supports",
     "SparseMWEM": "synthdp.mechanisms.sparse.mwem",
     "SparseProjection": "synthdp.mechanisms.sparse.projection",
     "SparseWeights": "synthdp.mechanisms.sparse.weights",
+    "SqlSource": "synthdp.tables.sources.sql",
     "StabilityHistogram": "synthdp.mechanisms.sparse.stability_histogram",
     "Support": "synthdp.queries.sparse.supports",
     "SyntheticRelease": "synthdp.estimators.synthetic_release",
@@ -254,7 +258,7 @@ _HOME = {
     "write_csv": "synthdp.tables.sources.csv",
 }
 
-_EXTRAS = {"DuckDBSource": "duckdb,arrow", "ParquetSource": "arrow"}
+_EXTRAS = {"DuckDBSource": "duckdb,arrow", "ParquetSource": "arrow", "SparkSource": "spark,arrow", "SqlSource": "sql"}
 """Names that need more than the plain installation; `from synthdp import *` leaves them out."""
 
 __all__ = [

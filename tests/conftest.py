@@ -1,9 +1,11 @@
 """Settings of all tests."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from postgres_server import WHY_NOT, Server, started
 from strictness import STRICT
 
 IGNORED = (
@@ -33,3 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Let go of the tests: what a worker's threads still hold at its end, DuckDB's bindings print as a screen of leaks."""
     session.items.clear()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """Start a PostgreSQL server for the tests of this process."""
+    if WHY_NOT:
+        (pytest.fail if os.environ.get("SYNTHDP_MUST_RUN") else pytest.skip)(WHY_NOT)
+    with started() as server:
+        yield server

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
 from typing import TypeVar, final
 
+from synthdp.arrays import IntArray
 from synthdp.curator.discovery import Discovered, check_discoverable, discover
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
 from synthdp.curator.private_database import PrivateDatabase, private_database
@@ -246,6 +247,60 @@ class Curator:
         values = self._spend(item, lambda table: plan.noised(table.exact(queries)))
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
+    def measure_each(
+        self,
+        queries: Sequence[Statistic],
+        *,
+        spends: Sequence[Spend],
+        steps: Sequence[str],
+        law: NoiseLaw | None = None,
+    ) -> list[Measurements]:
+        """Answer several statistics, each with exact integer noise of its own, in one pass over the rows.
+
+        The answers, the noise and the receipt are those of one `measure` after the other; a database or a cluster is asked
+        once.
+
+        Costs all of ``spends``, for this curator's neighbours; the ledger is charged before any row is read.
+
+        Parameters
+        ----------
+        queries
+            What to ask: one pass for sets of marginals over one domain, else one for each.
+        spends
+            What each may cost.
+        steps
+            What the receipt calls each.
+        law
+            A law of noise to insist on.
+
+        Raises
+        ------
+        BudgetExceededError
+            If less is left than all cost; nothing of the budget is spent, and nothing read, then.
+        DataError, ParameterError, PrivacyError, SensitivityError
+            As `check` raises them.
+        """
+        for one in queries:
+            self.check(one)
+        losses = [self.cost(spend) for spend in spends]
+        plans = [
+            calibrate(self.adjacency.sensitivity(one), loss, k=one.k, law=law)
+            for one, loss in zip(queries, losses, strict=True)
+        ]
+        items = [
+            plan.item(step, loss, denominator=one.denominator)
+            for plan, step, loss, one in zip(plans, steps, losses, queries, strict=True)
+        ]
+
+        def answer(table: PrivateTable) -> list[IntArray]:
+            return [plan.noised(exact) for plan, exact in zip(plans, table.exact_each(queries), strict=True)]
+
+        values = self._spend_each(items, answer)
+        return [
+            Measurements(queries=one, values=noisy, resolution=plan.resolution, noise=plan.noise)
+            for one, noisy, plan in zip(queries, values, plans, strict=True)
+        ]
+
     def histogram(
         self, columns: tuple[str, ...], *, spend: Spend = Remaining(), step: str = "frequent records"
     ) -> KeyCounts:
@@ -465,12 +520,22 @@ class Curator:
 
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
+        return self._spend_each([item], answer)
+
+    def _spend_each(self, items: Sequence[Item], answer: Callable[[PrivateTable], T]) -> T:
+        """Charge some steps, or none of them; only then compute their noisy answers, and write them on the receipt."""
         with self._vault.turn() as table:
-            entry = self._charge(item.loss, what=item.step)
-            self._vault.items.append(item)
+            trial = Account(self.budget, [*self._account.spent])
+            for item in items:
+                trial.charge(item.loss)
+            entries = []
+            for item in items:
+                entries.append(self._charge(item.loss, what=item.step))
+                self._vault.items.append(item)
             result = answer(table)
-            if entry is not None and self._ledger is not None:
-                self._ledger.commit(entry)
+            for entry in entries:
+                if entry is not None and self._ledger is not None:
+                    self._ledger.commit(entry)
             while self._vault.unsettled:
                 ledger, number = self._vault.unsettled.pop()
                 ledger.commit(number)

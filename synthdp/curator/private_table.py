@@ -16,16 +16,17 @@ from synthdp.arrays import AnyArray, Codes, GridIndices, Totals
 from synthdp.curator.contribution import Bounding, first_rows, rows_of
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import RawColumn, encode
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import in_order
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
-from synthdp.schema.columns import Identifier
+from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
 from synthdp.tables.keys import count_keys
-from synthdp.tables.source import Source, SummingSource
+from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import source_of
 
@@ -121,6 +122,19 @@ class PrivateTable:
         if values.dtype != np.int64 or values.shape != (statistic.k,):
             raise InternalError("a statistic must be k 64-bit whole numbers")
         return values
+
+    def exact_each(self, statistics: Sequence[Statistic]) -> list[Totals]:
+        """Return several statistics without noise, tables of one domain in a single pass over the rows; see `exact`."""
+        tables = [one for one in statistics if isinstance(one, Marginals)]
+        if (
+            len(tables) < 2
+            or len(tables) < len(statistics)
+            or any(one.domain is not tables[0].domain for one in tables)
+        ):
+            return [self.exact(one) for one in statistics]
+        together = Marginals(tables[0].domain, tuple(clique for one in tables for clique in one.cliques))
+        ends = np.cumsum([one.k for one in tables])[:-1]
+        return np.split(self.exact(together), ends)
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
         source, unit = self.open(), self.adjacency.unit
@@ -218,6 +232,8 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
     schema = infer_schema(source, without=adjacency.unit) if known is None else known
     extra_columns = check_columns(source, schema)
     check_unit(source, schema, adjacency.unit)
+    if isinstance(source, CheckedSource):
+        source.check(schema, unit=adjacency.unit)
     return PrivateTable(source, schema, adjacency), extra_columns
 
 
@@ -306,6 +322,13 @@ def _blocks_of_indices(
     def owners(raw: Mapping[str, RawColumn]) -> AnyArray | None:
         return None if unit is None or bound is None else bound.digests(raw[unit])
 
+    there = source.indices(schema, extra=extra) if isinstance(source, EncodingSource) else None
+    if there is not None:
+        yield from in_order(
+            lambda block: ([_encoded(*pair) for pair in zip(schema.values(), block[0], strict=True)], owners(block[1])),
+            there,
+        )
+        return
     if isinstance(source, FrameSource):  # one block: column after column, so that few columns' values are held at once
         columns = ((kind, block[name]) for name, kind in schema.items() for block in source.blocks({name: kind}))
         indices = list(in_order(lambda pair: encode(*pair), columns))
@@ -316,6 +339,10 @@ def _blocks_of_indices(
         lambda raw: ([encode(column, raw[name]) for name, column in schema.items()], owners(raw)),
         source.blocks(schema, extra=extra),
     )
+
+
+def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:
+    return encode(column, cells) if isinstance(cells, Labels | Numbers) else cells
 
 
 def _kept(bound: Bounding, names: Sequence[str], bucket: Store) -> list[GridIndices]:

@@ -222,10 +222,10 @@ def _measured(
         measurements = [account.measure(counted_apart(queries), law=law, step="workload")]
     else:
         shares = best_shares(parts, account.adjacency, law=law)
-        measurements = [
-            account.measure(counted_apart(part), spend=account.budget.fraction(float(share)), law=law, step="workload")
-            for part, share in zip(parts, shares, strict=True)
-        ]
+        spends = [account.budget.fraction(float(share)) for share in shares]
+        measurements = account.measure_each(
+            [counted_apart(part) for part in parts], spends=spends, steps=["workload"] * len(parts), law=law
+        )
     return Release(
         mechanism=type(mechanism).__name__,
         output=DirectAnswers(queries=queries, measurements=tuple(measurements)),

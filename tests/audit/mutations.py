@@ -388,27 +388,26 @@ return min(drawn, key=lambda one: int(np.abs(one - values).sum()))
     Mutation(
         "the ledger is not charged",
         "R13",
-        "Curator._spend",
-        "entry = self._charge(item.loss, what=item.step)",
-        """
-self._account.charge(item.loss)
-entry = None
-""",
+        "Curator._spend_each",
+        "entries.append(self._charge(item.loss, what=item.step))",
+        "self._account.charge(item.loss)",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
     Mutation(
         "the ledger is charged after reading",
         "R13",
-        "Curator._spend",
+        "Curator._spend_each",
         """
-entry = self._charge(item.loss, what=item.step)
-self._vault.items.append(item)
+for item in items:
+    entries.append(self._charge(item.loss, what=item.step))
+    self._vault.items.append(item)
 result = answer(table)
 """,
         """
 result = answer(table)
-entry = self._charge(item.loss, what=item.step)
-self._vault.items.append(item)
+for item in items:
+    entries.append(self._charge(item.loss, what=item.step))
+    self._vault.items.append(item)
 """,
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
