@@ -129,7 +129,11 @@ def replaced(node: ast.AST, old: list[ast.stmt], new: list[ast.stmt]) -> int:
 
 def same(one: ast.AST, other: ast.AST) -> bool:
     """Whether two pieces are the same program text; what is read or written there is told by the context around."""
-    return ast.dump(one).replace("ctx=Store()", "ctx=Load()") == ast.dump(other).replace("ctx=Store()", "ctx=Load()")
+    return type(one) is type(other) and _text(one) == _text(other)
+
+
+def _text(node: ast.AST) -> str:
+    return ast.dump(node).replace("ctx=Store()", "ctx=Load()")
 
 
 MUTATIONS = (

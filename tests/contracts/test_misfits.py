@@ -101,6 +101,12 @@ MECHANISMS: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _hardly_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise passes for misfits in one release of a hundred: too often for so many, whichever test makes them first."""
+    monkeypatch.setattr(measurements, "UNLIKELY", 1e-9)
+
+
 @cache
 def released(name: str, *, whole: bool = False) -> tuple[sd.SyntheticRelease, pd.DataFrame, list[type[Warning]]]:
     """A release by a mechanism, its table, and the kinds of warnings."""
@@ -212,14 +218,7 @@ def test_misfits_are_warned_of_and_stand_on_receipt_and_report(name: str) -> Non
         assert views[column].misfits[0] == pytest.approx(100 * MISSING, abs=3)
 
 
-@pytest.fixture
-def hardly_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise passes for misfits in one release of a hundred: too often for so many releases."""
-    monkeypatch.setattr(measurements, "UNLIKELY", 1e-9)
-
-
 @everywhere
-@pytest.mark.usefixtures("hardly_ever")
 def test_a_table_that_fits_is_not_warned_of(name: str) -> None:
     release, _, kinds = released(name, whole=True)
     assert MisfitWarning not in kinds
@@ -237,7 +236,6 @@ def test_a_saved_release_still_knows_its_misfits(name: str, tmp_path: Any) -> No
     assert loaded.sample(100, random_state=0).equals(release.release_.sample(100, random_state=0))
 
 
-@pytest.mark.usefixtures("hardly_ever")
 @pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "mwem", "fourier_marginals"])
 def test_unlisted_values_go_to_the_declared_label_for_others(mechanism: str) -> None:
     schema = sd.Schema({"level": sd.Categorical([*PROPORTIONS, "rest"], other="rest"), "flag": SCHEMA["flag"]})
