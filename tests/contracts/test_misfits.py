@@ -100,6 +100,9 @@ MECHANISMS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "smooth, exact": (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"variant": "exact"}}),
 }
 
+AGAIN = {"l1 fit of cosines": 2}
+"""Releases more than one, of which the median is looked at: with few points one release in some is 4 off."""
+
 
 @pytest.fixture(autouse=True)
 def _hardly_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,9 +186,9 @@ def test_table_and_answers_agree_about_numbers(name: str) -> None:
     release, table, _ = released(name)
     assert abs(release.answer(sd.mean("x"))["estimate"].item() - table["x"].mean()) < 1
     shifts = []
-    for one, drawn, _ in (released(name), released.__wrapped__(name), released.__wrapped__(name)):
+    for one, drawn, _ in (released(name), *(released.__wrapped__(name) for _ in range(AGAIN.get(name, 0)))):
         shifts.append(abs(one.answer(sd.quantile("x", 0.5))["estimate"].item() - drawn["x"].median()))
-    assert np.median(shifts) <= 3  # of an L1 fit of cosines with few points one release in some has 4
+    assert np.median(shifts) <= 3
     gaps = []
     for one, drawn, _ in (released(name), released(name, whole=True)):  # cosines alone miss some of it in any table
         above = one.answer(sd.count("x > 50"))["estimate"].item()

@@ -59,7 +59,7 @@ def misfits_and_missing(source: CsvSource, schema: Schema, name: str) -> tuple[b
 
 
 @given(CELLS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 def test_a_table_fits_its_own_draft_and_may_miss_values_where_some_are_missing(tmp_path_factory, cells) -> None:
     source = written(
         tmp_path_factory.mktemp("one") / "t.csv", [cell.encode(errors="replace").decode() for cell in cells]
