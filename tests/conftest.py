@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -21,7 +22,7 @@ for library in ("OMP", "OPENBLAS", "MKL"):
 
 # a busy processor is no failure
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
-settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=15)
 settings.load_profile("quick")  # `pytest --hypothesis-profile thorough -m hypothesis` before a release: .ci/slow
 
 
@@ -31,9 +32,21 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", line)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without collecting garbage: modules and tests stay, and to look through them again and again takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Let go of the tests: what a worker's threads still hold at its end, DuckDB's bindings print as a screen of leaks."""
+    gc.unfreeze()
     session.items.clear()
 
 
