@@ -15,13 +15,13 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, FloatArray, IntArray
 from synthdp.curator.noisy_ranges import (
     CLEAR,
-    FEW_PARTS,
     PARTS,
     POWER_BINS,
     NoisyCounts,
     coarse_range,
     is_narrow,
     is_narrow_by_parts,
+    may_cut,
     narrowed,
     part_bins,
     power_bins,
@@ -34,7 +34,7 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw
-from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.calibration import Calibration, calibrate
 from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Adjacency
@@ -64,6 +64,10 @@ POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
 
 LOOKS = 2
 """Most looks at equal parts."""
+
+LEVELS_WEIGHT = 2.0
+"""Weight of a column of levels beside one of numbers in the division of the budget: every level must pass the threshold, but
+of numbers only those near the ends of the range."""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
@@ -135,15 +139,15 @@ def discover(
 ) -> Discovered:
     """Complete the schema of a private table, which is lent to each step by ``spend``.
 
-    Bounds: a histogram of signs and powers of two, whose clear bins give a range; then up to two of equal parts of that
-    range, whose ends without clear counts are cut off; then one of the digits of the numbers.  Levels: counts above a
-    threshold, the most frequent first, the rest together as ``other``.  Columns of objects: first a histogram of what the
-    objects are.
+    Bounds: a histogram of signs and powers of two, whose clear bins give a range; where this may be much wider than the
+    numbers, up to two of equal parts of it, to cut off ends without numbers; then one of the digits of the numbers.
+    Levels: counts above a threshold, the most frequent first, the rest together as ``other``.  Columns of objects: first
+    a histogram of what the objects are.
 
     A column of which nothing is found is left out.  It stays if ``takes`` says that what follows cannot do without it, or
     if no column would be left: numbers are from 0 to 1 then, and labels are all other values.
 
-    Costs at most ``loss``, in equal parts for every undeclared column, for the table's neighbours.
+    Costs at most ``loss``, in equal parts for all undeclared columns of one kind, for the table's neighbours.
 
     Raises
     ------
@@ -153,16 +157,17 @@ def discover(
     check_discoverable(schema, loss)
     names, labelled = schema.undeclared, _labelled(schema)
     delta = loss.delta / len(labelled) if isinstance(loss, GaussianDP) and labelled else 0.0
-    each = (GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss).split(len(names))
+    whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
+    weights = {name: LEVELS_WEIGHT if name in labelled else 1.0 for name in names}
     found: dict[str, Column] = {}
     notes: list[str] = []
     rangeless: list[str] = []
     rare: list[str] = []
     for name in names:
-        column, part = schema[name], each
+        column, part = schema[name], whole.fraction(weights[name] / sum(weights.values()))
         if isinstance(column, Untyped):
-            column = _typed(adjacency, name, column, each.fraction(KIND_SHARE), spend)
-            part = each.fraction(1 - KIND_SHARE)
+            column = _typed(adjacency, name, column, part.fraction(KIND_SHARE), spend)
+            part = part.fraction(1 - KIND_SHARE)
         complete: Column | None = column
         if isinstance(column, Categorical):
             levels = GaussianDP(part.mu, delta) if isinstance(part, GaussianDP) else part
@@ -266,15 +271,17 @@ def _with_bounds(
         return None, least
     lower, upper = stretched(powers, *found)
     top = upper
-    narrow, eager = is_narrow(powers, lower, upper), True
-    for _ in range(LOOKS):
+    share = PARTS_SHARE + spare / LOOKS
+    narrow, looks = is_narrow(powers, lower, upper), LOOKS
+    if narrow:  # another look is only worth its cost if its noise lets it cut anything off
+        plan = _histogram_plan(adjacency, loss.fraction(share), PARTS)
+        looks = int(may_cut(float(powers.rows[powers.clear()].sum()), plan.noise.stddev / plan.resolution))
+    for _ in range(looks):
         part = (upper - lower) / PARTS
-        parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, PARTS_SHARE + spare / LOOKS)
-        lower, upper = narrowed(parts, lower, upper, narrow=narrow, eager=eager)
-        width = round((upper - lower) / part)
-        if narrow or is_narrow_by_parts(parts, width):
+        parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, share)
+        lower, upper = narrowed(parts, lower, upper, narrow=narrow)
+        if is_narrow_by_parts(parts, round((upper - lower) / part)):
             break
-        eager = width <= FEW_PARTS  # cut off once
     if column.whole and (upper < top or top > 0):  # parts are open at their upper end, as powers of two above zero are
         upper = max(math.ceil(upper) - 1, math.floor(lower))
     plain = column.with_bounds(float(lower), float(upper))
@@ -298,8 +305,7 @@ def _noisy_histogram(
     step: str,
 ) -> NoisyCounts:
     """Return noisy counts of a column's values by bin, at most one each."""
-    law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
-    plan = calibrate(adjacency.histogram, loss, k=bins, law=law)
+    plan = _histogram_plan(adjacency, loss, bins)
 
     def answer(table: PrivateTable) -> IntArray:
         counts = np.zeros(bins, np.int64)
@@ -308,7 +314,12 @@ def _noisy_histogram(
         return plan.noised(counts)
 
     rows = np.asarray(spend(plan.item(step, loss), answer), np.float64) / plan.resolution
-    return NoisyCounts(rows=rows, stddev=plan.noise.stddev / plan.resolution, law=law)
+    return NoisyCounts(rows=rows, stddev=plan.noise.stddev / plan.resolution, law=plan.noise.law)
+
+
+def _histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
+    law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
+    return calibrate(adjacency.histogram, loss, k=bins, law=law)
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
