@@ -21,8 +21,11 @@ POWER_BINS = 4 * EXPONENTS + 1
 PARTS = 32
 """Equal parts of the found range that a later look tells apart."""
 
-FEW_PARTS = 2
-"""A range whose clear parts are so few is narrowed to them and their neighbours."""
+FEW_PARTS = 4
+"""A range whose clear parts are so few is narrowed to them and their neighbours, if `HIDDEN` allows; two of them always."""
+
+HIDDEN = 0.05
+"""Largest share of the numbers that noise may hide in eight other parts."""
 
 CLEAR = 1e-6
 """Chance that noise alone passes for values anywhere in a histogram."""
@@ -164,16 +167,18 @@ def part_bins(values: FloatArray, lower: float, upper: float) -> FloatArray:
 def narrowed(counts: NoisyCounts, lower: float, upper: float, *, narrow: bool = False) -> tuple[float, float]:
     """Return a range without parts at its ends.
 
-    If one or two parts are clear, and no others hold clearly more than noise explains, it is these and as many on either
-    side, unless the range is ``narrow`` as it is.  Otherwise the ends that surely hold hardly any numbers are cut off: to clip numbers costs more than to keep
+    If a few parts are clear, and no others hold clearly more than noise explains, it is these and as many on either side,
+    unless the range is ``narrow`` as it is.  Otherwise the ends that surely hold hardly any numbers are cut off: to clip numbers costs more than to keep
     empty parts, which the one-way histogram, with less noise, finds.
     """
-    clear = np.flatnonzero(counts.clear())
     first, last = _surely_filled(counts)
-    if len(clear) and clear[-1] - clear[0] < FEW_PARTS and not narrow:
+    clear = np.flatnonzero(counts.clear())
+    if len(clear) and not narrow:
         width = int(clear[-1]) + 1 - int(clear[0])
+        hidden = OUTSIDE * counts.stddev * math.sqrt(WINDOWS[-1])
         few = max(int(clear[0]) - width, 0), min(int(clear[-1]) + 1 + width, PARTS)
-        first, last = (first, last) if _others(counts, *few) else few
+        allowed = FEW_PARTS if hidden <= HIDDEN * counts.rows[clear].sum() else FEW_PARTS // 2
+        first, last = few if width <= allowed and not _others(counts, *few) else (first, last)
     part = (upper - lower) / PARTS
     return lower + first * part, lower + last * part
 

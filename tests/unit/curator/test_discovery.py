@@ -91,12 +91,12 @@ def test_a_column_without_frequent_values_is_named_for_a_hint():
 
 
 def test_discovery_is_itemised_and_spends_what_it_says():
-    frame = pd.DataFrame({"n": np.arange(100).repeat(100), "c": pd.array(["a"] * 10_000, dtype="string")})
+    frame = pd.DataFrame({"n": 1000 + np.arange(100).repeat(100), "c": pd.array(["a"] * 10_000, dtype="string")})
     curator = Curator(frame, budget=ApproxDP(1.0, 1e-6))
     spend = ApproxDP(0.5, 1e-7)
     curator.discover(spend=spend)
     items = curator.receipt().items
-    assert [item.step for item in items] == [
+    assert list(dict.fromkeys(item.step for item in items)) == [  # one look at bounds or two
         "discovered range: n", "discovered bounds: n", "discovered digits: n", "discovered levels: c"
     ]  # fmt: skip
     together = combined([item.loss for item in items])
@@ -111,7 +111,7 @@ def test_what_a_gaussian_account_does_not_need_for_discovery_is_left_in_it():
     frame = pd.DataFrame({"n": [None] * 500, "c": ["a"] * 500})
     account = Curator(frame, schema=Schema({"n": Continuous(), "c": Categorical()}), budget=GaussianDP(1.0, 1e-9))
     account.discover(spend=GaussianDP(0.6, 1e-9))
-    assert components(account.remaining) == (pytest.approx(1 - 0.36 / 2 - 0.36 / 2 * 0.5), 0.0)
+    assert components(account.remaining) == (pytest.approx(1 - 0.36 * 2 / 3 - 0.36 / 3 * 0.5), 0.0)
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])

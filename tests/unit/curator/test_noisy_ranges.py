@@ -16,6 +16,7 @@ from synthdp.curator.noisy_ranges import (
     NoisyCounts,
     coarse_range,
     is_narrow,
+    may_cut,
     narrowed,
     power_bins,
     stretched,
@@ -82,3 +83,27 @@ def test_what_is_cut_off_a_narrow_range_is_surely_hardly_any(rows):
     assert 0 <= lower < upper <= PARTS
     assert max(sum(rows[: int(lower)]), sum(rows[int(upper) :])) <= HARDLY_ANY * sum(rows)
     assert lower == upper - PARTS == 0 or sum(rows) * HARDLY_ANY > 2.0
+
+
+def test_a_few_parts_are_kept_with_as_many_on_either_side():
+    rows = np.zeros(PARTS)
+    rows[10:14] = 1e4
+    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, float(PARTS)) == (6.0, 18.0)
+    assert narrowed(counts, 0.0, float(PARTS), narrow=True) == (10.0, 14.0)
+
+
+@pytest.mark.parametrize(("parts", "found"), [(2, (8.0, 14.0)), (3, (0.0, 32.0))])
+def test_where_noise_may_hide_many_numbers_only_the_narrowest_heaps_are_cut_out(parts, found):
+    rows = np.zeros(PARTS)
+    rows[10 : 10 + parts] = 20.0
+    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, float(PARTS)) == found
+
+
+@given(st.floats(1, 1e6), st.floats(0.1, 1e4))
+def test_a_look_that_may_cut_nothing_is_told_beforehand(rows, stddev):
+    """Whatever the noise: if it says that nothing may be cut off, nothing is, not even one empty part."""
+    assume(not may_cut(rows, stddev))
+    counts = NoisyCounts(rows=np.array([0.0] * 16 + [rows / 16] * 16), stddev=stddev, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, 32.0, narrow=True) == (0.0, 32.0)
