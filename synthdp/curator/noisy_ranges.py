@@ -154,7 +154,7 @@ def stretched(counts: NoisyCounts, lower: float, upper: float) -> tuple[float, f
 
 
 def may_cut(rows: float, stddev: float) -> bool:
-    """Return whether a look at parts with such noise could tell that an end of a range holds hardly any of so many numbers."""
+    """Return whether a look at parts with such noise could tell that an end holds hardly any of so many numbers."""
     return HARDLY_ANY * rows >= SURELY * stddev
 
 
@@ -168,8 +168,8 @@ def narrowed(counts: NoisyCounts, lower: float, upper: float, *, narrow: bool = 
     """Return a range without parts at its ends.
 
     If a few parts are clear, and no others hold clearly more than noise explains, it is these and as many on either side,
-    unless the range is ``narrow`` as it is.  Otherwise the ends that surely hold hardly any numbers are cut off: to clip numbers costs more than to keep
-    empty parts, which the one-way histogram, with less noise, finds.
+    unless the range is ``narrow`` as it is.  Otherwise the ends that surely hold hardly any numbers are cut off.  To clip
+    numbers costs more than to keep empty parts, which the one-way histogram, with less noise, finds.
     """
     first, last = _surely_filled(counts)
     clear = np.flatnonzero(counts.clear())
