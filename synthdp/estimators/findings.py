@@ -54,7 +54,7 @@ def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
 
 def _coarse(found: Discovered) -> str:
     return (
-        f"noise hides what fewer than about {found.least:,.0f} of some {found.rows:,.0f} rows hold: this release may be worse "
+        f"noise hides what fewer than about {found.least:,.0f} of some {found.rows:,.0f} rows hold: this may be worse "
         "than columns drawn one by one with declared bounds and levels; declare them, or use more rows or a larger budget"
     )
 
