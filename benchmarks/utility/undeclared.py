@@ -159,8 +159,8 @@ def laws_part(*, seeds: int, tiny: bool) -> Iterator[dict[str, Any]]:
 
 def _eight_tables() -> dict[str, tuple[Callable[[], pd.DataFrame], float]]:
     """Tables of 3 000 to 54 000 rows, with the epsilon at which each is released."""
-    loads: dict[str, Callable[[], pd.DataFrame]] = {"adult": sd.data.adult, "hmeq": partial(pd.read_csv, HMEQ)}
-    loads |= {name: _of_packages()[name] for name in (*TUNED_ON, *HELD_OUT)}
+    loads: dict[str, Callable[[], pd.DataFrame]] = {"hmeq": partial(pd.read_csv, HMEQ)}
+    loads |= {name: _of_packages()[name] for name in (*TUNED_ON, *HELD_OUT)} | {"adult": sd.data.adult}
     return {name: (load, 3.0 if name == "hmeq" else 1.0) for name, load in loads.items()}
 
 

@@ -85,7 +85,7 @@ MOST_LEVELS = 256
 UNIT = (0.0, 1.0)
 """The bounds of a column that stays although no range of it was found."""
 
-COARSE = 0.08
+COARSE = 0.12
 """Where noise hides what a larger share of the rows holds, released tables were worse than columns drawn one by one with
 declared bounds and levels (docs/benchmarks/undeclared.md)."""
 
@@ -381,7 +381,7 @@ def _with_levels(
     if not levels:
         return None, 0.0
     other = None if column.other is None else _label_for_others(column.other, levels)
-    return replace(column, levels=levels, other=other), sum(noisy.values()) / plan.resolution
+    return replace(column, levels=levels, other=other), float(sum(noisy.values()))
 
 
 def _different(levels: Iterable[Level]) -> tuple[Level, ...]:

@@ -160,7 +160,10 @@ def test_the_last_bins_hold_all_larger_numbers(monkeypatch, value):
     for sign in (1, -1):
         found = discovered(np.full(1000, sign * value), Continuous(), budget=PureDP(1.0))
         last = 2.0**EXPONENTS
-        assert [sign * found.lower, sign * found.upper][::sign] == [last - 2 * last / PARTS**2, last]  # a clear part and the one beside it, twice
+        assert [sign * found.lower, sign * found.upper][::sign] == [
+            last - 2 * last / PARTS**2,
+            last,
+        ]
 
 
 @example(0, -2)

@@ -147,3 +147,18 @@ def test_discovery_is_refused_before_it_spends():
 
 def test_identifiers_need_no_discovery():
     assert Schema({"id": Identifier()}).undeclared == ()
+
+
+def test_how_many_rows_there_are_is_known_from_what_was_found(monkeypatch):
+    without_noise(monkeypatch)
+    frame = pd.DataFrame({"n": np.arange(4000) % 90, "c": ["a", "b"] * 2000})
+    found = Curator(frame, budget=BUDGET).discover(spend=BUDGET)
+    assert 3500 <= found.rows <= 4000
+    assert 0 < found.least < 500
+
+
+@pytest.mark.parametrize(("epsilon", "coarse"), [(0.02, True), (20.0, False)])
+def test_a_table_is_called_coarse_where_noise_hides_what_many_rows_hold(epsilon, coarse):
+    frame = pd.DataFrame({"n": np.arange(4000) % 90, "c": ["a", "b"] * 2000})
+    budget = ApproxDP(epsilon, 1e-9)
+    assert Curator(frame, budget=budget).discover(spend=budget).is_coarse == coarse
