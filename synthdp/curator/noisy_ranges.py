@@ -24,7 +24,7 @@ PARTS = 32
 FEW_PARTS = 4
 """A range whose clear parts are so few is narrowed to them and their neighbours, if `HIDDEN` allows; two of them always."""
 
-HIDDEN = 0.05
+HIDDEN = 0.07
 """Largest share of the numbers that noise may hide in eight other parts."""
 
 CLEAR = 1e-6
@@ -46,7 +46,7 @@ HARDLY_ANY = 0.005
 
 SURELY = 2.0
 
-OUTSIDE = 3.0
+OUTSIDE = 4.0
 """Parts outside a few clear ones that hold more than so many standard deviations of noise, alone or with their neighbours,
 hold values too."""
 
