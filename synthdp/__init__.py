@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from synthdp.curator.curator import Curator as Curator
     from synthdp.curator.ledger import Ledger as Ledger
     from synthdp.domain.discretize import domain_of as domain_of
+    from synthdp.estimators.database_release import DatabaseRelease as DatabaseRelease
     from synthdp.estimators.synthetic_release import SyntheticRelease as SyntheticRelease
     from synthdp.estimators.train_on_synthetic import TrainOnSynthetic as TrainOnSynthetic
     from synthdp.estimators.transformers import (
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals as FourierMarginals
     from synthdp.mechanisms.fourier.monomial_release import MonomialRelease as MonomialRelease
     from synthdp.mechanisms.fourier.parity_release import ParityRelease as ParityRelease
+    from synthdp.mechanisms.fourier.polynomial_families import (
+        AverageFamily as AverageFamily,
+        ListFamily as ListFamily,
+        PolynomialFamily as PolynomialFamily,
+        SymmetricFamily as SymmetricFamily,
+        TabulatedFamily as TabulatedFamily,
+    )
+    from synthdp.mechanisms.fourier.polynomial_release import PolynomialRelease as PolynomialRelease
+    from synthdp.mechanisms.iterative import IterativeConstruction as IterativeConstruction
     from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
     from synthdp.mechanisms.smooth.summary import SmoothSummary as SmoothSummary
     from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
@@ -46,9 +56,15 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.sparse.projection import SparseProjection as SparseProjection
     from synthdp.mechanisms.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
     from synthdp.mechanisms.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
+    from synthdp.mechanisms.universe.interactive import InteractiveMechanism as InteractiveMechanism
     from synthdp.mechanisms.universe.median_mechanism import MedianMechanism as MedianMechanism
     from synthdp.mechanisms.universe.mwem import MWEM as MWEM
-    from synthdp.mechanisms.universe.net import NetMechanism as NetMechanism
+    from synthdp.mechanisms.universe.net import (
+        NetMechanism as NetMechanism,
+        alpha_net_size as alpha_net_size,
+        net_bound as net_bound,
+        required_size as required_size,
+    )
     from synthdp.mechanisms.universe.private_boosting import PrivateBoosting as PrivateBoosting
     from synthdp.mechanisms.universe.private_multiplicative_weights import (
         PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
@@ -72,6 +88,11 @@ if TYPE_CHECKING:
         DecisionList as DecisionList,
         decision_list_columns as decision_list_columns,
         decision_list_schema as decision_list_schema,
+    )
+    from synthdp.queries.fourier.submodular import (
+        capped as capped,
+        concave_sum as concave_sum,
+        coverage as coverage,
     )
     from synthdp.queries.marginals import Marginals as Marginals
     from synthdp.queries.smooth.gaussian_kernels import GaussianKernels as GaussianKernels
@@ -104,7 +125,9 @@ if TYPE_CHECKING:
         LessEqual as LessEqual,
     )
     from synthdp.schema.csv_format import CsvFormat as CsvFormat
+    from synthdp.schema.database import DatabaseSchema as DatabaseSchema
     from synthdp.schema.derived import Derived as Derived
+    from synthdp.schema.relation import Relation as Relation
     from synthdp.schema.schema import Schema as Schema
     from synthdp.storage import load as load, save as save
     from synthdp.tables.format import TableFormat as TableFormat
@@ -113,10 +136,18 @@ if TYPE_CHECKING:
     from synthdp.tables.sources.duckdb import DuckDBSource as DuckDBSource
     from synthdp.tables.sources.excel import ExcelSource as ExcelSource
     from synthdp.tables.sources.parquet import ParquetSource as ParquetSource
+    from synthdp.tables.sources.spark import SparkSource as SparkSource
+    from synthdp.tables.sources.sql import SqlSource as SqlSource
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "PolynomialRelease": "synthdp.mechanisms.fourier.polynomial_release",
+    "TabulatedFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "SymmetricFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "PolynomialFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "ListFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "AverageFamily": "synthdp.mechanisms.fourier.polynomial_families",
     "AdaptiveMarginals": "synthdp.mechanisms.adaptive.adaptive_marginals",
     "ApproxDP": "synthdp.privacy.loss",
     "Automatic": "synthdp.mechanisms.automatic",
@@ -129,6 +160,8 @@ _HOME = {
     "CsvFormat": "synthdp.schema.csv_format",
     "CsvSource": "synthdp.tables.sources.csv",
     "Curator": "synthdp.curator.curator",
+    "DatabaseRelease": "synthdp.estimators.database_release",
+    "DatabaseSchema": "synthdp.schema.database",
     "Date": "synthdp.schema.columns",
     "Datetime": "synthdp.schema.columns",
     "Decimal": "synthdp.schema.columns",
@@ -148,6 +181,8 @@ _HOME = {
     "Iff": "synthdp.schema.constraints",
     "Implies": "synthdp.schema.constraints",
     "Integer": "synthdp.schema.columns",
+    "InteractiveMechanism": "synthdp.mechanisms.universe.interactive",
+    "IterativeConstruction": "synthdp.mechanisms.iterative",
     "KeyList": "synthdp.queries.sparse.supports",
     "L1Fit": "synthdp.mechanisms.l1_fit",
     "LaplaceAnswers": "synthdp.mechanisms.direct_answers",
@@ -169,14 +204,17 @@ _HOME = {
     "Progress": "synthdp.progress",
     "PureDP": "synthdp.privacy.loss",
     "Receipt": "synthdp.privacy.receipt",
+    "Relation": "synthdp.schema.relation",
     "Release": "synthdp.release",
     "Schema": "synthdp.schema.schema",
     "SmoothSummary": "synthdp.mechanisms.smooth.summary",
     "SmoothSynthesis": "synthdp.mechanisms.smooth.synthesis",
+    "SparkSource": "synthdp.tables.sources.spark",
     "SparseConjunction": "synthdp.queries.sparse.supports",
     "SparseMWEM": "synthdp.mechanisms.sparse.mwem",
     "SparseProjection": "synthdp.mechanisms.sparse.projection",
     "SparseWeights": "synthdp.mechanisms.sparse.weights",
+    "SqlSource": "synthdp.tables.sources.sql",
     "StabilityHistogram": "synthdp.mechanisms.sparse.stability_histogram",
     "Support": "synthdp.queries.sparse.supports",
     "SyntheticRelease": "synthdp.estimators.synthetic_release",
@@ -184,11 +222,15 @@ _HOME = {
     "TrainOnSynthetic": "synthdp.estimators.train_on_synthetic",
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
+    "alpha_net_size": "synthdp.mechanisms.universe.net",
+    "capped": "synthdp.queries.fourier.submodular",
     "combine": "synthdp.answers.samples",
     "compare": "synthdp.nonprivate.compare",
+    "concave_sum": "synthdp.queries.fourier.submodular",
     "conjunction": "synthdp.queries.fourier.conjunctions",
     "correlation": "synthdp.answers.questions",
     "count": "synthdp.answers.questions",
+    "coverage": "synthdp.queries.fourier.submodular",
     "decision_list_columns": "synthdp.queries.fourier.decision_lists",
     "decision_list_schema": "synthdp.queries.fourier.decision_lists",
     "domain_of": "synthdp.domain.discretize",
@@ -198,10 +240,12 @@ _HOME = {
     "marginal": "synthdp.answers.questions",
     "mean": "synthdp.answers.questions",
     "overlap": "synthdp.tables.keys",
+    "net_bound": "synthdp.mechanisms.universe.net",
     "nonprivate_evaluate": "synthdp.nonprivate.evaluate",
     "plan": "synthdp.planning.dry_run",
     "quantile": "synthdp.answers.questions",
     "r_of_k": "synthdp.queries.fourier.conjunctions",
+    "required_size": "synthdp.mechanisms.universe.net",
     "resume_session": "synthdp.mechanisms.sparse.weights",
     "regression": "synthdp.answers.questions",
     "save": "synthdp.storage",
@@ -214,7 +258,7 @@ _HOME = {
     "write_csv": "synthdp.tables.sources.csv",
 }
 
-_EXTRAS = {"DuckDBSource": "duckdb,arrow", "ParquetSource": "arrow"}
+_EXTRAS = {"DuckDBSource": "duckdb,arrow", "ParquetSource": "arrow", "SparkSource": "spark,arrow", "SqlSource": "sql"}
 """Names that need more than the plain installation; `from synthdp import *` leaves them out."""
 
 __all__ = [
@@ -223,6 +267,7 @@ __all__ = [
     "AdaptiveMarginals",
     "ApproxDP",
     "Automatic",
+    "AverageFamily",
     "Boolean",
     "CalendarDate",
     "Categorical",
@@ -232,6 +277,8 @@ __all__ = [
     "CsvFormat",
     "CsvSource",
     "Curator",
+    "DatabaseRelease",
+    "DatabaseSchema",
     "Date",
     "Datetime",
     "Decimal",
@@ -250,11 +297,14 @@ __all__ = [
     "Iff",
     "Implies",
     "Integer",
+    "InteractiveMechanism",
+    "IterativeConstruction",
     "KeyList",
     "L1Fit",
     "LaplaceAnswers",
     "Ledger",
     "LessEqual",
+    "ListFamily",
     "Marginals",
     "MedianMechanism",
     "MonomialRelease",
@@ -263,11 +313,14 @@ __all__ = [
     "Ordinal",
     "ParityRelease",
     "Plan",
+    "PolynomialFamily",
+    "PolynomialRelease",
     "PrivateBoosting",
     "PrivateMultiplicativeWeights",
     "Progress",
     "PureDP",
     "Receipt",
+    "Relation",
     "Release",
     "Schema",
     "SmoothSummary",
@@ -278,17 +331,23 @@ __all__ = [
     "SparseWeights",
     "StabilityHistogram",
     "Support",
+    "SymmetricFamily",
     "SyntheticRelease",
     "TableFormat",
+    "TabulatedFamily",
     "Time",
     "TrainOnSynthetic",
     "TrigonometricFeatures",
     "__version__",
+    "alpha_net_size",
+    "capped",
     "combine",
     "compare",
+    "concave_sum",
     "conjunction",
     "correlation",
     "count",
+    "coverage",
     "decision_list_columns",
     "decision_list_schema",
     "disjunction",
@@ -297,12 +356,14 @@ __all__ = [
     "load",
     "marginal",
     "mean",
+    "net_bound",
     "nonprivate_evaluate",
     "overlap",
     "plan",
     "quantile",
     "r_of_k",
     "regression",
+    "required_size",
     "resume_session",
     "save",
     "share",

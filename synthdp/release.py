@@ -18,6 +18,7 @@ from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.tables.source import RowSink
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 
@@ -120,7 +121,7 @@ class Release(Generic[OutputT_co]):
         models = plausible_models(self.model, self.measurements, m, random_state=rng)
         return [one.sample(wanted, random_state=rng, method="multinomial") for one in models]
 
-    def sample_to(self, path: str | PathLike[str], **options: Any) -> None:
+    def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
         """Draw synthetic rows into a file, in bounded memory; see `SyntheticModel.sample_to`.
 
         Raises

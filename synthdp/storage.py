@@ -1,7 +1,8 @@
 """A release as a folder: `release.json` for people and machines, `arrays.npz` for numbers.  Never pickle.
 
-Only what a release is made of is written, by name: noisy answers, the fitted model, the schema, the receipt.  Files are
-checked on reading: version, checksum, sizes.
+Only what a release is made of is written, by name: noisy answers, the fitted model, the schema, the receipt.  A synthetic
+model has the file form of version 1, all other outputs that of version 2, by `file_forms`.  Files are checked on reading:
+version, checksum, sizes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
@@ -28,7 +29,8 @@ from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
+from synthdp.errors import DataError, FormatError, InternalError, ParameterError, SynthDPError
+from synthdp.file_forms import OUTPUTS, Arrays, Form, has_form, read as read_form, written
 from synthdp.files import replacing_folder
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
@@ -42,11 +44,14 @@ from synthdp.queries.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits
 from synthdp.queries.smooth.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.queries.total import Total
 from synthdp.release import Release
+from synthdp.sampling.database_document import DatabaseReader, DatabaseWriter
+from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
-VERSION = 1
+VERSION, FORMS_VERSION = 1, 2
+"""Of the file form of a release whose output is a `SyntheticModel`, and of any other."""
 DOCUMENT, ARRAYS = "release.json", "arrays.npz"
 MOST_DOCUMENT_BYTES = 64 * 2**20
 MOST_ARRAY_BYTES = 4 * 2**30
@@ -58,7 +63,7 @@ def save(release: Release[Any], path: str | PathLike[str]) -> None:
     Parameters
     ----------
     release
-        Whose output is a `SyntheticModel`.
+        By any mechanism of the library; its queries must be of the library's own classes.
     path
         A new folder, or one that holds a release already.
 
@@ -70,18 +75,21 @@ def save(release: Release[Any], path: str | PathLike[str]) -> None:
         If the folder cannot be written, or holds something else.
     """
     folder = Path(path)
-    if not isinstance(release.output, SyntheticModel):
-        raise ParameterError(f"a release by {release.mechanism} has no file form")
     store = _Store()
-    document = _to_document(release, store)
+    document = _document(release, store)
     packed = io.BytesIO()
     np.savez_compressed(packed, allow_pickle=False, **store.arrays)
     document["arrays_sha256"] = hashlib.sha256(packed.getvalue()).hexdigest()
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    _write_folder(folder, {DOCUMENT: text.encode(), ARRAYS: packed.getvalue()})
+    plain = isinstance(release.output, SyntheticModel)
+    if not plain:
+        document["content_sha256"] = _content(document)
+    text = (json.dumps(document, indent=1, ensure_ascii=not plain, allow_nan=False) + "\n").encode()
+    if len(text) > MOST_DOCUMENT_BYTES:
+        raise ParameterError(f"the release is too large for a file ({len(text)} bytes; at most {MOST_DOCUMENT_BYTES})")
+    _write_folder(folder, {DOCUMENT: text, ARRAYS: packed.getvalue()})
 
 
-def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
+def load(path: str | PathLike[str]) -> Release[Any]:
     """Read a release from a folder.
 
     Raises
@@ -112,17 +120,23 @@ def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
         raise FormatError(f"'{folder / DOCUMENT}' is not valid JSON") from None
     if not isinstance(document, dict) or "synthdp_release" not in document:
         raise FormatError(f"'{folder / DOCUMENT}' is not a synthdp release")
-    if document["synthdp_release"] != VERSION:
+    version = document["synthdp_release"]
+    if version not in (VERSION, FORMS_VERSION) or type(version) is not int:
         raise FormatError(
-            f"'{folder}' has release version {document['synthdp_release']!r}; this synthdp reads {VERSION}"
+            f"'{folder}' has release version {version!r}; this synthdp reads {VERSION} and {FORMS_VERSION}"
         )
     if document.get("arrays_sha256") != hashlib.sha256(packed).hexdigest():
         raise FormatError(f"'{folder / ARRAYS}' does not belong to its {DOCUMENT}: its checksum differs")
+    if version == FORMS_VERSION and document.pop("content_sha256", None) != _content(document):
+        raise FormatError(f"'{folder / DOCUMENT}' was changed: its checksum differs")
     try:
-        return _from_document(document, _unpack(packed))
+        reader = _from_document if version == VERSION else _from_forms
+        return reader(document, _unpack(packed))
     except FormatError:
         raise
-    except (SynthDPError, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (
+        *(SynthDPError, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError),
+    ) as error:
         raise FormatError(f"'{folder}' is damaged: its content contradicts itself ({type(error).__name__})") from None
 
 
@@ -135,7 +149,7 @@ def check_place(folder: Path) -> None:
 def fingerprint(release: Release[Any]) -> str:
     """Return a short name that changes with any part of a release."""
     store = _Store()
-    document = _to_document(release, store)
+    document = _document(release, store)
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
     for name in sorted(store.arrays):
         digest.update(name.encode() + np.ascontiguousarray(store.arrays[name]).tobytes())
@@ -162,13 +176,36 @@ class _Store:
         return len(self.domains) - 1
 
 
+def _document(release: Release[Any], store: _Store) -> dict[str, Any]:
+    """Return all of a release but its arrays, which go to the store."""
+    if isinstance(release.output, SyntheticModel):
+        return _to_document(release, store)
+    if isinstance(release.output, DatabaseModel):
+        return _database(release, release.output, store)
+    if not isinstance(release.output, OUTPUTS):
+        raise ParameterError(f"a release by {release.mechanism} has no file form")
+    return _to_forms(release, store)
+
+
+def _content(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
 def _to_document(release: Release[SyntheticModel], store: _Store) -> dict[str, Any]:
-    model = release.output
     document: dict[str, Any] = {
         "synthdp_release": VERSION,
         "mechanism": release.mechanism,
         "loss": loss_to_document(release.loss),
         "receipt": release.receipt.to_document(),
+        **_model(release.output, store),
+        "measurements": [_measurements(m, store) for m in release.measurements if _has_form(m.queries)],
+    }
+    document["domains"] = [[_axis(axis, store) for axis in domain.axes] for domain in store.domains]
+    return document
+
+
+def _model(model: SyntheticModel, store: _Store) -> dict[str, Any]:
+    return {
         "schema": json.loads(model.schema.to_json()),
         "format": model.format.to_document(),
         "total": model.total,
@@ -178,15 +215,105 @@ def _to_document(release: Release[SyntheticModel], store: _Store) -> dict[str, A
             for r in model.refinements
         ],
         "distribution": _distribution(model.distribution, store),
-        "measurements": [_measurements(m, store) for m in release.measurements if _has_form(m.queries)],
     }
-    document["domains"] = [[_axis(axis, store) for axis in domain.axes] for domain in store.domains]
+
+
+def _to_forms(release: Release[Any], store: _Store) -> dict[str, Any]:
+    """Return the document of a release whose output is no synthetic model; measurements without a form are left out."""
+    arrays = Arrays(store.arrays)
+    special = {
+        Domain: Form(store.domain, _unread),
+        Schema: Form(lambda schema: json.loads(schema.to_json()), _unread),
+        SyntheticModel: Form(lambda model: _model(model, store), _unread),
+    }
+    document = {
+        "synthdp_release": FORMS_VERSION,
+        "mechanism": release.mechanism,
+        "loss": loss_to_document(release.loss),
+        "receipt": release.receipt.to_document(),
+        "output": written(release.output, arrays, special),
+        "measurements": [written(one, arrays, special) for one in release.measurements if has_form(one)],
+    }
+    document["domains"] = [
+        {
+            "columns": json.loads(Schema({axis.name: axis.column for axis in domain.axes}).to_json()),
+            "axes": [_axis(axis, store) for axis in domain.axes],
+        }
+        for domain in store.domains
+    ]
     return document
 
 
-def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[SyntheticModel]:
-    schema = Schema.from_json(json.dumps(document["schema"]), source="the release's schema")
+def _from_forms(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[Any]:
+    domains = []
+    for one in document["domains"]:
+        columns = Schema.from_json(json.dumps(one["columns"]), source="the release's columns")
+        domains.append(Domain(tuple(_read_axis(axis, columns, arrays) for axis in one["axes"])))
+    special = {
+        Domain: Form(_unread, domains.__getitem__),
+        Schema: Form(_unread, _read_schema),
+        SyntheticModel: Form(_unread, lambda one: _read_model(one, domains, arrays)),
+    }
+    output = read_form(document["output"], Union[OUTPUTS], arrays, special)  # noqa: UP007 - of a tuple of classes
+    measured = tuple(read_form(one, Measurements, arrays, special) for one in document["measurements"])
+    return Release(
+        mechanism=str(document["mechanism"]),
+        output=output,
+        loss=loss_from_document(document["loss"]),
+        receipt=Receipt.from_document(document["receipt"]),
+        measurements=measured,
+    )
+
+
+def _unread(_: Any) -> Any:
+    raise InternalError("a form of a file was used in the wrong direction")
+
+
+def _read_schema(document: Any) -> Schema:
+    return Schema.from_json(json.dumps(document), source="the release's schema")
+
+
+def _database(release: Release[Any], model: DatabaseModel, store: _Store) -> dict[str, Any]:
+    writer = DatabaseWriter(store.put)
+    measured = [(m, m.queries) for m in release.measurements]
+    document = {
+        "synthdp_release": VERSION,
+        "mechanism": release.mechanism,
+        "loss": loss_to_document(release.loss),
+        "receipt": release.receipt.to_document(),
+        "database": writer.model(model),
+        "measurements": [_noisy(m, writer.queries(q), store) for m, q in measured],  # type: ignore[arg-type]
+    }
+    return document | {"parts": writer.parts()}
+
+
+def _from_database(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[DatabaseModel]:
+    reader = DatabaseReader({**document["database"], **document["parts"]}, arrays)
+    return Release(
+        mechanism=str(document["mechanism"]),
+        output=reader.model(),
+        loss=loss_from_document(document["loss"]),
+        receipt=Receipt.from_document(document["receipt"]),
+        measurements=tuple(_read_noisy(m, reader.queries(m["queries"]), arrays) for m in document["measurements"]),
+    )
+
+
+def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[Any]:
+    if "database" in document:
+        return _from_database(document, arrays)
+    schema = _read_schema(document["schema"])
     domains = [Domain(tuple(_read_axis(axis, schema, arrays) for axis in axes)) for axes in document["domains"]]
+    return Release(
+        mechanism=str(document["mechanism"]),
+        output=_read_model(document, domains, arrays),
+        loss=loss_from_document(document["loss"]),
+        receipt=Receipt.from_document(document["receipt"]),
+        measurements=tuple(_read_measurements(m, domains, arrays) for m in document["measurements"]),
+    )
+
+
+def _read_model(document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]) -> SyntheticModel:
+    schema = _read_schema(document["schema"])
     model = SyntheticModel(
         schema=schema,
         domain=domains[document["domain"]],
@@ -202,13 +329,7 @@ def _from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) 
         raise FormatError("the release's model does not fit its domain")
     if not {name for name, _ in model.format.dtypes} <= set(schema.outputs):
         raise FormatError("the release's format does not fit its schema")
-    return Release(
-        mechanism=str(document["mechanism"]),
-        output=model,
-        loss=loss_from_document(document["loss"]),
-        receipt=Receipt.from_document(document["receipt"]),
-        measurements=tuple(_read_measurements(m, domains, arrays) for m in document["measurements"]),
-    )
+    return model
 
 
 def _axis(axis: Axis, store: _Store) -> dict[str, str]:
@@ -264,8 +385,12 @@ def _has_form(queries: Statistic | KeyStatistic) -> bool:
 
 
 def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
+    return _noisy(measured, _queries(measured.queries, store), store)
+
+
+def _noisy(measured: Measurements, queries: dict[str, Any], store: _Store) -> dict[str, Any]:
     return {
-        "queries": _queries(measured.queries, store),
+        "queries": queries,
         "values": store.put(measured.values),
         "resolution": measured.resolution,
         "noise": {"law": measured.noise.law.value, "scale": measured.noise.scale, "k": measured.noise.k},
@@ -275,9 +400,13 @@ def _measurements(measured: Measurements, store: _Store) -> dict[str, Any]:
 def _read_measurements(
     document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]
 ) -> Measurements:
+    return _read_noisy(document, _read_queries(document["queries"], domains, arrays), arrays)
+
+
+def _read_noisy(document: Mapping[str, Any], queries: Statistic, arrays: Mapping[str, AnyArray]) -> Measurements:
     noise = document["noise"]
     return Measurements(
-        queries=_read_queries(document["queries"], domains, arrays),
+        queries=queries,
         values=arrays[document["values"]],
         resolution=int(document["resolution"]),
         noise=Noise(law=NoiseLaw(noise["law"]), scale=float(noise["scale"]), k=int(noise["k"])),

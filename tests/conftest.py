@@ -1,9 +1,12 @@
 """Settings of all tests."""
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from postgres_server import WHY_NOT, Server, started
 from strictness import STRICT
 
 IGNORED = (
@@ -19,7 +22,7 @@ for library in ("OMP", "OPENBLAS", "MKL"):
 
 # a busy processor is no failure
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
-settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=15)
 settings.load_profile("quick")  # `pytest --hypothesis-profile thorough -m hypothesis` before a release: .ci/slow
 
 
@@ -29,7 +32,28 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", line)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without collecting garbage: modules and tests stay, and to look through them again and again takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Let go of the tests: what a worker's threads still hold at its end, DuckDB's bindings print as a screen of leaks."""
+    gc.unfreeze()
     session.items.clear()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """Start a PostgreSQL server for the tests of this process."""
+    if WHY_NOT:
+        (pytest.fail if os.environ.get("SYNTHDP_MUST_RUN") else pytest.skip)(WHY_NOT)
+    with started() as server:
+        yield server

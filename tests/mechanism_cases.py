@@ -15,6 +15,7 @@ from synthdp import (
     AdaptiveMarginals,
     ApproxDP,
     Automatic,
+    AverageFamily,
     Boolean,
     Categorical,
     Continuous,
@@ -22,11 +23,13 @@ from synthdp import (
     DecisionListRelease,
     FourierMarginals,
     GaussianAnswers,
+    InteractiveMechanism,
     L1Fit,
     LaplaceAnswers,
     MedianMechanism,
     NetMechanism,
     ParityRelease,
+    PolynomialRelease,
     PrivateBoosting,
     PrivateMultiplicativeWeights,
     Schema,
@@ -36,10 +39,14 @@ from synthdp import (
     SparseProjection,
     SparseWeights,
     StabilityHistogram,
+    SymmetricFamily,
+    TabulatedFamily,
 )
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import releasable_domain
 from synthdp.mechanisms.fourier.monomial_release import MonomialRelease
+from synthdp.mechanisms.universe.private_multiplicative_weights import MultiplicativeWeightsConstruction
+from synthdp.queries.fourier.binarized import binarize
 from synthdp.queries.fourier.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.sparse.record_keys import key_of
@@ -123,7 +130,24 @@ def _lists() -> World:
     )
 
 
-BITS, NUMBERS, KEYS, LISTS = _bits(), _numbers(), _keys(), _lists()
+def _long_lists() -> World:
+    """The same lists, as if they could have nine rules."""
+    schema = decision_list_schema(VARIABLES, length=9)
+    rng = np.random.default_rng(5)
+    rules = [
+        tuple(Rule(VARIABLES[rng.integers(4)], bool(rng.integers(2)), bool(rng.integers(2))) for _ in range(9))
+        for _ in range(20)
+    ]
+    table = pd.DataFrame(decision_list_columns([DecisionList(one, True) for one in rules], length=9))
+    first = table.columns[0]
+    return World(schema, table, {"another row": table.iloc[0].to_dict(), "a text": {first: CANARY}})
+
+
+BITS, NUMBERS, KEYS, LISTS, LONG_LISTS = _bits(), _numbers(), _keys(), _lists(), _long_lists()
+BINARY = binarize(BITS.schema)
+TABULATED = TabulatedFamily(
+    BINARY.domain, ("p", "q"), np.random.default_rng(6).random((BINARY.domain.cells, 4)).round(2), order=1
+)
 DOMAIN = releasable_domain(domain_of(BITS.schema))
 WORKLOAD = Marginals(DOMAIN, all_cliques(DOMAIN, 2))
 SPARSE = [
@@ -176,6 +200,15 @@ CASES: dict[str, Case] = {
     "ParityRelease": Case(BITS, lambda **o: ParityRelease(2, **o)),
     "MonomialRelease": Case(BITS, lambda **o: MonomialRelease(2, **o)),
     "DecisionListRelease": Case(LISTS, lambda **o: DecisionListRelease(2, **o)),
+    "DecisionListRelease long": Case(LONG_LISTS, lambda **o: DecisionListRelease(9, 2, **o)),
+    "PolynomialRelease": Case(BITS, lambda **o: PolynomialRelease(TABULATED, **o)),
+    "PolynomialRelease symmetric": Case(BITS, lambda **o: PolynomialRelease(SymmetricFamily(BINARY, 2, 3), **o)),
+    "PolynomialRelease average": Case(BITS, lambda **o: PolynomialRelease(AverageFamily(BINARY, 2, 1.5), **o)),
+    "InteractiveMechanism": Case(
+        BITS,
+        lambda **o: InteractiveMechanism(MultiplicativeWeightsConstruction, DOMAIN, max_updates=4, **o),
+        _online([WORKLOAD]),
+    ),
     "SmoothSummary": Case(NUMBERS, lambda **o: SmoothSummary(degrees=3, **o)),
     "SmoothSynthesis product": Case(NUMBERS, lambda **o: SmoothSynthesis(variant="product", candidates=200, **o)),
     "SmoothSynthesis practical": Case(

@@ -17,18 +17,20 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import releasable_domain
-from synthdp.mechanisms.fourier.decision_list_plan import pattern_table
+from synthdp.mechanisms.fourier.decision_list_plan import pattern_table, prefix_table
 from synthdp.mechanisms.smooth.misfits import misfit_terms
 from synthdp.mechanisms.smooth.practical import random_averages
 from synthdp.mechanisms.smooth.product import Moments, moment_basis
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fitting import FittingRows, counted_apart
+from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
 from synthdp.queries.fourier.binarized import binarize
 from synthdp.queries.fourier.characters import CellParities, closure
 from synthdp.queries.fourier.decision_lists import decision_list_schema
 from synthdp.queries.fourier.list_coefficients import ListCoefficients
 from synthdp.queries.fourier.monomials import Monomials
 from synthdp.queries.fourier.parities import Parities
+from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
 from synthdp.queries.norms import Norms
@@ -141,6 +143,11 @@ def lists(m: int, length: int, order: int, scales: tuple[int, ...], row_scale: i
     return ListCoefficients(domain, m, order, scales, tables, row_scale)
 
 
+def long_lists(m: int, length: int, scales: tuple[int, ...], row_scale: int) -> PrefixCoefficients:
+    domain, order = domain_of(decision_list_schema([f"v{j}" for j in range(m)], length=length)), len(scales) - 1
+    return PrefixCoefficients(domain, m, order, scales, prefix_table(length, order).values, row_scale)
+
+
 def net(queries: LinearQueries, size: int, rows: int) -> NetScores:
     cells = cells_of(queries.domain)[:4]
     return NetScores(queries, cells, multisets(len(cells), size), rows)
@@ -189,6 +196,10 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "products that no row reaches the norm of": lambda: products(norm=10_000),
     "the total": lambda: Total(mixed()),
     "coefficients of lists": lambda: lists(2, 2, 2, (8, 5, 3), 4),
+    "coefficients of long lists": lambda: long_lists(2, 2, (8, 5, 3), 4),
+    "coefficients of conjunctions on average": lambda: AverageConjunctions(
+        binarize(Schema({f"b{j}": Boolean() for j in range(3)})), 2, 0.3, 100
+    ),
     "scores of boosting": lambda: BoostingScores(family_of_cells(), np.array([[6, 0, 2], [9, -3, 1]]), 6, 4, 2),
     "scores of a net": lambda: net(family_of_cells(), 2, 5),
 }

@@ -2,17 +2,20 @@
 
 Epsilon = 1, delta = 1e-6, replaced rows (public n).  One JSON line per figure.
 
-    python benchmarks/utility/parities.py [--tiny] [--part needed|adult|speed|lists] [--seeds 2]
+    python benchmarks/utility/parities.py [--tiny] [--part needed|adult|speed|lists|degrees|average] [--seeds 2]
 
 needed  least n at which bias + z stddev <= .1, where z bounds all k-way conjunctions at once with probability .95
 adult   36 bits of the Adult table: largest and mean error on 500 conjunctions of k literals, half of them true of a row
 speed   seconds for all parities of order <= 4 of 64 columns over a million rows
-lists   stddev of answers on decision lists of 4 rules, n = 100 000
+lists   stddev of answers on decision lists of 4 rules, n = 100 000; bias and stddev for 12 and 16 rules
+degrees least degree at which a polynomial is within .1 of r-of-16
+average largest and root mean square error of the learners' approach on monotone conjunctions of 12 bits of Adult
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import time
@@ -22,11 +25,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from synthdp import ApproxDP, Curator, Schema
+from synthdp import ApproxDP, AverageFamily, Boolean, Curator, PolynomialRelease, Schema, SymmetricFamily
 from synthdp.data import adult, adult_schema
 from synthdp.domain.encoder import encode
-from synthdp.mechanisms.fourier.decision_list_plan import plan_at
+from synthdp.mechanisms.fourier.decision_list_plan import plan_at, plan_prefixes
 from synthdp.mechanisms.fourier.parity_release import MAX_PARITIES, ParityRelease
+from synthdp.mechanisms.fourier.polynomial_families import MAX_COEFFICIENTS, symmetric_degree
+from synthdp.mechanisms.fourier.polynomial_release import paper_rows
 from synthdp.mechanisms.fourier.polynomials import (
     chebyshev_conjunction,
     chebyshev_degree,
@@ -46,6 +51,7 @@ LOSS = ApproxDP(1.0, 1e-6)
 SIGMA = 1 / gdp_from_approx(LOSS.epsilon, LOSS.delta)
 """Gaussian stddev per unit of L2 sensitivity."""
 ERROR, BETA = 0.1, 0.05
+PARTS = ["needed", "adult", "speed", "lists", "degrees", "average"]
 COLUMNS = ["sex", "income", "race", "relationship", "marital-status", "workclass"]
 THRESHOLDS = {"age": [25, 35, 45, 55], "hours-per-week": [35, 41], "education-num": [10]}
 
@@ -57,8 +63,8 @@ def needed(d: int, k: int) -> Iterator[dict[str, object]]:
     degree = chebyshev_degree(k, ERROR / 2)
     largest = float(np.abs(newton_coefficients(chebyshev_conjunction(k, degree))[: degree + 1]).max())
     terms = math.comb(d + degree, degree)
-    bound = terms * 2 * largest * terms * math.log(terms / BETA) / LOSS.epsilon / (ERROR / 2)
-    yield {**setting, "method": "the paper's bound, corrected scale", "order": degree, "rows": f"{bound:.2g}"}
+    bound = paper_rows(terms, largest, error=ERROR, epsilon=LOSS.epsilon, beta=BETA)
+    yield {**setting, "method": "the paper's bound, 4 T C^2", "order": degree, "rows": f"{bound:.2g}"}
     monomials = min((_monomial_rows(d, k, t, z), t) for t in range(1, k + 1))
     yield {**setting, "method": "monomials, exact scale", "order": monomials[1], "rows": f"{monomials[0]:.2g}"}
     direct = math.sqrt(2 * math.comb(d, k)) * SIGMA * z / ERROR
@@ -201,6 +207,55 @@ def lists(*, m: int, n: int) -> Iterator[dict[str, object]]:
         yield {**setting, **line}
 
 
+def long_lists(*, m: int, length: int, n: int) -> Iterator[dict[str, object]]:
+    variables = [f"v{j}" for j in range(m)]
+    for order in range(2, length + 1, 2):
+        if sum(level_sizes(m, order)) > MAX_COEFFICIENTS:
+            break
+        plan = plan_prefixes(variables, length, order, Adjacency(Neighbors.REPLACE_ONE), LOSS)
+        stddev = f"{plan.stddev / n:.2g}"
+        yield {
+            "part": "lists", "m": m, "rules": length, "rows": n, "method": "prefixes", "order": order,
+            "bias": round(plan.error, 4), "stddev": stddev,
+        }  # fmt: skip
+
+
+def degrees(*, k: int) -> Iterator[dict[str, object]]:
+    for r in (r for r in (1, 2, 4, 8) if r <= k):
+        values = (0.0,) * r + (1.0,) * (k + 1 - r)
+        yield {"part": "degrees", "k": k, "r": r, "error": ERROR, "degree": symmetric_degree(values, error=ERROR)}
+
+
+def average(*, rows: int, d: int, width: float, seed: int) -> Iterator[dict[str, object]]:
+    """All monotone conjunctions of 2 to 4 of the d most frequent bits, weighted as the learner draws them."""
+    rng = np.random.default_rng(seed)
+    table = adult()
+    table = table.iloc[np.sort(rng.choice(len(table), rows, replace=False))]
+    schema = Schema({name: adult_schema()[name] for name in [*COLUMNS, *THRESHOLDS]})
+    every = binarize(schema, thresholds=THRESHOLDS)
+    matrix = bit_matrix(every, schema, table)[:, :d]
+    named = pd.DataFrame(matrix, columns=[f"b{j}" for j in range(d)])
+    yes_no = Schema({name: Boolean() for name in named})
+    bits = binarize(yes_no)
+    chosen = [one for size in (2, 3, 4) for one in itertools.combinations(named, size)]
+    truth = np.array([named[list(one)].all(axis=1).mean() for one in chosen])
+    chance = np.array([(width / d) ** len(one) * (1 - width / d) ** (d - len(one)) for one in chosen])
+    asked = [SymmetricQuery(tuple((name, 1) for name in one), (0.0,) * len(one) + (1.0,)) for one in chosen]
+    for order in (1, 2, 3, 4):
+        for family in (AverageFamily(bits, order, width), SymmetricFamily(bits, order, 4)):
+            curator = Curator(
+                named, schema=Schema({name: Boolean() for name in named}), budget=LOSS, neighbors="replace_one"
+            )
+            release = PolynomialRelease(family).release(curator)
+            gap = np.abs(np.asarray(release.answer(asked).estimate) - truth)
+            yield {
+                "part": "average", "rows": rows, "bits": d, "method": type(family).__name__, "order": order,
+                "largest": round(float(gap.max()), 4),
+                "rms": round(float(np.sqrt((chance * gap**2).sum() / chance.sum())), 5),
+                "stated": round(family.error, 4),
+            }  # fmt: skip
+
+
 def lines(part: str, *, tiny: bool, seeds: int) -> Iterator[dict[str, object]]:
     if part == "needed":
         for d, k in [(8, 3)] if tiny else [(20, 4), (32, 6), (64, 8)]:
@@ -216,15 +271,21 @@ def lines(part: str, *, tiny: bool, seeds: int) -> Iterator[dict[str, object]]:
     if part == "lists":
         for m in [6] if tiny else [16, 24]:
             yield from lists(m=m, n=100_000)
+        for length in [5] if tiny else [12, 16]:
+            yield from long_lists(m=length, length=length, n=1_000_000)
+    if part == "degrees":
+        yield from degrees(k=4 if tiny else 16)
+    if part == "average":
+        yield from average(rows=500 if tiny else 20_000, d=6 if tiny else 12, width=3.0, seed=0)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true", help="small settings: does it run?")
-    parser.add_argument("--part", choices=["needed", "adult", "speed", "lists"], default=None)
+    parser.add_argument("--part", choices=PARTS, default=None)
     parser.add_argument("--seeds", type=int, default=1)
     options = parser.parse_args()
-    for part in [options.part] if options.part else ["needed", "adult", "speed", "lists"]:
+    for part in [options.part] if options.part else PARTS:
         for line in lines(part, tiny=options.tiny, seeds=options.seeds):
             print(json.dumps(line), flush=True)
 

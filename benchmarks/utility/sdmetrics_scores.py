@@ -14,13 +14,13 @@ least and the k largest rows of each column of numbers moved to the next one: no
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from json_lines import tell
 
 
 def scores(real: pd.DataFrame, other: pd.DataFrame, categorical: list[str]) -> dict[str, float]:
@@ -77,11 +77,7 @@ def main() -> None:
         made = clipped(real, rows, categorical)
         records.append({"part": "clipped", "table": options.real.name, "rows": rows, **scores(real, made, categorical)})
     for record in records:
-        line = json.dumps(record)
-        print(line, flush=True)
-        if options.out is not None:
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+        tell(record, options.out)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ One JSON line a run; ``--save`` writes the tables of the first part for outside 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 import warnings
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from flagship import HMEQ, adult_table, hmeq_table, independent, split
+from json_lines import tell
 from metrics import boosting_auc, marginal_error
 
 import synthdp as sd
@@ -216,11 +216,7 @@ def main() -> None:
     }
     for name in [options.part] if options.part else parts:
         for record in parts[name]():
-            line = json.dumps(record, default=lambda value: np.asarray(value).tolist())
-            print(line, flush=True)
-            if options.out is not None:
-                with options.out.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
+            tell(record, options.out)
 
 
 if __name__ == "__main__":

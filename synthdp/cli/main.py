@@ -17,8 +17,9 @@ import click
 
 import synthdp
 from synthdp.cli.audit import audit
-from synthdp.cli.files import check_ending, check_places, receipt_text, whole_file
+from synthdp.cli.database import is_database, release_database, sample_database
 from synthdp.cli.ledger import ledger as ledger_command
+from synthdp.cli.page import page
 from synthdp.cli.plan import plan
 from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import csv_options, read_as, table_at
@@ -30,6 +31,7 @@ from synthdp.schema.csv_format import CsvFormat
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
 DELTA = click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
 SEED = click.option("--seed", type=int, default=None, help="Seed of the sampling; it never reaches noise.")
+MOST_NAMES = 10
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
@@ -76,6 +78,7 @@ main.add_command(answer)
 main.add_command(report)
 main.add_command(nonprivate_evaluate)
 main.add_command(ledger_command)
+main.add_command(page)
 
 
 @main.command()
@@ -93,6 +96,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     """
     from synthdp.data import adult, adult_schema
     from synthdp.estimators.synthetic_release import SyntheticRelease
+    from synthdp.publishing import whole_file
     from synthdp.tables.sources.csv import write_csv
 
     real, schema = adult(), adult_schema()
@@ -188,40 +192,45 @@ def release(
     Examples:
       synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
       synthdp release table.csv --schema schema.json --out numbers.csv --mechanism smooth_synthesis --option variant=exact
+      synthdp release db/ --schema db.json --out synthetic/ --save db.release      several tables of a folder, into a folder
     """
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options
-    from synthdp.storage import check_place
+    from synthdp.publishing import Places, publish, without_source
 
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
+    if is_database(schema_path):
+        unsupported = {
+            "--report": page is not None, "--target": target is not None, "--mechanism": mechanism != "auto",
+            "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
+            "--escape-formulas": escape_formulas,
+        }  # fmt: skip
+        release_database(
+            table, schema_path, out=out, save=folder, receipt=receipt, rows=rows, seed=seed, told=told, as_json=as_json,
+            unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger, dataset=dataset,
+        )  # fmt: skip
+        return
     declared = synthdp.Schema.read(schema_path)
     chosen = parsed_options(mechanism, solver, options)
-    check_ending(out)
-    check_places((out, receipt, page, folder), inputs=(table, schema_path, ledger))
-    if folder is not None:
-        check_place(folder)
-    with ExitStack() as stack:
-        scratch = stack.enter_context(whole_file(out))
-        note = stack.enter_context(whole_file(receipt)) if receipt is not None else None
-        drawn = stack.enter_context(whole_file(page)) if page is not None else None
-        source = table_at(table, told, declared.csv)
-        with progress_bar() as on_progress:
-            made = SyntheticRelease(
-                schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors,
-                n_rows=rows, target=target, mechanism=mechanism, solver=solver, mechanism_options=chosen,
-                domain_budget=domain_budget, privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit,
-                ledger=ledger, dataset=dataset, random_state=seed, on_progress=on_progress,
-            ).fit(source)  # fmt: skip
-        count = made.release_.output.rows if rows is None else rows
-        made.release_.output.sample_to(scratch, rows=count, random_state=seed, escape_formulas=escape_formulas)
-        if note is not None and receipt is not None:
-            note.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
-        if drawn is not None:
-            with progress_bar() as on_progress:
-                made.report(drawn, on_progress=on_progress)
-        if folder is not None:
-            made.save(folder)
+    places = Places(table=out, release=folder, receipt=receipt, report=page)
+    places.check(inputs=(table, schema_path, ledger))
+    if unsourced := without_source(declared):
+        names = ", ".join(unsourced[:MOST_NAMES]) + f" and {len(unsourced) - MOST_NAMES} more" * (
+            len(unsourced) > MOST_NAMES
+        )
+        click.echo(
+            f'synthdp: warning: the schema does not say where it knows these columns from ("source"): {names}', err=True
+        )
+    source = table_at(table, told, declared.csv)
+    with progress_bar() as on_progress:
+        made = SyntheticRelease(
+            schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors,
+            n_rows=rows, target=target, mechanism=mechanism, solver=solver, mechanism_options=chosen,
+            domain_budget=domain_budget, privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit,
+            ledger=ledger, dataset=dataset, random_state=seed, on_progress=on_progress,
+        )  # fmt: skip
+        count = publish(source, made, places, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
     if as_json:
         click.echo(json.dumps({"rows": count, "out": str(out), "receipt": made.receipt_.to_document()}))
     else:
@@ -258,14 +267,21 @@ def sample(
       synthdp sample table.release --rows 1000 --given "age > 30 and income == '>50K'" --out more.csv
     """
     from synthdp.answers.conditions import allowed_by
+    from synthdp.publishing import check_ending, whole_file
+    from synthdp.sampling.database_model import DatabaseModel
     from synthdp.storage import load
 
-    check_ending(out)
     loaded = load(folder)
-    conditions = allowed_by([_condition(text, loaded.output.schema) for text in given], loaded.output.schema)
+    if isinstance(loaded.output, DatabaseModel):
+        root = loaded.output.schema.tables[loaded.output.schema.root]
+        wanted = allowed_by([_condition(text, root) for text in given], root)
+        sample_database(loaded.output, out=out, rows=rows, seed=seed, given=wanted or None, as_json=as_json)
+        return
+    check_ending(out)
+    conditions = allowed_by([_condition(text, loaded.model.schema) for text in given], loaded.model.schema)
     with whole_file(out) as scratch:
-        count = loaded.output.rows if rows is None else rows
-        loaded.output.sample_to(
+        count = loaded.model.rows if rows is None else rows
+        loaded.model.sample_to(
             scratch, rows=count, random_state=seed, given=conditions or None, escape_formulas=escape_formulas
         )
     told = json.dumps({"rows": count, "out": str(out)})

@@ -10,21 +10,25 @@ import click
 
 @click.command()
 @click.argument("schema_path", metavar="SCHEMA", type=click.Path(path_type=Path))
-@click.option("--rows", type=int, required=True, help="About how many rows the table has; your assumption.")
+@click.option("--rows", type=int, help="About how many rows the table has; your assumption.")
 @click.option("--epsilon", type=float, multiple=True, help="The privacy loss; repeat it for the trade-off. Default: 1.")
 @click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
 @click.option("--neighbors", default="add_remove", show_default=True, help="add_remove or replace_one.")
 @click.option("--target", help="A column whose relations matter most.")
 @click.option("--mechanism", default="auto", show_default=True)
+@click.option(
+    "--sql", metavar="DIALECT", help="Print the SQL that a database would run: postgres or duckdb; nothing else."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def plan(
     schema_path: Path,
-    rows: int,
+    rows: int | None,
     epsilon: tuple[float, ...],
     delta: float,
     neighbors: str,
     target: str | None,
     mechanism: str,
+    sql: str | None,
     as_json: bool,
 ) -> None:
     """Say what a release will cost and how good it will be.  Reads the schema only, no row, and spends nothing.
@@ -35,7 +39,13 @@ def plan(
     Examples:
       synthdp plan schema.json --rows 30000 --epsilon 1
       synthdp plan schema.json --rows 30000 --epsilon 0.1 --epsilon 1 --epsilon 3 --json
+      synthdp plan schema.json --sql postgres
     """
+    if sql is not None:
+        click.echo(_statements(schema_path, sql))
+        return
+    if rows is None:
+        raise click.UsageError("Missing option '--rows'.")
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.planning.plan import Plan, curve
     from synthdp.schema.draft import SchemaDraft
@@ -48,3 +58,14 @@ def plan(
         click.echo(json.dumps([one.to_document() for one in plans], ensure_ascii=False))
     else:
         click.echo(str(plans[0]) if len(plans) == 1 else curve(plans))
+
+
+def _statements(schema_path: Path, dialect: str) -> str:
+    """Return the SQL of each way to leave work to a database; no database is asked."""
+    from synthdp.errors import ParameterError
+    from synthdp.schema.schema import Schema
+    from synthdp.tables.refusals import instead_of
+
+    with instead_of(ImportError, say=ParameterError("--sql needs pyarrow: pip install 'synthdp[sql]'")):
+        from synthdp.tables.sql.planned import planned_sql
+    return planned_sql(Schema.read(schema_path), dialect)

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 import synthdp
-from synthdp.cli.files import check_places, whole_file
 from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.errors import ParameterError
@@ -74,7 +73,13 @@ def answer(folder: Path, columns: tuple[str, ...], as_json: bool, **told: Any) -
         if told[name] not in (None, ()) and kind not in kinds:
             raise ParameterError(f"--{name} does not go with --{kind}, but with --{', --'.join(kinds)}")
     question = _question(kind, told, columns)
+    from synthdp.sampling.synthetic_model import SyntheticModel
+
     release = synthdp.load(folder)
+    if not isinstance(release.output, SyntheticModel):
+        raise ParameterError(
+            f"a release by {release.mechanism} is asked in Python: synthdp.load(folder).answer(question)"
+        )
     if told["bins"] is not None:
         names = release.output.schema.outputs
         question = synthdp.marginal(
@@ -117,6 +122,7 @@ def report(folder: Path, out: Path, title: str | None, target: str | None, as_js
       synthdp report table.release --out report.html
     """
     from synthdp.estimators.synthetic_release import write_report
+    from synthdp.publishing import whole_file
 
     release = synthdp.load(folder)
     with whole_file(out) as scratch, progress_bar() as on_progress:
@@ -150,6 +156,8 @@ def nonprivate_evaluate(
     Example:
       synthdp nonprivate-evaluate table.csv synthetic.csv --schema schema.json --target income
     """
+    from synthdp.publishing import check_places, whole_file
+
     check_places((out,), inputs=(real, synthetic, schema_path))
     schema = synthdp.Schema.read(schema_path)
     if target is not None and target not in schema:

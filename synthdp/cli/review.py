@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from synthdp.cli.files import whole_file
 from synthdp.errors import SynthDPError
 from synthdp.schema.column import Column
 from synthdp.schema.draft import ColumnReview, SchemaDraft
@@ -176,5 +175,7 @@ def _asked(question: str) -> str:
 
 
 def _write(draft: SchemaDraft, path: Path) -> None:
+    from synthdp.publishing import whole_file
+
     with whole_file(path) as scratch:
         draft.write(scratch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from synthdp.errors import FormatError, ParameterError
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import column_document, from_document
-from synthdp.tables.sources.csv_detect import detected
+from synthdp.tables.documents import document_lines, document_text
 
 PATH = click.Path(path_type=Path)
 LOUD = (
@@ -137,10 +136,12 @@ def _of_publication(json_schema: Path | None, dictionary: Path | None, told: Csv
 
     if json_schema is not None:
         source = f"JSON Schema '{json_schema}'"
-        document = from_json_schema(_text(json_schema, source), source=source)
-    else:
+        document = from_json_schema(document_text(json_schema, source), source=source)
+    elif dictionary is not None:
         source = f"data dictionary '{dictionary}'"
-        document = from_data_dictionary(_lines(dictionary, source, told), source=source)
+        document = from_data_dictionary(document_lines(dictionary, source, told), source=source)
+    else:
+        raise ParameterError("a file is needed")
     columns, constraints, _ = from_document(document, source=source)
     Schema(columns, constraints=constraints)
     return document
@@ -152,25 +153,3 @@ def _without(columns: list[dict[str, Any]], without: Sequence[str]) -> list[dict
         if name not in names:
             raise ParameterError(f"the document has no column {name!r} to leave out")
     return [column for column in columns if column["name"] not in without]
-
-
-def _text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
-    try:
-        return path.read_text(encoding=encoding)
-    except UnicodeError:
-        raise FormatError(f"{source} is not {encoding.removesuffix('-sig').upper()} text") from None
-    except OSError as error:
-        raise FormatError(f"{source} cannot be read: {error.strerror}") from None
-
-
-def _lines(path: Path | None, source: str, told: CsvFormat) -> list[list[str]]:
-    """Return the fields of a data dictionary."""
-    if path is None:
-        raise ParameterError("a file is needed")
-    found = detected(path, told)
-    text = _text(path, source, told.encoding or "utf-8-sig")
-    try:
-        lines = text.splitlines(keepends=True)
-        return [record for record in csv.reader(lines, strict=True, delimiter=found.delimiter or ",") if record]
-    except csv.Error:
-        raise FormatError(f"{source} breaks the rules of quoting") from None

@@ -35,13 +35,13 @@ def kept_rows(blocks: Sequence[tuple[dict[str, GridIndices], RawColumn]], *, row
     salt = salts[owner]
     nobody = owner < 0
     owner[nobody] = len(position) + np.arange(np.count_nonzero(nobody))
-    row = _mix(np.zeros(len(owner), np.uint64), *table.values())
+    row = mixed(np.zeros(len(owner), np.uint64), *table.values())
     order = np.lexsort([row, owner])
     repeat = np.empty(len(owner), np.int64)
-    repeat[order] = _place_in_run((np.diff(owner[order]) != 0) | (row[order][1:] != row[order][:-1]))
-    order = np.lexsort([_mix(salt, row, repeat), owner])
+    repeat[order] = place_in_run((np.diff(owner[order]) != 0) | (row[order][1:] != row[order][:-1]))
+    order = np.lexsort([mixed(salt, row, repeat), owner])
     kept = np.zeros(len(owner), np.bool_)
-    kept[order] = _place_in_run(np.diff(owner[order]) != 0) < rows
+    kept[order] = place_in_run(np.diff(owner[order]) != 0) < rows
     return {name: column[kept] for name, column in table.items()}
 
 
@@ -101,7 +101,7 @@ def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolAr
     owner[~known] = len(position) + np.arange(np.count_nonzero(~known))
     order = np.argsort(owner, kind="stable")
     place = np.empty(len(owner), np.int64)
-    place[order] = _place_in_run(np.diff(owner[order]) != 0)
+    place[order] = place_in_run(np.diff(owner[order]) != 0)
     return np.asarray(place + before < rows)
 
 
@@ -125,7 +125,7 @@ def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def _place_in_run(starts_anew: AnyArray) -> IntArray:
+def place_in_run(starts_anew: AnyArray) -> IntArray:
     """Position of each element in its run, where ``starts_anew[i]`` says that element i + 1 begins one."""
     n = len(starts_anew) + 1
     first = np.concatenate([[True], starts_anew])
@@ -136,7 +136,7 @@ def _hash(identity: str) -> int:
     return int.from_bytes(hashlib.blake2b(_bytes(identity), digest_size=8).digest(), "little")
 
 
-def _mix(state: AnyArray, *columns: AnyArray) -> AnyArray:
+def mixed(state: AnyArray, *columns: AnyArray) -> AnyArray:
     """Return a 64-bit hash of each row (splitmix64, column by column)."""
     for column in columns:
         state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
 from typing import TypeVar, final
 
+from synthdp.arrays import IntArray
 from synthdp.curator.discovery import Discovered, check_discoverable, discover
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
+from synthdp.curator.private_database import PrivateDatabase, private_database
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
 from synthdp.curator.sparse_vector import Continued, SparseVector, continued
 from synthdp.curator.vault import Vault
+from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import THRESHOLDS_SHARE, account_inside, calibrate, plan_selection
+from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, account_inside, calibrate, plan_selection
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
+from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
-__all__ = ["Continued", "Curator", "Discovered", "SparseVector"]
+__all__ = ["Continued", "Curator", "Discovered", "Ledger", "SparseVector"]
 
 T = TypeVar("T")
 
@@ -43,9 +47,11 @@ class Curator:
     Parameters
     ----------
     table
-        A dataframe (Spark's is read where it lies, others in memory), or a source of rows.
+        A dataframe (Spark's is read where it lies, others in memory), or a source of rows; with a `DatabaseSchema`, a dict
+        of these by table name.
     schema
-        What is publicly known.  Without one, column names and types are taken as public; the rest must be discovered.
+        What is publicly known; of several tables, a `DatabaseSchema`, whose root names the units.  Without one, column
+        names and types are taken as public; the rest must be discovered.
     budget
         The most that all answers together may cost.
     neighbors
@@ -88,7 +94,7 @@ class Curator:
         self,
         table: object,
         *,
-        schema: Schema | None = None,
+        schema: Schema | DatabaseSchema | None = None,
         budget: PrivacyLoss,
         neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
         privacy_unit: str | None = None,
@@ -103,14 +109,13 @@ class Curator:
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
             return
         noise.check_opendp()
-        adjacency = Adjacency(neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
-        private, extra_columns = private_table(table, schema, adjacency)
+        private, extra_columns = _guarded(table, schema, neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
         self._ledger, self._dataset = ledger, DEFAULT_DATASET if dataset is None else dataset
         terms = Terms(
             total=self.budget,
-            schema=private.schema,
+            schema=schema if isinstance(schema, DatabaseSchema) else private.schema,
             ledger=None if ledger is None else str(ledger.path),
             dataset=None if ledger is None else self._dataset,
         )
@@ -133,6 +138,20 @@ class Curator:
     def schema(self) -> Schema:
         """What is publicly known, including what was discovered."""
         return self._vault.schema
+
+    @property
+    def layout(self) -> Layout:
+        """The record of a person, which the questions to a curator of several tables are about.
+
+        Raises
+        ------
+        ParameterError
+            If this is the curator of one table.
+        """
+        with self._vault.turn() as table:
+            if isinstance(table, PrivateDatabase) and table.layout is not None:
+                return table.layout
+        raise ParameterError("a curator of one table has no layout of persons: give a DatabaseSchema")
 
     @property
     def adjacency(self) -> Adjacency:
@@ -228,6 +247,60 @@ class Curator:
         values = self._spend(item, lambda table: plan.noised(table.exact(queries)))
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
+    def measure_each(
+        self,
+        queries: Sequence[Statistic],
+        *,
+        spends: Sequence[Spend],
+        steps: Sequence[str],
+        law: NoiseLaw | None = None,
+    ) -> list[Measurements]:
+        """Answer several statistics, each with exact integer noise of its own, in one pass over the rows.
+
+        The answers, the noise and the receipt are those of one `measure` after the other; a database or a cluster is asked
+        once.
+
+        Costs all of ``spends``, for this curator's neighbours; the ledger is charged before any row is read.
+
+        Parameters
+        ----------
+        queries
+            What to ask: one pass for sets of marginals over one domain, else one for each.
+        spends
+            What each may cost.
+        steps
+            What the receipt calls each.
+        law
+            A law of noise to insist on.
+
+        Raises
+        ------
+        BudgetExceededError
+            If less is left than all cost; nothing of the budget is spent, and nothing read, then.
+        DataError, ParameterError, PrivacyError, SensitivityError
+            As `check` raises them.
+        """
+        for one in queries:
+            self.check(one)
+        losses = [self.cost(spend) for spend in spends]
+        plans = [
+            calibrate(self.adjacency.sensitivity(one), loss, k=one.k, law=law)
+            for one, loss in zip(queries, losses, strict=True)
+        ]
+        items = [
+            plan.item(step, loss, denominator=one.denominator)
+            for plan, step, loss, one in zip(plans, steps, losses, queries, strict=True)
+        ]
+
+        def answer(table: PrivateTable) -> list[IntArray]:
+            return [plan.noised(exact) for plan, exact in zip(plans, table.exact_each(queries), strict=True)]
+
+        values = self._spend_each(items, answer)
+        return [
+            Measurements(queries=one, values=noisy, resolution=plan.resolution, noise=plan.noise)
+            for one, noisy, plan in zip(queries, values, plans, strict=True)
+        ]
+
     def histogram(
         self, columns: tuple[str, ...], *, spend: Spend = Remaining(), step: str = "frequent records"
     ) -> KeyCounts:
@@ -314,7 +387,14 @@ class Curator:
         """
         return continued(path, vault=self._vault)
 
-    def select(self, scores: Statistic | KeyStatistic, *, spend: Spend = Remaining(), step: str = "selection") -> int:
+    def select(
+        self,
+        scores: Statistic | KeyStatistic,
+        *,
+        spend: Spend = Remaining(),
+        step: str = "selection",
+        law: SelectionLaw | None = None,
+    ) -> int:
         """Return the position of a large score: permute-and-flip, or the exponential mechanism under zCDP.
 
         The scores may be any function of a statistic's sums, so that a million candidates need no feature matrix.
@@ -330,10 +410,12 @@ class Curator:
             What it may cost.
         step
             What the receipt calls it.
+        law
+            A law to insist on; default: the one with the least noise.
         """
         self.check(scores)
         loss = self.cost(spend)
-        plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss)
+        plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss, law=law)
         item = plan.item(step, loss, denominator=scores.denominator)
         return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
 
@@ -438,13 +520,38 @@ class Curator:
 
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
+        return self._spend_each([item], answer)
+
+    def _spend_each(self, items: Sequence[Item], answer: Callable[[PrivateTable], T]) -> T:
+        """Charge some steps, or none of them; only then compute their noisy answers, and write them on the receipt."""
         with self._vault.turn() as table:
-            entry = self._charge(item.loss, what=item.step)
-            self._vault.items.append(item)
+            trial = Account(self.budget, [*self._account.spent])
+            for item in items:
+                trial.charge(item.loss)
+            entries = []
+            for item in items:
+                entries.append(self._charge(item.loss, what=item.step))
+                self._vault.items.append(item)
             result = answer(table)
-            if entry is not None and self._ledger is not None:
-                self._ledger.commit(entry)
+            for entry in entries:
+                if entry is not None and self._ledger is not None:
+                    self._ledger.commit(entry)
             while self._vault.unsettled:
                 ledger, number = self._vault.unsettled.pop()
                 ledger.commit(number)
             return result
+
+
+def _guarded(
+    table: object, schema: Schema | DatabaseSchema | None, neighbors: Neighbors, unit: str | None, rows: int
+) -> tuple[PrivateTable, tuple[str, ...]]:
+    """Return the rows of one table, or of several, after a look at names alone; see `private_table`."""
+    if not isinstance(schema, DatabaseSchema):
+        return private_table(table, schema, Adjacency(neighbors, unit, rows))
+    if unit is not None or rows != 1:
+        raise ParameterError("the units of several tables are the rows of the schema's root: leave privacy_unit out")
+    layout = Layout(schema.reviewed())
+    bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
+    if not bounds:
+        raise ParameterError("a schema of one table is a Schema: give it as one")
+    return private_database(table, layout, Adjacency(neighbors, schema.key, 1, bounds))

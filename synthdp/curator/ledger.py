@@ -32,6 +32,8 @@ class Entry:
         ``"committed"``; when (UTC).
     adjacency
         The neighbours that the loss was spent for; ``None`` in entries of ledgers that did not record them (version 1).
+    key
+        What the caller names the spend by, if anything; no other entry has it.
     """
 
     number: int
@@ -41,6 +43,7 @@ class Entry:
     state: str
     moment: str
     adjacency: Adjacency | None = None
+    key: str | None = None
 
 
 class Ledger:
@@ -59,6 +62,11 @@ class Ledger:
         The SQLite file, made when first written to.
     seconds
         How long to wait for another process that holds the file.
+    key
+        A name of your own for one spend, such as the number of a plan.  Whoever spends through this object spends under
+        it, and a second spend under it is refused: a release that is started twice is paid for once.
+    note
+        What entries then say the spend was for, in place of the curator's word.
 
     Raises
     ------
@@ -79,8 +87,14 @@ class Ledger:
     add or remove one row ; left: ε = 1.5, δ = 9e-07
     """
 
-    def __init__(self, path: str | PathLike[str], *, seconds: float = 30.0) -> None:
+    def __init__(
+        self, path: str | PathLike[str], *, seconds: float = 30.0, key: str | None = None, note: str | None = None
+    ) -> None:
+        for name, text in (("key", key), ("note", note)):
+            if text is not None:
+                _check_text(name, text)
         self.path = Path(path)
+        self.key, self.note = key, note
         self._file = LedgerFile(path=self.path, place=self.path.absolute(), seconds=seconds)
 
     def __repr__(self) -> str:
@@ -101,13 +115,14 @@ class Ledger:
         BudgetExceededError
             If the data set's cap does not cover it; nothing is written then.
         LedgerError
-            If the data set is counted for other neighbours, or the file cannot be written or stays locked; nothing is
-            written then.
+            If the data set is counted for other neighbours, there is a spend under this ledger's key, or the file cannot
+            be written or stays locked; nothing is written then.
         """
-        _check_name(dataset)
+        _check_text("dataset", dataset)
         _check_unicode("what", what)
         check_loss("loss", loss)
         with self._file.writing() as db:
+            self._check_unspent(db)
             found = self._found(db, dataset)
             if found is None:
                 insert = "INSERT INTO datasets (name, adjacency) VALUES (?, ?)"
@@ -120,8 +135,11 @@ class Ledger:
             else:
                 self._check(db, dataset, loss, cap)
             moment = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-            row = (dataset, json.dumps(to_document(loss)), what, "reserved", moment, _text(adjacency))
-            insert = "INSERT INTO spends (dataset, loss, what, state, moment, adjacency) VALUES (?, ?, ?, ?, ?, ?)"
+            said = what if self.note is None else self.note
+            row = (dataset, json.dumps(to_document(loss)), said, "reserved", moment, _text(adjacency), self.key)
+            insert = (
+                "INSERT INTO spends (dataset, loss, what, state, moment, adjacency, key) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            )
             return int(db.execute(insert, row).lastrowid or 0)
 
     def commit(self, number: int) -> None:
@@ -163,7 +181,7 @@ class Ledger:
         LedgerError
             If spends are recorded for other neighbours, or cannot be stated in the cap's currency.
         """
-        _check_name(dataset)
+        _check_text("dataset", dataset)
         check_loss("cap", loss)
         with self._file.writing() as db:
             found = self._found(db, dataset)
@@ -191,13 +209,13 @@ class Ledger:
         LedgerError
             If spends are recorded for other neighbours.
         """
-        _check_name(dataset)
+        _check_text("dataset", dataset)
         with self._file.writing() as db:
             self._declare(db, dataset, neighbors, privacy_unit)
 
     def cap(self, dataset: str) -> PrivacyLoss | None:
         """Return the cap of a data set, if it has one."""
-        _check_name(dataset)
+        _check_text("dataset", dataset)
         with self._file.reading() as db:
             return (self._found(db, dataset) or (None, None))[1]
 
@@ -207,7 +225,7 @@ class Ledger:
         ``None`` for a data set that is not in the ledger, or of a ledger of version 1 until it is declared.  Costs
         nothing: reads the ledger.
         """
-        _check_name(dataset)
+        _check_text("dataset", dataset)
         with self._file.reading() as db:
             return (self._found(db, dataset) or (None, None))[0]
 
@@ -219,26 +237,36 @@ class Ledger:
         LedgerError
             If an earlier spend cannot be stated in the cap's currency.
         """
-        _check_name(dataset)
+        _check_text("dataset", dataset)
         with self._file.reading() as db:
             cap = (self._found(db, dataset) or (None, None))[1]
             return None if cap is None else Account(cap, self._spent(db, dataset, cap)).remaining
 
-    def entries(self, dataset: str | None = None) -> list[Entry]:
-        """Return the spends, oldest first, of one data set or of all."""
-        query = "SELECT id, dataset, loss, what, state, moment, adjacency FROM spends ORDER BY id"
+    def entries(self, dataset: str | None = None, *, key: str | None = None) -> list[Entry]:
+        """Return the spends, oldest first, of one data set or of all; with a key, the one under it, if there is one."""
+        query = "SELECT id, dataset, loss, what, state, moment, adjacency, key FROM spends ORDER BY id"
         with self._file.reading() as db:
             rows = db.execute(query).fetchall()
         return [
-            Entry(number, name, self._loss(loss), what, state, moment, self._adjacency(adjacency))
-            for number, name, loss, what, state, moment, adjacency in rows
-            if dataset in (None, name)
+            Entry(number, name, self._loss(loss), what, state, moment, self._adjacency(adjacency), found)
+            for number, name, loss, what, state, moment, adjacency, found in rows
+            if dataset in (None, name) and key in (None, found)
         ]
 
     def datasets(self) -> list[str]:
         """Return the names of all data sets in the ledger."""
         with self._file.reading() as db:
             return _names(db)
+
+    def _check_unspent(self, db: sqlite3.Connection) -> None:
+        if self.key is None:
+            return
+        row = db.execute("SELECT id, moment FROM spends WHERE key = ?", (self.key,)).fetchone()
+        if row is not None:
+            raise LedgerError(
+                f"ledger '{self.path}' has a spend under this key already, entry {row[0]} of {row[1]}: nothing was spent "
+                "again"
+            )
 
     def _found(self, db: sqlite3.Connection, dataset: str) -> tuple[Adjacency | None, PrivacyLoss | None] | None:
         """Return the neighbours and the cap of a data set that is in the ledger."""
@@ -352,10 +380,10 @@ def _close(name: str, names: list[str]) -> list[str]:
     return [others[found] for found in get_close_matches(name.casefold(), others)]
 
 
-def _check_name(dataset: object) -> None:
-    if not isinstance(dataset, str) or not dataset:
-        raise ParameterError(f"dataset ({dataset!r}) must be a name")
-    _check_unicode("dataset", dataset)
+def _check_text(name: str, text: object) -> None:
+    if not isinstance(text, str) or not text:
+        raise ParameterError(f"{name} ({text!r}) must be a name")
+    _check_unicode(name, text)
 
 
 def _check_unicode(name: str, text: str) -> None:

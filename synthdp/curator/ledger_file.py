@@ -11,22 +11,25 @@ from pathlib import Path
 from synthdp.errors import LedgerError
 from synthdp.files import sync_folder
 
-VERSION = 2
+VERSION = 3
 _DATASETS = "CREATE TABLE datasets (name TEXT PRIMARY KEY, adjacency TEXT, cap TEXT)"
 _SPENDS = """
 CREATE TABLE spends (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, loss TEXT NOT NULL, what TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')), moment TEXT NOT NULL, adjacency TEXT)"""
-_FROM_NOTHING = ("CREATE TABLE meta (version INTEGER NOT NULL)", _DATASETS, _SPENDS)
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')), moment TEXT NOT NULL, adjacency TEXT,
+    key TEXT)"""
+_ONE_SPEND_A_KEY = "CREATE UNIQUE INDEX one_spend_a_key ON spends (key)"  # those without a key are not compared
+_FROM_NOTHING = ("CREATE TABLE meta (version INTEGER NOT NULL)", _DATASETS, _SPENDS, _ONE_SPEND_A_KEY)
+_FROM_VERSION_2 = ("ALTER TABLE spends ADD COLUMN key TEXT", _ONE_SPEND_A_KEY, "DELETE FROM meta")
 _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps instead of one of data sets
     _DATASETS,
     "INSERT INTO datasets (name, cap) SELECT dataset, loss FROM caps",
     "INSERT OR IGNORE INTO datasets (name) SELECT dataset FROM spends",
     "DROP TABLE caps",
     "ALTER TABLE spends ADD COLUMN adjacency TEXT",
-    "DELETE FROM meta",
+    *_FROM_VERSION_2,
 )
-_STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1}
+_STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1, 2: _FROM_VERSION_2}
 _CLOSED = "cannot be opened: check the folder and its permissions"
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _FOREIGN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
@@ -109,7 +112,7 @@ class LedgerFile:
         if not {"meta", "spends"} <= tables:
             raise LedgerError(f"ledger '{self.path}' is not a synthdp ledger")
         (version,) = db.execute("SELECT version FROM meta").fetchone() or (0,)
-        if version not in (1, VERSION):
+        if version not in range(1, VERSION + 1):
             raise LedgerError(f"ledger '{self.path}' has version {version}; this synthdp reads 1 to {VERSION}")
         return int(version)
 

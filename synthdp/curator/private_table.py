@@ -16,16 +16,17 @@ from synthdp.arrays import AnyArray, Codes, GridIndices, Totals
 from synthdp.curator.contribution import Bounding, first_rows, rows_of
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import RawColumn, encode
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import in_order
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
-from synthdp.schema.columns import Identifier
+from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
 from synthdp.tables.keys import count_keys
-from synthdp.tables.source import Source, SummingSource
+from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import source_of
 
@@ -122,6 +123,19 @@ class PrivateTable:
             raise InternalError("a statistic must be k 64-bit whole numbers")
         return values
 
+    def exact_each(self, statistics: Sequence[Statistic]) -> list[Totals]:
+        """Return several statistics without noise, tables of one domain in a single pass over the rows; see `exact`."""
+        tables = [one for one in statistics if isinstance(one, Marginals)]
+        if (
+            len(tables) < 2
+            or len(tables) < len(statistics)
+            or any(one.domain is not tables[0].domain for one in tables)
+        ):
+            return [self.exact(one) for one in statistics]
+        together = Marginals(tables[0].domain, tuple(clique for one in tables for clique in one.cliques))
+        ends = np.cumsum([one.k for one in tables])[:-1]
+        return np.split(self.exact(together), ends)
+
     def _cell_totals(self, statistic: Statistic) -> Totals:
         source, unit = self.open(), self.adjacency.unit
         if isinstance(source, SummingSource):
@@ -129,12 +143,19 @@ class PrivateTable:
             if summed is not None:
                 self.reads += 1
                 return statistic.finish(summed)
+        return self._block_totals(statistic)
+
+    def _block_totals(self, statistic: Statistic) -> Totals:
         sums: Totals | None = None
         for part in in_order(statistic.sums, self._cell_codes(statistic.domain)):
             sums = part.copy() if sums is None else np.add(sums, part, out=sums)
         if sums is None:
             raise InternalError("a source yielded no block")
         return statistic.finish(sums)
+
+    @property
+    def _slab_rows(self) -> int:
+        return SLAB_ROWS
 
     @property
     def _bound(self) -> Bounding | None:
@@ -158,7 +179,7 @@ class PrivateTable:
                 return (codes for (codes,) in store.blocks())
         store = Store(memory=MEMORY_BYTES // CACHED_DOMAINS)
         names = self.schema.names
-        slabs = _slabs(self._grid_indices().blocks(), SLAB_ROWS)
+        slabs = _slabs(self._grid_indices().blocks(), self._slab_rows)
         for codes in in_order(lambda slab: domain.codes(dict(zip(names, slab, strict=True))), slabs):
             store.add([codes])
         for _, old in self._codes[CACHED_DOMAINS - 1 :]:
@@ -211,6 +232,8 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
     schema = infer_schema(source, without=adjacency.unit) if known is None else known
     extra_columns = check_columns(source, schema)
     check_unit(source, schema, adjacency.unit)
+    if isinstance(source, CheckedSource):
+        source.check(schema, unit=adjacency.unit)
     return PrivateTable(source, schema, adjacency), extra_columns
 
 
@@ -299,6 +322,13 @@ def _blocks_of_indices(
     def owners(raw: Mapping[str, RawColumn]) -> AnyArray | None:
         return None if unit is None or bound is None else bound.digests(raw[unit])
 
+    there = source.indices(schema, extra=extra) if isinstance(source, EncodingSource) else None
+    if there is not None:
+        yield from in_order(
+            lambda block: ([_encoded(*pair) for pair in zip(schema.values(), block[0], strict=True)], owners(block[1])),
+            there,
+        )
+        return
     if isinstance(source, FrameSource):  # one block: column after column, so that few columns' values are held at once
         columns = ((kind, block[name]) for name, kind in schema.items() for block in source.blocks({name: kind}))
         indices = list(in_order(lambda pair: encode(*pair), columns))
@@ -309,6 +339,10 @@ def _blocks_of_indices(
         lambda raw: ([encode(column, raw[name]) for name, column in schema.items()], owners(raw)),
         source.blocks(schema, extra=extra),
     )
+
+
+def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:
+    return encode(column, cells) if isinstance(cells, Labels | Numbers) else cells
 
 
 def _kept(bound: Bounding, names: Sequence[str], bucket: Store) -> list[GridIndices]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_whole
-from synthdp.errors import MechanismFailure
+from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.queries.sparse.supports import Support
 
 STEPS = 200
@@ -46,6 +46,9 @@ class SparseTable:
 
     def __post_init__(self) -> None:
         check_whole("slots", self.slots)
+        known = len(self.place)
+        if known > min(self.slots, len(self.weights)) or not all(0 <= i < known for i in self.place.values()):
+            raise ParameterError("every touched key of a table of weights must have a slot and a weight of its own")
         self._total = self._sum()
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.misfit_shares import unproven_points
 from synthdp.checks import check_number, check_share, check_whole, whole
-from synthdp.curator.curator import Curator
+from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
@@ -31,7 +31,7 @@ from synthdp.planning import Plan, plan
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import neighbors_named
-from synthdp.progress import ProgressCallback, silent
+from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
@@ -128,7 +128,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         the schema, it is not released; in it, it must be an `Identifier`, released as fresh labels.  The default number
         of synthetic rows estimates the rows used.
     ledger, dataset
-        Path of a ledger that records the spend before data is read, and the data's name in it.
+        Path of a ledger, or a `Ledger`, that records the spend before data is read, and the data's name in it.
     random_state
         Seed of the sampling; it never reaches noise.
     on_progress
@@ -182,7 +182,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         domain_budget: float = 0.4,
         privacy_unit: str | None = None,
         max_rows_per_unit: int = 1,
-        ledger: str | PathLike[str] | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
         random_state: RandomState = None,
         on_progress: ProgressCallback | None = None,
@@ -235,7 +235,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         notes: tuple[str, ...] = (),
     ) -> SyntheticRelease:
         """Fit; a ``label`` is a column that must come out."""
-        loss, mechanism = self._check_settings(), self._mechanism()
+        loss, mechanism, tell = self._check_settings(), self._mechanism(), self.on_progress or silent
+        tell(Progress(stage="reading", done=0, total=1))
         self._array = not is_table(X)
         source = self._source(X, reset=True)
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
@@ -260,6 +261,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             whole = account_of(curator, mechanism, schema)
             unknown: tuple[str, ...] = ()
             if schema.undeclared:
+                tell(Progress(stage="discovery", done=0, total=1))
                 found = whole.discover(
                     spend=discovery_part(whole.budget, self.domain_budget),
                     takes=lambda rest: not self._array and needed <= {*rest.outputs} and takes(mechanism, rest),
@@ -466,7 +468,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             schema, rows=known or ASSUMED_ROWS if rows is None else rows,
             epsilon=self.epsilon if epsilon is None else epsilon, delta=self.delta, neighbors=self.neighbors,
             mechanism=self._mechanism(), max_rows_per_unit=self.max_rows_per_unit if self.privacy_unit else 1,
-            domain_budget=self.domain_budget,
+            domain_budget=self.domain_budget, on_progress=self.on_progress or silent,
         )  # fmt: skip
 
     def report(

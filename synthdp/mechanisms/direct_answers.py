@@ -74,7 +74,10 @@ class DirectAnswers:
             if query is not self.queries:
                 raise ParameterError("queries must be those that were answered, or positions in them")
             return self.values
-        return np.asarray(self.values[np.atleast_1d(np.asarray(query))], np.float64)
+        positions = np.atleast_1d(np.asarray(query))
+        if positions.dtype.kind not in "iu" or not ((positions >= 0) & (positions < self.queries.k)).all():
+            raise ParameterError(f"queries must be marginals that were answered, or positions below {self.queries.k}")
+        return np.asarray(self.values[positions], np.float64)
 
     def _table(self, asked: Marginal) -> Answers:
         if isinstance(self.queries, Marginals):
@@ -219,10 +222,10 @@ def _measured(
         measurements = [account.measure(counted_apart(queries), law=law, step="workload")]
     else:
         shares = best_shares(parts, account.adjacency, law=law)
-        measurements = [
-            account.measure(counted_apart(part), spend=account.budget.fraction(float(share)), law=law, step="workload")
-            for part, share in zip(parts, shares, strict=True)
-        ]
+        spends = [account.budget.fraction(float(share)) for share in shares]
+        measurements = account.measure_each(
+            [counted_apart(part) for part in parts], spends=spends, steps=["workload"] * len(parts), law=law
+        )
     return Release(
         mechanism=type(mechanism).__name__,
         output=DirectAnswers(queries=queries, measurements=tuple(measurements)),

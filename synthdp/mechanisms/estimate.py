@@ -30,7 +30,7 @@ class Estimate:
     estimate: float | FloatArray
     stderr: float | FloatArray
     truncation: float | FloatArray = 0.0
-    truncation_bound: float | None = None
+    truncation_bound: float | FloatArray | None = None
 
     def __float__(self) -> float:
         return float(self.estimate)

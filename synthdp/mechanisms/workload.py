@@ -16,6 +16,7 @@ from synthdp.mechanisms.protocol import check_declared, part_of
 from synthdp.queries.fitting import FittingRows
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.sparse.supports import SparseQuery, sparse_cells
 from synthdp.schema.schema import Schema
 
 TARGET_WEIGHT = 3.0
@@ -117,6 +118,16 @@ def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueri
     return marginals_on(wish, schema)
 
 
+def domain_named(wish: Domain | Wish | None, schema: Schema) -> Domain:
+    """Return the cells that a user gives, or makes by naming columns; all columns of the schema for ``None``.
+
+    Errors as in `queries_of`.
+    """
+    if isinstance(wish, Domain):
+        return wish
+    return _domain(schema, schema.names, {}) if wish is None else marginals_on(wish, schema).domain
+
+
 def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
     """Return the queries that a user gives or names, as `queries_of` does, but with misfits apart.
 
@@ -157,6 +168,30 @@ def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Ma
         if min(bins.get(axis.name, cells), axis.grid.regular) != cells:
             raise ParameterError(f"column {axis.name!r} was released in {cells} bins: ask for no others")
     return Marginals(domain, tuple(domain.index(*clique) for clique in cliques))
+
+
+def sparse_queries_of(wish: Sequence[SparseQuery] | Wish, schema: Schema) -> Sequence[SparseQuery]:
+    """Return the sparse queries that a user gives, or the cells of the marginals that are named.
+
+    A record then consists of all columns that are named.
+
+    Raises
+    ------
+    ParameterError
+        If there is none, a name is unknown, a marginal has bins, or a column has no declared levels.
+    """
+    asked = _listed(wish)
+    if not asked:
+        raise ParameterError("queries must hold at least one sparse query, or name at least one set of columns")
+    if all(isinstance(one, SparseQuery) for one in asked):
+        return asked
+    if any(isinstance(one, Marginal) and one.bins for one in asked):
+        raise ParameterError("a marginal of sparse queries must have no bins: its cells are declared values")
+    sets = [_names(one) for one in asked]
+    for name in (name for names in sets for name in names):
+        _position(name, schema.names)
+    columns = [name for name in schema.names if any(name in names for names in sets)]
+    return [query for names in sets for query in sparse_cells(schema, names, columns=columns)]
 
 
 def check_domain(queries: LinearQueries, schema: Schema) -> None:

@@ -34,7 +34,7 @@ from synthdp.planning.simulated_table import simulated_table
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.progress import Progress
+from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.schema.column import Column
@@ -88,6 +88,7 @@ def plan(
     max_rows_per_unit: int = 1,
     domain_budget: float = 0.4,
     random_state: int = 0,
+    on_progress: ProgressCallback = silent,
 ) -> Plan | list[Plan]:
     """Say what a release would cost and how good it would be, before anything is spent.
 
@@ -107,6 +108,8 @@ def plan(
         Share for discovering what the schema leaves open.
     random_state
         Seed of the simulated table.
+    on_progress
+        Called before each dry run.
 
     Returns
     -------
@@ -134,9 +137,11 @@ def plan(
         neighbors=neighbors, mechanism=mechanism or Automatic(), max_rows_per_unit=max_rows_per_unit,
         random_state=random_state, assumed=assumed, domain_budget=domain_budget,
     )  # fmt: skip
-    plans = [run(loss=loss, left_open=left_open) for loss in losses]
-    if left_open:
-        plans = [_priced(one, left_open, run, delta) for one in plans]
+    plans: list[Plan] = []
+    for loss in losses:
+        on_progress(Progress(stage="dry run", done=len(plans), total=len(losses)))
+        one = run(loss=loss, left_open=left_open)
+        plans.append(_priced(one, left_open, run, delta) if left_open else one)
     return plans if isinstance(epsilon, Sequence) else plans[0]
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import DISCOVERED, Column, is_drafted
+from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema
 
 PUBLIC = "column names, their order and their types are public; the table has at least one row"
 ONE_ROW = "each row is a unit of its own: a person with several rows is protected one row at a time"
 
 
-def assumptions(declared: Schema, complete: Schema, adjacency: Adjacency) -> tuple[str, ...]:
+def assumptions(declared: Schema | DatabaseSchema, complete: Schema, adjacency: Adjacency) -> tuple[str, ...]:
     """Return what a promise rests on.
 
     Parameters
@@ -25,6 +27,8 @@ def assumptions(declared: Schema, complete: Schema, adjacency: Adjacency) -> tup
     adjacency
         The neighbours of the promise.
     """
+    if isinstance(declared, DatabaseSchema):
+        return (*_persons(declared, adjacency), *(line for name in declared.names for line in _table(declared, name)))
     return (PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))
 
 
@@ -33,6 +37,27 @@ def _units(adjacency: Adjacency) -> list[str]:
         return [ONE_ROW, *["the number of rows is public"] * adjacency.rows_are_public]
     who = f"a person has one id in column {adjacency.unit!r}, in one spelling; a row without an id is a unit of its own"
     return [who, *["the number of units is public"] * adjacency.rows_are_public]
+
+
+def _persons(schema: DatabaseSchema, adjacency: Adjacency) -> list[str]:
+    lines = [
+        "names, order and types of tables and columns are public",
+        f"a person has one {schema.key!r}, in one spelling in all tables; a row without one is a person of its own",
+        "rows of other persons that tell of a person are not that person's: nothing protects what they say",
+        *map(_related, schema.relations),
+    ]
+    return lines + ["the number of persons, by their keys in all tables, is public"] * adjacency.rows_are_public
+
+
+def _related(relation: Relation) -> str:
+    each = f"each row of {relation.parent!r} has at most {relation.at_most} rows of {relation.child!r} that are used"
+    by = "" if relation.order is None else f", ordered by {relation.order!r}" + ", one each" * relation.unique
+    return f"{each}{by}: declared, not taken from these tables"
+
+
+def _table(schema: DatabaseSchema, name: str) -> list[str]:
+    one = schema.tables[name]
+    return [f"table {name!r}: {line}" for line in (*_declared(one), *_rules(one))]
 
 
 def _declared(schema: Schema) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -68,6 +69,13 @@ class Calibration:
             stddev=self.noise.stddev / (self.resolution * denominator),
             loss=loss,
         )
+
+
+class SelectionLaw(StrEnum):
+    """By which law the position of a large score is chosen."""
+
+    PERMUTE_AND_FLIP = "permute_and_flip"
+    EXPONENTIAL = "exponential"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,30 +177,37 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     raise ParameterError(f"no noise is known for a loss of {loss}")
 
 
-def plan_selection(linf: int, loss: PrivacyLoss) -> Selection:
-    """Return the selection with the least noise: permute-and-flip, or the exponential mechanism under zCDP.
+def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = None) -> Selection:
+    """Return the selection of a law, by default with the least noise: permute-and-flip, or under zCDP the exponential one.
 
     What is chosen by it costs at most ``loss``, for neighbours that move every score by at most ``linf``.
 
     Raises
     ------
     ParameterError
-        If the loss is in Gaussian DP.
+        If the loss is in Gaussian DP, or permute-and-flip is to be paid in zCDP.
     """
     match loss:
+        case ZCDP(_) if law is SelectionLaw.PERMUTE_AND_FLIP:
+            raise ParameterError("permute-and-flip has a pure epsilon: under zCDP take the exponential mechanism")
         case ZCDP(rho):
-            scale = noise.exponential_mechanism_scale(linf, rho=rho, monotonic=False)
-            return Selection(
-                choose=noise.exponential_mechanism,
-                mechanism="exponential mechanism",
-                sensitivity=linf,
-                scale=scale,
-                stddev=scale * math.pi / math.sqrt(6),  # of the Gumbel noise whose maximum has the same law
-            )
+            return _exponential(linf, noise.exponential_mechanism_scale(linf, rho=rho, monotonic=False))
         case PureDP(epsilon) | ApproxDP(epsilon, _):
             scale = noise.noisy_max_scale(linf, epsilon=epsilon, monotonic=False)
+            if law is SelectionLaw.EXPONENTIAL:  # 2 linf / epsilon for both (docs/proofs/selection.md)
+                return _exponential(linf, scale)
             return Selection(choose=noise.noisy_max, mechanism="noisy max", sensitivity=linf, scale=scale, stddev=scale)
     raise ParameterError("a noisy maximum has no Gaussian-DP cost: select from an account in PureDP, ApproxDP or ZCDP")
+
+
+def _exponential(linf: int, scale: float) -> Selection:
+    return Selection(
+        choose=noise.exponential_mechanism,
+        mechanism="exponential mechanism",
+        sensitivity=linf,
+        scale=scale,
+        stddev=scale * math.pi / math.sqrt(6),  # of the Gumbel noise whose maximum has the same law
+    )
 
 
 def account_inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thresholds: float = 0.0) -> PrivacyLoss:

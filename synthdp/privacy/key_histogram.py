@@ -108,7 +108,7 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
     scale, threshold = noise.laplace_threshold_for(
         moved.l1, moved.l1, moved.linf, epsilon=loss.epsilon, delta=loss.delta
     )
-    return HistogramPlan(scale=scale, threshold=threshold, sensitivity=moved.l1)
+    return HistogramPlan(scale=scale, threshold=threshold, sensitivity=float(moved.l1))
 
 
 def _gaussian(loss: GaussianDP, adjacency: Adjacency) -> HistogramPlan:

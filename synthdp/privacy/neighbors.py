@@ -31,11 +31,15 @@ class Adjacency:
         Name of the column whose values are the units; ``None`` if every row is one.
     rows
         Most rows of a unit that are used.
+    tables
+        Where a unit is a person with rows in several tables: the child tables, and the most rows of a person that are used
+        of each.  All of them are one record, so that ``rows`` is 1.
     """
 
     neighbors: Neighbors = Neighbors.ADD_REMOVE
     unit: str | None = None
     rows: int = 1
+    tables: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.neighbors, Neighbors):
@@ -43,10 +47,16 @@ class Adjacency:
         object.__setattr__(self, "rows", whole("max_rows_per_unit", self.rows, least=1))
         if self.unit is None and self.rows != 1:
             raise ParameterError("max_rows_per_unit needs a privacy_unit column")
+        object.__setattr__(self, "tables", tuple((str(name), int(rows)) for name, rows in self.tables))
+        if self.tables and (self.unit is None or self.rows != 1):
+            raise ParameterError("a person with rows in several tables is one record, named by a key")
         if self.unit is not None and self.neighbors is Neighbors.REPLACE_ONE and self.rows != 1:
             raise ParameterError("with a privacy_unit of several rows, neighbors must be 'add_remove'")
 
     def __str__(self) -> str:
+        if self.tables:
+            used = ", ".join(f"{name}: at most {rows} used" for name, rows in self.tables)
+            return f"{self.relation} in all tables ({used})"
         return self.relation if self.unit is None else f"{self.relation} (at most {self.rows} used)"
 
     @property

@@ -20,6 +20,7 @@ from synthdp.privacy.loss import (
     to_document,
 )
 from synthdp.privacy.neighbors import Adjacency, Neighbors
+from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
@@ -70,7 +71,7 @@ class Terms:
     """
 
     total: PrivacyLoss
-    schema: Schema
+    schema: Schema | DatabaseSchema
     ledger: str | None
     dataset: str | None
 
@@ -183,6 +184,7 @@ class Receipt:
             "neighbors": self.adjacency.neighbors.value,
             "privacy_unit": self.adjacency.unit,
             "max_rows_per_unit": self.adjacency.rows,
+            **({"tables": dict(self.adjacency.tables)} if self.adjacency.tables else {}),
             "items": [
                 {
                     "step": item.step,
@@ -209,6 +211,7 @@ class Receipt:
             neighbors=Neighbors(document["neighbors"]),
             unit=document["privacy_unit"],
             rows=document["max_rows_per_unit"],
+            tables=tuple(document.get("tables", {}).items()),
         )
         items = tuple(Item(**{**item, "loss": from_document(item["loss"])}) for item in document["items"])
         return cls(

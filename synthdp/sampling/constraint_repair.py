@@ -131,22 +131,25 @@ class Repair:
         key = tuple(int(cell) for cell in (*self.domain.index(*names), *cells))
         if key in self._known:
             return self._known[key]
-        masks: dict[str, BoolArray] = {}
-        for name, cell in zip(names, cells, strict=True):
-            axis = self.domain.axes[self.domain.index(name)[0]]
-            masks[name] = np.zeros(axis.grid.size, np.bool_)
-            ends = np.append(axis.starts[1:], axis.grid.releasable)
-            for run in np.flatnonzero(axis.cells == cell):
-                masks[name][axis.starts[run] : ends[run]] = True
-            masks[name][axis.grid.releasable :] = False
-            if name in self.allowed:
-                masks[name] &= self.allowed[name]
+        points = {name: self._points(name, int(cell)) for name, cell in zip(names, cells, strict=True)}
         for _ in orders:
             for order in orders:
-                _narrow(order, masks)
+                _narrow(order, points)
+        masks = {}
+        for name, left in points.items():
+            masks[name] = np.zeros(self.domain.axes[self.domain.index(name)[0]].grid.size, np.bool_)
+            masks[name][left] = True
         if len(self._known) < REMEMBERED:
             self._known[key] = masks
         return masks
+
+    def _points(self, name: str, cell: int) -> IntArray:
+        """Return the grid points of a cell that may be drawn."""
+        axis = self.domain.axes[self.domain.index(name)[0]]
+        ends = np.minimum(np.append(axis.starts[1:], axis.grid.releasable), axis.grid.releasable)
+        runs = np.flatnonzero(axis.cells == cell)
+        points = np.concatenate([np.arange(axis.starts[run], ends[run], dtype=np.int64) for run in runs])
+        return points[self.allowed[name][points]] if name in self.allowed else points
 
     def _lift(self, orders: Sequence[Order], rows: IntArray) -> None:
         """Raise right sides to their left sides: first from the current values, then from the least values of the cells."""
@@ -190,16 +193,19 @@ class Repair:
             self.indices[name][rows[here][fits]] = indices[first + at[fits]].astype(self.indices[name].dtype)
 
 
-def _narrow(order: Order, masks: dict[str, BoolArray]) -> None:
-    """Take away, in place, the numbers of either side that no number of the other can stand beside."""
+def _narrow(order: Order, points: dict[str, IntArray]) -> None:
+    """Take away, in place, the grid points of either side whose number no number of the other can stand beside."""
     known = [grid_numbers(column) for column in order.columns]
-    indices = [np.flatnonzero(masks[name] & bound) for name, (_, bound) in zip(order.names, known, strict=True)]
-    free = [bool((masks[name] & ~bound).any()) for name, (_, bound) in zip(order.names, known, strict=True)]
-    low, high = (numbers[some] for (numbers, _), some in zip(known, indices, strict=True))
-    if len(low) and len(high):
-        least, most = low.min(), high.max()
-        masks[order.left][indices[0][low > most]] = free[1]
-        masks[order.right][indices[1][high < least]] = free[0]
+    bound = [binds[points[name]] for name, (_, binds) in zip(order.names, known, strict=True)]
+    low, high = (
+        numbers[points[name][some]] for name, (numbers, _), some in zip(order.names, known, bound, strict=True)
+    )
+    if not len(low) or not len(high):
+        return
+    if bound[1].all():
+        points[order.left] = np.delete(points[order.left], np.flatnonzero(bound[0])[low > high.max()])
+    if bound[0].all():
+        points[order.right] = np.delete(points[order.right], np.flatnonzero(bound[1])[high < low.min()])
 
 
 def connected(rules: Sequence[Rule]) -> list[tuple[tuple[str, ...], list[Rule]]]:

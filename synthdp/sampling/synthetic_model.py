@@ -32,6 +32,7 @@ from synthdp.sampling.structural_zeros import obeying, rules_between
 from synthdp.schema.column import Fresh
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.source import RowSink
 from synthdp.tables.write import library_for, write_blocks
 
 OBEYED = "no synthetic row breaks a declared rule"
@@ -132,7 +133,7 @@ class SyntheticModel:
 
     def sample_to(
         self,
-        path: str | PathLike[str],
+        path: str | PathLike[str] | RowSink,
         *,
         rows: int | None = None,
         random_state: RandomState = None,
@@ -147,7 +148,8 @@ class SyntheticModel:
         Parameters
         ----------
         path
-            A ``.parquet``, ``.arrow``, ``.csv`` or ``.csv.gz`` file.  It appears whole or not at all.
+            A ``.parquet``, ``.arrow``, ``.csv`` or ``.csv.gz`` file, or a table of a database as a `SqlSource`.  The file
+            appears, and the rows are appended, whole or not at all.
         rows, random_state, given
             As for `sample`.
         block_rows
@@ -162,9 +164,12 @@ class SyntheticModel:
         FormatError
             If the file cannot be written.
         """
-        form = self.format.for_files(self.schema, library=library_for(path))
+        form = self.format.for_files(self.schema, library="pyarrow" if isinstance(path, RowSink) else library_for(path))
         blocks = self.sample_blocks(rows, random_state=random_state, given=given, block_rows=block_rows, format=form)
-        write_blocks(path, blocks, escape_formulas=escape_formulas)
+        if isinstance(path, RowSink):
+            path.write(blocks)
+        else:
+            write_blocks(path, blocks, escape_formulas=escape_formulas)
 
     def sample_blocks(
         self,
@@ -312,7 +317,7 @@ class SyntheticModel:
         fine = draw_within_groups(table, cells, rng, independent=independent)
         if allowed is None:
             return refinement.fine.indices_in(fine, rng)
-        return _indices_among(allowed, refinement, fine, rng)
+        return indices_among(allowed, refinement, fine, rng)
 
 
 class _Values(Mapping[str, RawColumn]):
@@ -359,7 +364,7 @@ class _Values(Mapping[str, RawColumn]):
         return len(self._schema)
 
 
-def _indices_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> GridIndices:
+def indices_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> GridIndices:
     """Draw a grid point for every fine cell, uniformly among the allowed ones that a released row may have."""
     good = np.flatnonzero(allowed[: refinement.fine.grid.releasable])
     cell = refinement.fine.cells_of(good.astype(np.uint32))

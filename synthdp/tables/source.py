@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.domain.encoder import RawColumn
@@ -67,6 +67,15 @@ class TextSource(Source, Protocol):
         ...
 
 
+@runtime_checkable
+class RowSink(Protocol):
+    """Where synthetic rows may go that is no file."""
+
+    def write(self, frames: Iterable[Any], /) -> None:
+        """Append pyarrow tables, all or none."""
+        ...
+
+
 class Bound(Protocol):
     """Keeps some rows of each unit of privacy, where the rows are; it can be pickled."""
 
@@ -78,6 +87,38 @@ class Bound(Protocol):
         """Return blocks of grid indices with their rows' digests as one, without the rows that are too many.
 
         All rows of a digest must be there.
+        """
+        ...
+
+
+@runtime_checkable
+class CheckedSource(Source, Protocol):
+    """A source that can say beforehand that it cannot answer for a schema."""
+
+    def check(self, schema: Schema, *, unit: str | None) -> None:
+        """Refuse a schema, or a column of units, by names, types and declarations alone."""
+        ...
+
+
+@runtime_checkable
+class EncodingSource(Source, Protocol):
+    """A source that encodes values where they are."""
+
+    def indices(
+        self, schema: Schema, *, extra: Sequence[str] = ()
+    ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]] | None:
+        """Yield blocks of all rows: each column of a schema as the encoder's grid indices, or its raw values.
+
+        Parameters
+        ----------
+        schema
+            The columns.
+        extra
+            Columns to read as labels beside them, by name.
+
+        Returns
+        -------
+        None if rows must be read as values.
         """
         ...
 

@@ -129,7 +129,11 @@ def replaced(node: ast.AST, old: list[ast.stmt], new: list[ast.stmt]) -> int:
 
 def same(one: ast.AST, other: ast.AST) -> bool:
     """Whether two pieces are the same program text; what is read or written there is told by the context around."""
-    return ast.dump(one).replace("ctx=Store()", "ctx=Load()") == ast.dump(other).replace("ctx=Store()", "ctx=Load()")
+    return type(one) is type(other) and _text(one) == _text(other)
+
+
+def _text(node: ast.AST) -> str:
+    return ast.dump(node).replace("ctx=Store()", "ctx=Load()")
 
 
 MUTATIONS = (
@@ -203,8 +207,8 @@ MUTATIONS = (
         "a unit's rows are not limited",
         "R11",
         "kept_rows",
-        "_place_in_run(np.diff(owner[order]) != 0) < rows",
-        "_place_in_run(np.diff(owner[order]) != 0) >= 0",
+        "place_in_run(np.diff(owner[order]) != 0) < rows",
+        "place_in_run(np.diff(owner[order]) != 0) >= 0",
         ("tests/unit/curator/test_contribution.py::test_removing_a_unit_changes_at_most_so_many_rows",),
     ),
     Mutation(
@@ -388,27 +392,26 @@ return min(drawn, key=lambda one: int(np.abs(one - values).sum()))
     Mutation(
         "the ledger is not charged",
         "R13",
-        "Curator._spend",
-        "entry = self._charge(item.loss, what=item.step)",
-        """
-self._account.charge(item.loss)
-entry = None
-""",
+        "Curator._spend_each",
+        "entries.append(self._charge(item.loss, what=item.step))",
+        "self._account.charge(item.loss)",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
     Mutation(
         "the ledger is charged after reading",
         "R13",
-        "Curator._spend",
+        "Curator._spend_each",
         """
-entry = self._charge(item.loss, what=item.step)
-self._vault.items.append(item)
+for item in items:
+    entries.append(self._charge(item.loss, what=item.step))
+    self._vault.items.append(item)
 result = answer(table)
 """,
         """
 result = answer(table)
-entry = self._charge(item.loss, what=item.step)
-self._vault.items.append(item)
+for item in items:
+    entries.append(self._charge(item.loss, what=item.step))
+    self._vault.items.append(item)
 """,
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
@@ -1034,6 +1037,125 @@ with self._lock:
         "_as_shown(library.frame({name: arrays[name]}), name, column)",
         "raw",
         ("tests/e2e/test_derived_columns.py::test_sums_are_exact_in_the_arithmetic_of_the_columns_that_come_out",),
+    ),
+    Mutation(
+        "two replaced records are as far apart as one record and none",
+        "R5",
+        "Interactions.bounds",
+        "norms_of_swap(tuple(sorted(shape)))",
+        "norms_of_one(shape)",
+        (
+            "tests/unit/queries/test_interactions.py::test_the_sensitivity_of_an_interaction_is_what_some_neighbours_attain",
+        ),
+    ),
+    Mutation(
+        "a weight counts once in the square of a norm",
+        "R5",
+        "interactions._together",
+        "norms.l2_squared * weight ** 2",
+        "norms.l2_squared * weight",
+        (
+            "tests/unit/queries/test_interactions.py::test_the_sensitivity_of_an_interaction_is_what_some_neighbours_attain",
+        ),
+    ),
+    Mutation(
+        "records that differ in a column are taken to agree in it",
+        "R5",
+        "interactions._factors",
+        """
+if apart:
+    return ((n - 1, -1, 1), (-1, n - 1, 1), (-1, -1, n - 2))
+""",
+        "",
+        (
+            "tests/unit/queries/test_interactions.py::test_the_sensitivity_of_an_interaction_is_what_some_neighbours_attain",
+        ),
+    ),
+    Mutation(
+        "the noise of an interaction is that of its multiple",
+        "–",
+        "misfits.noisy_effects",
+        "stddev / scale",
+        "stddev",
+        ("tests/unit/fit/test_misfits.py::test_the_noise_of_an_interaction_is_in_rows",),
+    ),
+    Mutation(
+        "a misfit that replaces a row moves nothing",
+        "R5",
+        "FittingRows.bounds",
+        "RecordBounds(bounds.one, bounds.swap.either(bounds.one))",
+        "bounds",
+        ("tests/contracts/test_queries.py::test_replacing_any_record_changes_the_answers_within_the_bounds",),
+    ),
+    Mutation(
+        "a net's scores count misfits",
+        "–",
+        "NetMechanism.release",
+        "NetScores(FittingRows(queries), cells, candidates, total.fitting)",
+        "NetScores(queries, cells, candidates, total.fitting)",
+        ("tests/contracts/test_misfits.py::test_levels_come_out_in_the_proportions_of_the_values_that_fit",),
+    ),
+    Mutation(
+        "no special value is bound by rules",
+        "–",
+        "values.numbers_at",
+        "(indices < grid.regular) | np.isin(indices, _special_points(column, grid))",
+        "indices < grid.regular",
+        ("tests/unit/sampling/test_rules_by_brute_force.py::test_a_row_breaks_a_rule_exactly_if_its_values_do",),
+    ),
+    Mutation(
+        "a release writes over its own table",
+        "R34",
+        "cli.main.release",
+        "(table, schema_path, ledger)",
+        "()",
+        (
+            "tests/e2e/test_cli_places.py::test_what_would_write_over_a_file_of_the_same_command_is_refused_before_anything_is_spent",
+        ),
+    ),
+    Mutation(
+        "every discovered range is called narrow",
+        "–",
+        "noisy_ranges.is_narrow",
+        "return upper - lower <= NARROW * span",
+        "return True",
+        (
+            "tests/unit/curator/test_discovery.py::test_a_range_that_is_called_narrow_is_never_wider_than_four_times_what_its_numbers_span",
+        ),
+    ),
+    Mutation(
+        "answers whose noise is as large as the table pull at nothing",
+        "–",
+        "l1_fit.pull_of",
+        """
+if noise >= 1:
+    return math.inf
+""",
+        """
+if noise >= 1:
+    return 0.0
+""",
+        (
+            "tests/unit/mechanisms/test_l1_fit_statistics.py::test_the_pull_grows_with_the_noise_from_nothing_to_everything",
+        ),
+    ),
+    Mutation(
+        "fits to drawn tables forget the products",
+        "–",
+        "refit._fit",
+        "weights *= products.factors(weights / weights.sum(axis=0))",
+        "weights *= 1",
+        (
+            "tests/unit/answers/test_refit.py::test_products_that_the_release_was_fitted_to_the_fits_to_drawn_tables_find_again",
+        ),
+    ),
+    Mutation(
+        "counts of keys are not clipped",
+        "R5",
+        "noise._occurring",
+        "max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE))",
+        "int(counts[key])",
+        ("tests/unit/privacy/test_noise.py::test_a_count_beyond_the_float_integers_is_clipped",),
     ),
 )
 

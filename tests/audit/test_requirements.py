@@ -22,9 +22,8 @@ NAMED = sorted(set(re.findall(r"`(tests/[^`]*)::([a-z0-9_]*)`", PAGE)))
 RULES = [f"R{i}" for i in (*range(1, 22), 23, *range(25, 35))]
 
 
-@pytest.mark.parametrize(("file", "name"), NAMED)
-def test_a_rule_names_a_test_that_exists(file, name):
-    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+def test_a_rule_names_a_test_that_exists():
+    assert [name for file, name in NAMED if f"def {name}(" not in (ROOT / file).read_text(encoding="utf-8")] == []
 
 
 def test_every_rule_has_a_row_and_a_test():

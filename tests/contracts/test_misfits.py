@@ -100,6 +100,15 @@ MECHANISMS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "smooth, exact": (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"variant": "exact"}}),
 }
 
+AGAIN = {"l1 fit of cosines": 2}
+"""Releases more than one, of which the median is looked at: with few points one release in some is 4 off."""
+
+
+@pytest.fixture(autouse=True)
+def _hardly_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise passes for misfits in one release of a hundred: too often for so many, whichever test makes them first."""
+    monkeypatch.setattr(measurements, "UNLIKELY", 1e-9)
+
 
 @cache
 def released(name: str, *, whole: bool = False) -> tuple[sd.SyntheticRelease, pd.DataFrame, list[type[Warning]]]:
@@ -177,9 +186,9 @@ def test_table_and_answers_agree_about_numbers(name: str) -> None:
     release, table, _ = released(name)
     assert abs(release.answer(sd.mean("x"))["estimate"].item() - table["x"].mean()) < 1
     shifts = []
-    for one, drawn, _ in (released(name), released.__wrapped__(name), released.__wrapped__(name)):
+    for one, drawn, _ in (released(name), *(released.__wrapped__(name) for _ in range(AGAIN.get(name, 0)))):
         shifts.append(abs(one.answer(sd.quantile("x", 0.5))["estimate"].item() - drawn["x"].median()))
-    assert np.median(shifts) <= 3  # of an L1 fit of cosines with few points one release in some has 4
+    assert np.median(shifts) <= 3
     gaps = []
     for one, drawn, _ in (released(name), released(name, whole=True)):  # cosines alone miss some of it in any table
         above = one.answer(sd.count("x > 50"))["estimate"].item()
@@ -212,14 +221,7 @@ def test_misfits_are_warned_of_and_stand_on_receipt_and_report(name: str) -> Non
         assert views[column].misfits[0] == pytest.approx(100 * MISSING, abs=3)
 
 
-@pytest.fixture
-def hardly_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise passes for misfits in one release of a hundred: too often for so many releases."""
-    monkeypatch.setattr(measurements, "UNLIKELY", 1e-9)
-
-
 @everywhere
-@pytest.mark.usefixtures("hardly_ever")
 def test_a_table_that_fits_is_not_warned_of(name: str) -> None:
     release, _, kinds = released(name, whole=True)
     assert MisfitWarning not in kinds
@@ -237,7 +239,6 @@ def test_a_saved_release_still_knows_its_misfits(name: str, tmp_path: Any) -> No
     assert loaded.sample(100, random_state=0).equals(release.release_.sample(100, random_state=0))
 
 
-@pytest.mark.usefixtures("hardly_ever")
 @pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "mwem", "fourier_marginals"])
 def test_unlisted_values_go_to_the_declared_label_for_others(mechanism: str) -> None:
     schema = sd.Schema({"level": sd.Categorical([*PROPORTIONS, "rest"], other="rest"), "flag": SCHEMA["flag"]})

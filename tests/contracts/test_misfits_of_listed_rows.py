@@ -6,6 +6,7 @@ Through every door: columns by name, a domain that joins misfits to a level, one
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,12 @@ def curator(table: pd.DataFrame, relation: str) -> sd.Curator:
     return sd.Curator(table, schema=SCHEMA, budget=sd.ApproxDP(500.0, 1e-9), neighbors=relation)
 
 
+@cache
+def struck(name: str, relation: str) -> sd.Release[Any]:
+    """A release of the table with misfits, for all tests that only read it."""
+    return DOORS[name](curator(STRUCK, relation))
+
+
 def levels(release: sd.Release[Any]) -> np.ndarray:
     """The shares of the levels among all rows, by the release's own answers."""
     answers = release.answer(sd.Marginals(DOMAINS["joined"], ((0,),)))
@@ -72,14 +79,13 @@ def levels(release: sd.Release[Any]) -> np.ndarray:
 @every
 @neighbors
 def test_levels_are_in_the_proportions_of_the_rows_that_fit(name: str, relation: str) -> None:
-    release = DOORS[name](curator(STRUCK, relation))
-    np.testing.assert_allclose(levels(release), COUNTS / FITS.sum(), atol=TOLERANCES[name])
+    np.testing.assert_allclose(levels(struck(name, relation)), COUNTS / FITS.sum(), atol=TOLERANCES[name])
 
 
 @every
 @neighbors
 def test_the_receipt_says_how_many_rows_did_not_fit(name: str, relation: str) -> None:
-    notes = DOORS[name](curator(STRUCK, relation)).receipt.notes
+    notes = struck(name, relation).receipt.notes
     assert sum(f"{1 - FITS.mean():.0%}" in note and "fit" in note for note in notes) == 1
 
 
@@ -92,7 +98,7 @@ def test_of_a_table_that_fits_nothing_is_said(name: str, relation: str, monkeypa
 
 @pytest.mark.parametrize("name", [name for name in DOORS if "boosting" not in name])
 def test_the_share_of_each_column_is_told(name: str) -> None:
-    found = DOORS[name](curator(STRUCK, "add_remove")).misfits
+    found = struck(name, "add_remove").misfits
     assert found["level"].share == pytest.approx(1 - FITS.mean(), abs=0.01)
     assert found["flag"].share == pytest.approx(0.0, abs=0.01)
 

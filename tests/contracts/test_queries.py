@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from query_cases import SHAPES, STATISTICS, UNITS, cells_of
 
 from synthdp.errors import ParameterError, SensitivityError
@@ -116,7 +116,6 @@ def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_t
 
 @pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
 @given(data=st.data(), denominator=st.sampled_from(UNITS))
-@settings(max_examples=25)
 def test_every_family_that_is_not_refused_can_be_noised_in_every_currency(make, data, denominator):
     for family in drawn(make, data, denominator):
         for adjacency in (Adjacency(), Adjacency("replace_one"), Adjacency(unit="id", rows=3)):

@@ -309,16 +309,11 @@ def bounds(column):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_class_types_and_categories_are_the_same_before_and_after(case):
-    filled, empty = released(case, every_grid_point(case.column)), released(case, np.zeros(0, np.int64))
-    assert type(filled) is type(case.table)
-    assert types(filled) == types(empty) == types(case.table)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_values_lie_within_the_schema_stay_missing_and_come_back_as_themselves(case):
+def test_a_table_comes_back_of_its_types_and_its_values_within_the_schema_missing_or_themselves(case):
     grid, indices = grid_of(case.column), every_grid_point(case.column)
-    table = released(case, indices)
+    table, empty = released(case, indices), released(case, indices[:0])
+    assert type(table) is type(case.table)
+    assert types(table) == types(empty) == types(case.table)
     raw = read(table, case.column)
     assert (encode(case.column, raw) < grid.releasable).all()
     numbers = np.ma.masked_invalid(np.ma.array(getattr(raw, "values", [0]), mask=getattr(raw, "missing", None)))

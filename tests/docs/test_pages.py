@@ -22,9 +22,14 @@ MARKED = [pytest.param(page, marks=[pytest.mark.slow] * is_slow(page), id=page.s
 
 
 @pytest.mark.parametrize("page", MARKED)
-def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     for module in needs(page):
         pytest.importorskip(module, reason=f"{page.name} needs {module}")
+    for _ in {"adbc_driver_postgresql"}.intersection(needs(page)):
+        monkeypatch.setenv("PGHOST", str(request.getfixturevalue("postgres").folder))
+        monkeypatch.setenv("PGUSER", "postgres")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))

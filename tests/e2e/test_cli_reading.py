@@ -83,7 +83,7 @@ def test_what_the_first_line_suggests_is_said_and_options_overrule_it(tmp_path: 
 @pytest.mark.parametrize("poison", [b"\xff\xfe", b";;;;;;;;", b"\t\t\t", b'"', b"NA", b"\x00"])
 def test_no_row_decides_how_a_release_reads(tmp_path: Path, poison: bytes) -> None:
     """What a command says on standard error is a function of the header and the options alone."""
-    sd.Schema({"x": sd.Integer(0, 9, nullable=True)}).write(tmp_path / "s.json")
+    sd.Schema({"x": sd.Integer(0, 9, nullable=True, source="the form")}).write(tmp_path / "s.json")
     said = []
     for rows in (b"1,2\n" * 50, b"1,2\n" * 49 + poison + b",2\n"):
         (tmp_path / "t.csv").write_bytes(b"x,y\n" + rows)

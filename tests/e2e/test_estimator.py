@@ -237,6 +237,7 @@ def test_set_output_is_obeyed(container: str) -> None:
 
 
 def test_a_grid_search_counts_every_hidden_fit_and_ends_at_the_cap(tmp_path: Path) -> None:
+    """In one process: fits in two are counted in `test_good_citizen`."""
     path = tmp_path / "l.sqlite"
     Ledger(path).set_cap("grid", ApproxDP(3.5, 1e-6))
     table = people(1500)
@@ -244,9 +245,7 @@ def test_a_grid_search_counts_every_hidden_fit_and_ends_at_the_cap(tmp_path: Pat
     model = TrainOnSynthetic(
         HistGradientBoostingClassifier(max_iter=10), SyntheticRelease(schema=schema, ledger=path, dataset="grid")
     )
-    search = GridSearchCV(
-        model, {"release__epsilon": [1.0], "estimator__max_depth": [2, 3]}, cv=2, n_jobs=2, error_score="raise"
-    )
+    search = GridSearchCV(model, {"release__epsilon": [1.0], "estimator__max_depth": [2, 3]}, cv=2, error_score="raise")
     with pytest.raises(BudgetExceededError, match="is left in ledger"):
         search.fit(table[["age", "x"]], table["city"])
     assert len(Ledger(path).entries("grid")) == 3

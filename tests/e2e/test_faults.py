@@ -30,6 +30,7 @@ from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import BudgetExceededError, DataError, FormatError, LedgerError, SynthDPError
 from synthdp.queries.marginals import one_ways
+from synthdp.storage import load
 from synthdp.tables.sources import files
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.duckdb import DuckDBSource
@@ -235,12 +236,12 @@ SEVERAL = ("csv", "gzip", "folder", "pattern")
 """Doors whose fault lies behind the first row, which is looked for before anything is spent."""
 
 
-def assert_refused(result: Any, folder: Path) -> None:
+def assert_refused(result: Any, folder: Path, kept: str = "schema.json") -> None:
     assert result.exit_code == 2
     assert len([line for line in result.stderr.splitlines() if "warning" not in line]) == 1
     assert "Traceback" not in result.stderr
     assert CANARY not in result.output
-    assert {path.name for path in folder.parent.iterdir()} <= {"data", "schema.json", "l.sqlite"}
+    assert {path.name for path in folder.parent.iterdir()} <= {"data", "schema.json", "l.sqlite", kept}
 
 
 @pytest.mark.parametrize(("door", "fault"), [pair for pair in OPENED if pair[0] in COMMANDS])
@@ -302,11 +303,12 @@ def test_a_disk_that_is_full_while_rows_are_written_leaves_the_old_file(name, tm
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "old")]
 
 
-def test_the_command_line_on_a_full_disk_leaves_no_output_and_the_spend_committed(folder):
+def test_the_command_line_on_a_full_disk_leaves_no_half_file_and_the_release_that_was_paid_for(folder):
     write_parts(folder)
     with full_disk(40_000):
         result = command(folder, folder, "--rows", "300000")
-    assert_refused(result, folder)
+    assert_refused(result, folder, kept="t.release")
+    assert len(load(folder.parent / "t.release").sample(10)) == 10
     assert "out.parquet' cannot be written" in result.stderr
     assert [spend.state for spend in Ledger(folder.parent / "l.sqlite").entries()] == ["committed"]
 

@@ -149,3 +149,33 @@ def test_released_tables_follow_the_exact_law_and_no_other_scale():
     assert chisquare(counts, draws * np.array(permute_and_flip_law(scores), float)).pvalue > 1e-9
     for factor in (1.3, 1 / 1.3):
         assert chisquare(counts, draws * np.array(permute_and_flip_law(scores, 0.5**factor))).pvalue < 1e-9
+
+
+def softmax_law(scores: np.ndarray) -> list[Fraction]:
+    weights = [COIN ** int(max(scores) - score) for score in scores]
+    return [weight / sum(weights) for weight in weights]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_exponential_mechanism_keeps_the_same_loss_at_the_same_scale(name):
+    queries = CellQueries(DOMAIN, np.array(FAMILIES[name]))
+    scores = NetScores(queries, CELLS, CANDIDATES, 3)
+    largest = Fraction(0)
+    for pair in swaps(3):
+        before, after = (softmax_law(answers(scores, CELLS[list(table)])) for table in pair)
+        largest = max(largest, *(p / q for p, q in zip(before, after, strict=True)))
+    assert 1 < largest <= (1 / COIN) ** (2 * scores.bounds.swap.linf)
+
+
+def test_the_mechanism_hands_these_scores_to_the_exponential_mechanism_with_this_scale(monkeypatch):
+    seen = []
+    monkeypatch.setattr(noise, "exponential_mechanism", lambda scores, *, scale: seen.append((scores, scale)) or 0)
+    monkeypatch.setattr(noise, "discrete_laplace", lambda values, *, scale: values)
+    queries = CellQueries(DOMAIN, np.array(FAMILIES["two thresholds"]))
+    codes = CELLS[[0, 1, 2, 2]]
+    curator = curator_of(labelled_table(SCHEMA, codes), SCHEMA, PureDP(0.7), "replace_one")
+    NetMechanism(queries, size=SIZE, selection="exponential").release(curator)
+    scores = NetScores(queries, CELLS, CANDIDATES, 4)
+    ((handed, scale),) = seen
+    np.testing.assert_array_equal(handed, answers(scores, codes))
+    assert scale == pytest.approx(2 * scores.bounds.swap.linf / (0.7 * (1 - MISFIT_SHARE)), rel=1e-12)

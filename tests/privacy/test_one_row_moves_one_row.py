@@ -75,7 +75,7 @@ def keys(rows: list[object]) -> Counter:
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(rows=st.lists(values, max_size=8), poison=values, place=st.integers(0, 8))
 @example(rows=[TWICE] * 3, poison=TWICE.replace(fold=1), place=0)
 @example(rows=[1, 1], poison=True, place=0)
@@ -85,7 +85,7 @@ def test_every_other_row_is_coded_as_if_the_row_were_not_there(name, rows, poiso
     assert larger[:place] + larger[place + 1 :] == read(rows, name)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(rows=st.lists(values, max_size=8), poison=values, place=st.integers(0, 8))
 @example(rows=[NOON, NOON], poison=NOON.astimezone(TOKYO), place=0)
 @example(rows=[dt.time(0, tzinfo=dt.UTC)] * 2, poison=dt.time(9, tzinfo=dt.timezone(dt.timedelta(hours=9))), place=0)

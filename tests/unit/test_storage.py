@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -29,6 +30,7 @@ from synthdp import (
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError
 from synthdp.queries.marginals import one_ways
+from synthdp.queries.subset import Subset
 from synthdp.storage import fingerprint, save
 
 SCHEMA = Schema({"n": Integer(0, 9), "b": Boolean()})
@@ -175,10 +177,10 @@ def test_a_bit_that_flipped_is_noticed(folder):
         load(folder)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [0, 3, "1", True, 1.0, None])
 def test_a_release_of_another_version_says_so(version, folder):
     change(folder, synthdp_release=version)
-    with pytest.raises(FormatError, match=rf"has release version {version!r}; this synthdp reads 1"):
+    with pytest.raises(FormatError, match=rf"has release version {version!r}; this synthdp reads 1 and 2"):
         load(folder)
 
 
@@ -232,12 +234,18 @@ def test_a_release_is_replaced_whole_and_nothing_is_left_beside_it(folder):
     assert [path.name for path in folder.parent.iterdir()] == ["r"]
 
 
-def test_answers_without_a_table_have_no_file_form(tmp_path):
+def test_what_the_library_does_not_know_has_no_file_form(tmp_path):
     curator = Curator(TABLE, schema=SCHEMA, budget=ApproxDP(1.0, 1e-6))
-    release = LaplaceAnswers(one_ways(domain_of(SCHEMA))).release(curator)
-    with pytest.raises(ParameterError, match="LaplaceAnswers has no file form"):
+    release = LaplaceAnswers(HomeMade(one_ways(domain_of(SCHEMA)), np.arange(2))).release(curator)
+    with pytest.raises(ParameterError, match="a HomeMade has no file form"):
         save(release, tmp_path / "r")
+    with pytest.raises(ParameterError, match="LaplaceAnswers has no file form"):
+        save(dataclasses.replace(release, output="a text"), tmp_path / "r")
     assert not (tmp_path / "r").exists()
+
+
+class HomeMade(Subset):
+    """Queries of a class that a user wrote."""
 
 
 def test_a_small_release_asks_for_little_memory_whatever_the_limits(folder, monkeypatch):

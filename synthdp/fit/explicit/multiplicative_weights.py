@@ -124,17 +124,20 @@ class _Descent:
 
     def __init__(self, problem: FitProblem, *, width: float) -> None:
         self._A = problem.A
+        self._transposed = problem.A.T
         self._b = problem.b
         self._r = problem.row_weights
         self._insensitive = problem.insensitive
+        self._some_miss_is_free = bool(np.any(problem.insensitive))
         self._width = width
         self._x: Weights = problem.start
         self._Ax: FloatArray = self._A @ self._x
-        self._value = self._smoothed(self._Ax)
+        beyond = self._beyond(self._Ax)
+        self._value = self._smoothed(beyond)
         self._curvature = max(self._value, width)  # any start: backtracking finds the scale
         self._restart()
         self.best = self._x
-        self.objective = self._exact(self._Ax)
+        self.objective = self._exact(beyond)
         self.bound = 0.0
         self.steps = 0
 
@@ -155,14 +158,16 @@ class _Descent:
         while True:
             theta = self._next_theta(curvature)
             Ay = (1.0 - theta) * self._Ax + theta * self._Az
-            dual = self._r * np.clip(self._r * self._beyond(Ay) / self._width, -1.0, 1.0)
-            gradient = self._A.T @ dual
+            beyond_y = self._beyond(Ay)
+            dual = self._r * np.minimum(np.maximum(self._r * beyond_y / self._width, -1.0), 1.0)
+            gradient = self._transposed @ dual
             self.bound = max(self.bound, float(gradient.min() - dual @ self._b - np.abs(dual) @ self._insensitive))
             z, divergence = _multiply(self._z, gradient / (theta * curvature))
             Az = self._A @ z
             Ax = (1.0 - theta) * self._Ax + theta * Az
-            value = self._smoothed(Ax)
-            model = self._smoothed(Ay) + theta * float(dual @ (Az - self._Az)) + theta**2 * curvature * divergence
+            beyond_x = self._beyond(Ax)
+            value = self._smoothed(beyond_x)
+            model = self._smoothed(beyond_y) + theta * float(dual @ (Az - self._Az)) + theta**2 * curvature * divergence
             if value <= model + _ROUNDING * self._value or curvature > self._curvature / _ROUNDING:
                 break
             curvature *= 2.0
@@ -171,7 +176,7 @@ class _Descent:
             return False
         self._x = (1.0 - theta) * self._x + theta * z
         self._Ax, self._z, self._Az, self._theta, self._value = Ax, z, Az, theta, value
-        objective = self._exact(Ax)
+        objective = self._exact(beyond_x)
         if objective < self.objective:
             self.best, self.objective = self._x, objective
         return True
@@ -182,17 +187,19 @@ class _Descent:
             return 1.0
         return 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * curvature / (self._curvature * self._theta**2)))
 
-    def _smoothed(self, answers: FloatArray) -> float:
-        t = np.abs(self._r * self._beyond(answers))
+    def _smoothed(self, beyond: FloatArray) -> float:
+        t = np.abs(self._r * beyond)
         return float(np.where(t <= self._width, t * t / (2.0 * self._width), t - self._width / 2.0).sum())
 
-    def _exact(self, answers: FloatArray) -> float:
-        return float(self._r @ np.abs(self._beyond(answers)))
+    def _exact(self, beyond: FloatArray) -> float:
+        return float(self._r @ np.abs(beyond))
 
     def _beyond(self, answers: FloatArray) -> FloatArray:
         """Return how far the answers miss, beyond what costs nothing."""
         miss = answers - self._b
-        return miss - np.clip(miss, -self._insensitive, self._insensitive)
+        if self._some_miss_is_free:
+            miss -= np.clip(miss, -self._insensitive, self._insensitive)
+        return miss
 
 
 def _multiply(weights: Weights, exponent: FloatArray) -> tuple[Weights, float]:

@@ -16,13 +16,17 @@ import numpy as np
 from synthdp.arrays import FloatArray, frozen
 from synthdp.domain.discretize import domain_of
 from synthdp.fit.moments.coefficients import best_coefficients
-from synthdp.mechanisms.fourier.polynomials import least_worst_use
+from synthdp.mechanisms.fourier.polynomials import least_worst_use, optimal_coefficients
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.fourier.decision_lists import decision_list_schema
 from synthdp.queries.fourier.krawtchouk import level_sizes
 from synthdp.queries.fourier.list_coefficients import ListCoefficients, list_values, subset_parities
+from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
+
+PREFIX_SCALE = 2**12
+"""The same for long lists, whose coefficients are sums."""
 
 FINEST_SCALE = 2**20
 """The whole number that stands for 1 in the coefficients with the largest weight."""
@@ -61,10 +65,33 @@ def pattern_table(r: int, order: int) -> PatternTable:
     return PatternTable(frozen(values), float(errors.max()))
 
 
+class PrefixTable(NamedTuple):
+    """Polynomials for "none of the first i rules applies", i = 1, ..., k."""
+
+    values: FloatArray
+    """(k, t + 1) the coefficient of each order."""
+    error: float
+    """Bound on the distance of a list's polynomial from the list: the sum of the prefixes' errors."""
+
+
+@lru_cache(maxsize=64)
+def prefix_table(length: int, order: int) -> PrefixTable:
+    """Return the best polynomials of degree ``order`` for all prefixes, exact where a prefix is no longer than that.
+
+    An output changes at most once after each rule, so a list is off by at most the sum of all errors.
+    """
+    found = [
+        optimal_coefficients((1.0,) + (0.0,) * i, min(order, i), (0.0,) * (min(order, i) + 1))
+        for i in range(1, length + 1)
+    ]
+    values = np.array([np.pad(one.values, (0, order + 1 - len(one.values))) for one in found])
+    return PrefixTable(frozen(values), float(sum(one.error for one in found)))
+
+
 class ListPlan(NamedTuple):
     """What a release measures, the bound on its bias, and the standard deviation of an answer in rows."""
 
-    statistic: ListCoefficients
+    statistic: ListCoefficients | PrefixCoefficients
     error: float
     stddev: float
 
@@ -108,6 +135,38 @@ def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjace
             statistic, error, noise.noise.stddev / noise.resolution * math.sqrt(float((count / scales**2.0).sum()))
         )
 
+    return min((plan(weights) for weights in candidates), key=lambda plan: plan.stddev)
+
+
+def plan_prefixes(
+    variables: Sequence[str], length: int, order: int, adjacency: Adjacency, loss: PrivacyLoss
+) -> ListPlan:
+    """Return the plan of a degree for long lists, from polynomials for their prefixes; parameters as in `plan_at`.
+
+    The scales are equal, or suit the orders' largest squares, whichever has less noise.
+    """
+    table = prefix_table(length, order)
+    count = np.array(level_sizes(len(variables), order), np.float64)
+    domain = domain_of(decision_list_schema(variables, length=length))
+
+    def statistic(weights: FloatArray, row_scale: int) -> PrefixCoefficients:
+        scales = 2 * np.maximum(1, np.rint(PREFIX_SCALE * weights / weights.max() / 2)).astype(int)
+        return PrefixCoefficients(domain, len(variables), order, tuple(scales.tolist()), table.values, row_scale)
+
+    def plan(weights: FloatArray) -> ListPlan:
+        alone = statistic(weights, 0)
+        share = math.sqrt(ROW_SHARE * alone.bounds.one.l2_squared)
+        chosen = alone if adjacency.rows_are_public else statistic(weights, max(1, round(share)))
+        noise = calibrate(adjacency.sensitivity(chosen), loss, k=chosen.k)
+        spread = math.sqrt(float((count / np.array(chosen.scales, np.float64) ** 2).sum()))
+        return ListPlan(chosen, table.error, noise.noise.stddev / noise.resolution * spread)
+
+    alternating = np.array([sum(1 << j for j in range(0, length + 1, 2))])
+    constant, last = statistic(np.ones(order + 1), 0).of_patterns(alternating, length)
+    sets = np.array([[math.comb(j, size - 1) for j in range(length)] for size in range(1, order + 1)])
+    use = np.append(constant.astype(np.float64) ** 2, (last[0, 1:].astype(np.float64) ** 2 * sets).sum(axis=1))
+    use = np.maximum(use, use.max() * 1e-6)
+    candidates = np.ones(order + 1), np.sqrt(least_worst_use(count, use[None, :]))
     return min((plan(weights) for weights in candidates), key=lambda plan: plan.stddev)
 
 

@@ -19,18 +19,19 @@ from synthdp.curator.curator import Curator
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.fourier.decision_list_plan import ListPlan, plan_at
+from synthdp.mechanisms.fourier.decision_list_plan import ListPlan, plan_at, plan_prefixes
 from synthdp.mechanisms.protocol import Spender
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.fourier.decision_lists import variables_of
 from synthdp.queries.fourier.krawtchouk import level_sizes, subsets_of
 from synthdp.queries.fourier.list_coefficients import ListCoefficients
+from synthdp.queries.fourier.prefix_coefficients import MAX_RULES, PrefixCoefficients
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 
-MAX_LENGTH = 8
-"""Most rules of a list: 2^(k + 1) patterns, each a linear program with 2^k inputs."""
+SHORT = 8
+"""Up to so many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs."""
 
 MAX_COEFFICIENTS = 5_000_000
 """Most coefficients of one release."""
@@ -63,10 +64,10 @@ class DecisionListSummary:
         return f"DecisionListSummary({len(self.measured.values)} coefficients of {len(self.variables)} variables)"
 
     @property
-    def statistic(self) -> ListCoefficients:
+    def statistic(self) -> ListCoefficients | PrefixCoefficients:
         """What was asked."""
         queries = self.measured.queries
-        if not isinstance(queries, ListCoefficients):
+        if not isinstance(queries, (ListCoefficients, PrefixCoefficients)):
             raise InternalError("a decision-list summary needs coefficients of lists")
         return queries
 
@@ -93,9 +94,14 @@ class DecisionListSummary:
         Raises
         ------
         ParameterError
-            If a variable is missing.
+            If a variable is missing, or it is another question: a table of lists has no marginals.
         """
-        several = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+        several = [inputs] if isinstance(inputs, Mapping) else inputs
+        if not (isinstance(several, (list, tuple)) and several and all(isinstance(one, Mapping) for one in several)):
+            raise ParameterError(
+                f"a release of decision lists answers inputs: a value for every variable, or a list of such, "
+                f"not {type(inputs).__name__}"
+            )
         scales = self.scales
         coefficients = self.measured.answers[: len(scales)] / scales
         values = np.array([coefficients @ self._parities(one) for one in several]) / self.rows
@@ -125,12 +131,15 @@ class DecisionListSummary:
 class DecisionListRelease(Spender):
     """Release a table of decision lists as noisy coefficients; ask how many say yes on any input.
 
+    Lists of up to 8 rules are approximated as well as any polynomial of the degree can; longer ones by the polynomials of
+    their prefixes (Klivans, Servedio 2006; Thaler, Ullman, Vadhan 2012), of degree about sqrt(k) log(k).
+
     Costs ``spend``, for the curator's neighbours.  The curator's schema is that of `decision_list_schema`.
 
     Parameters
     ----------
     length
-        k: the most rules of a list.
+        k: the most rules of a list, up to 16.
     order
         t: degree of the polynomials; default: the one with the least bias plus two stddevs of noise.
     rows
@@ -151,7 +160,7 @@ class DecisionListRelease(Spender):
     spend: Spend = Remaining()
 
     def __post_init__(self) -> None:
-        check_whole("length", self.length, most=MAX_LENGTH)
+        check_whole("length", self.length, most=MAX_RULES)
         if self.order is not None:
             check_whole("order", self.order, most=self.length)
         if self.rows is not None:
@@ -195,7 +204,8 @@ class DecisionListRelease(Spender):
         feasible = [order for order in orders if sum(level_sizes(m, order)) <= MAX_COEFFICIENTS]
         if not feasible:
             raise ParameterError(f"{m} variables have more than {MAX_COEFFICIENTS} coefficients: lower order")
-        plans = [plan_at(variables, self.length, order, adjacency, loss) for order in feasible]
+        make = plan_at if self.length <= SHORT else plan_prefixes
+        plans = [make(variables, self.length, order, adjacency, loss) for order in feasible]
         return min(plans, key=lambda plan: plan.error + 2 * plan.stddev / n)
 
 

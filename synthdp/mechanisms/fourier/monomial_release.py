@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.answers.questions import Marginal
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
+from synthdp.mechanisms.fourier.marginal_answers import marginal_estimate, symmetric_query
 from synthdp.mechanisms.fourier.polynomials import chebyshev_conjunction, newton_coefficients, optimal_coefficients
 from synthdp.mechanisms.protocol import Spender
 from synthdp.privacy.loss import Remaining, Spend
@@ -74,12 +76,15 @@ class MonomialSummary:
         """Number of rows, public or estimated; at least 1."""
         return float(self.public_rows) if self.public_rows else max(1.0, float(self.measured.answers[0]))
 
-    def answer(self, query: SymmetricQuery) -> Estimate:
-        """Answer a query as a fraction of the rows, with the noise that its coefficients gather.
+    def answer(self, query: SymmetricQuery | Marginal) -> Estimate:
+        """Answer a query as a fraction of the rows, with the noise that its coefficients gather; see `ParitySummary.answer`.
 
         A false literal is z or 1 - z, where z says that its bit is 0; products of them are expanded into monomials in
         z.  So literals "bit = 0" cost noise that the paper, which has monotone conjunctions, does not speak of.
         """
+        if isinstance(query, Marginal):
+            return marginal_estimate(query, self.bits, rows=self.rows, answer=self.answer)
+        query = symmetric_query(query)
         bits, signs = self.bits.find(query)
         order = min(self.order, query.k)
         values = approximation(query.values, order)

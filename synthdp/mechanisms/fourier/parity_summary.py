@@ -13,19 +13,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synthdp.answers.questions import Marginal
 from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.checks import check_share
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.moments.moments import Interval, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
+from synthdp.mechanisms.fourier.marginal_answers import marginal_estimate, symmetric_query
 from synthdp.mechanisms.fourier.parity_synthesis import fit_parities
 from synthdp.mechanisms.fourier.polynomials import optimal_coefficients
+from synthdp.mechanisms.fourier.submodular_answers import submodular_average
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.conjunctions import SymmetricQuery
 from synthdp.queries.fourier.krawtchouk import krawtchouk, ranks
 from synthdp.queries.fourier.parities import Parities
+from synthdp.queries.fourier.submodular import SubmodularQuery
 from synthdp.randomness import RandomState
 from synthdp.schema.schema import Schema
 
@@ -109,19 +113,36 @@ class ParitySummary:
         return np.asarray(spread, np.float64)
 
     def answer(
-        self, query: SymmetricQuery, *, evaluator: str = "polynomial", confidence: float = 0.95
+        self,
+        query: SymmetricQuery | SubmodularQuery | Marginal,
+        *,
+        evaluator: str = "polynomial",
+        confidence: float = 0.95,
     ) -> Estimate | Interval:
-        """Answer a query as a fraction of the rows.
+        """Answer a query as a fraction of the rows, or count the rows in each cell of a marginal.
 
         Parameters
         ----------
         query
-            A conjunction, disjunction, r-of-k or other symmetric query on the released columns.
+            A conjunction, disjunction, r-of-k or other symmetric query on the released columns; or a marginal of columns of
+            labels or truth values, whose cells are conjunctions; or a submodular query, such as `synthdp.coverage` makes.
         evaluator
             ``"polynomial"`` for `by_polynomial`, ``"max_entropy"`` for `by_max_entropy`, ``"interval"`` for `bracket`.
         confidence
             Of the interval.
+
+        Raises
+        ------
+        ParameterError
+            If it is another query, or about columns that were not released.
         """
+        if isinstance(query, Marginal):
+            return self._marginal(query, evaluator)
+        if isinstance(query, SubmodularQuery):
+            if evaluator != "polynomial":
+                raise ParameterError(f"evaluator ({evaluator!r}) of a submodular query must be 'polynomial'")
+            return submodular_average(self, query)
+        query = symmetric_query(query)
         match evaluator:
             case "polynomial":
                 return self.by_polynomial(query)
@@ -130,6 +151,12 @@ class ParitySummary:
             case "interval":
                 return self.bracket(query, confidence=confidence)
         raise ParameterError(f"evaluator ({evaluator!r}) must be 'polynomial', 'max_entropy' or 'interval'")
+
+    def _marginal(self, query: Marginal, evaluator: str) -> Estimate:
+        ways = {"polynomial": self.by_polynomial, "max_entropy": self.by_max_entropy}
+        if evaluator not in ways:
+            raise ParameterError(f"evaluator ({evaluator!r}) of a marginal must be 'polynomial' or 'max_entropy'")
+        return marginal_estimate(query, self.bits, rows=self.rows, answer=ways[evaluator])
 
     def by_polynomial(self, query: SymmetricQuery) -> Estimate:
         """Answer by the polynomial with the least bias plus noise, with its standard error and the bound on its bias.

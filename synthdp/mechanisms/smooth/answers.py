@@ -13,12 +13,14 @@ from typing import TypeAlias
 import numpy as np
 from scipy.fft import dctn, idctn
 
+from synthdp.answers.questions import Smooth
 from synthdp.arrays import FloatArray, frozen
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
+from synthdp.mechanisms.smooth.kernels import kernel_truncation
 from synthdp.mechanisms.smooth.theory import truncation_bound
 from synthdp.queries.smooth.chebyshev import chebyshev_table
-from synthdp.queries.smooth.gaussian_kernels import SeparableQueries
+from synthdp.queries.smooth.gaussian_kernels import GaussianKernels, SeparableQueries
 
 Query: TypeAlias = Callable[[FloatArray], FloatArray]
 """(m, d) points of [-1, 1]^d -> (m,) values."""
@@ -52,6 +54,11 @@ class TrigonometricSummary:
         K of the queries that the summary was planned for.
     cells
         Cells per column on which the table was read.
+
+    Raises
+    ------
+    ParameterError
+        If the averages do not fit the names.
     """
 
     names: tuple[str, ...]
@@ -63,7 +70,10 @@ class TrigonometricSummary:
     cells: int = 2**15
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "averages", frozen(np.array(self.averages, np.float64)))
+        averages = np.array(self.averages, np.float64)
+        if averages.shape != (averages.shape[:1] * len(self.names)) or not averages.size or averages.flat[0] != 1:
+            raise ParameterError("averages must have as many degrees for each of the names, and be 1 at degree 0")
+        object.__setattr__(self, "averages", frozen(averages))
 
     def __repr__(self) -> str:
         return f"TrigonometricSummary({self.d} columns, {self.degrees} degrees, stddev={self.stddev:.3g})"
@@ -80,7 +90,7 @@ class TrigonometricSummary:
 
     def answer(
         self,
-        query: Query | SeparableQueries,
+        query: Query | SeparableQueries | Smooth,
         *,
         degrees: int | str | None = None,
         nodes: int | None = None,
@@ -91,28 +101,29 @@ class TrigonometricSummary:
         Parameters
         ----------
         query
-            A function of (m, d) points of [-1, 1]^d with (m,) values, or separable queries such as `GaussianKernels`,
-            which need one-dimensional transforms only.
+            A function of (m, d) points of [-1, 1]^d with (m,) values, what `synthdp.smooth` makes of one on some of the
+            columns, or separable queries such as `GaussianKernels`, which need one-dimensional transforms only.
         degrees
             Use fewer degrees: a number, or ``"auto"`` for the number that minimises truncation + noise of this query.
         nodes
             N, points per column at which the query is evaluated, at least twice the degrees; default: that or more.
         bound
-            B, a bound on the query's derivatives up to order K, if known: gives ``truncation_bound``.
+            B, a bound on the derivatives of the queries up to order K, if known: gives ``truncation_bound``.  Gaussian
+            kernels need none: all their derivatives are known.
 
         Raises
         ------
         ParameterError
-            If the query does not return (m,) finite values, or a setting is out of range.
+            If the query is of another kind, does not return (m,) finite values, or a setting is out of range.
         """
         t = self._checked_degrees(degrees)
         if isinstance(query, SeparableQueries):
             if degrees == "auto":
                 raise ParameterError("degrees ('auto') must be a number for separable queries")
             count = max(4 * t, _SEPARABLE_NODES) if nodes is None else nodes
-            return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1))
+            return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1), bound=bound)
         count = self._checked_nodes(nodes, t, columns=self.d)
-        values = on_nodes(query, d=self.d, nodes=count)
+        values = on_nodes(self._function(query), d=self.d, nodes=count)
         coefficients = chebyshev_coefficients(values, t)
         if degrees == "auto":
             t = min(_sizes(t), key=lambda s: self._expected(coefficients, values, s))
@@ -123,6 +134,24 @@ class TrigonometricSummary:
             truncation=_gap(kept, values),
             truncation_bound=None if bound is None else self._proven(t, nodes=count, bound=bound),
         )
+
+    def _function(self, query: object) -> Query:
+        """Return a function of points with all columns of the summary."""
+        if isinstance(query, Smooth):
+            names, function = query.columns or self.names, query.function
+            missing = [name for name in names if name not in self.names]
+            if missing:
+                raise ParameterError(
+                    f"column {missing[0]!r} is not in this summary, which has: {', '.join(self.names)}"
+                )
+            places = [self.names.index(name) for name in names]
+            return lambda points: function(points[:, places])
+        if not callable(query):
+            raise ParameterError(
+                f"a summary of smooth queries answers functions of points of [-1, 1]^{self.d} and GaussianKernels, "
+                f"not a {type(query).__name__}: for that, release a synthetic table"
+            )
+        return query
 
     def _expected(self, coefficients: FloatArray, values: FloatArray, t: int) -> float:
         kept = coefficients[(slice(t),) * self.d]
@@ -139,7 +168,7 @@ class TrigonometricSummary:
         moved = float((kept * self.averages[tuple(slice(n) for n in kept.shape)]).sum() - kept[corner])
         return math.sqrt(max(noisy, 0.0) * self.stddev**2 + (moved * self.rows_stddev / self.rows) ** 2)
 
-    def _separable(self, queries: SeparableQueries, *, t: int, nodes: int) -> Estimate:
+    def _separable(self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None) -> Estimate:
         if queries.d != self.d:
             raise ParameterError(f"the queries ({queries.d} columns) must have the summary's {self.d} columns")
         terms = queries.weights.shape[1]
@@ -148,7 +177,20 @@ class TrigonometricSummary:
         blocks = [slice(i, min(i + step, queries.k)) for i in range(0, queries.k, step)]
         parts = [self._separable_block(queries, block, t=t, nodes=nodes) for block in blocks]
         estimate, stderr, truncation = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Estimate(estimate=frozen(estimate), stderr=frozen(stderr), truncation=frozen(truncation))
+        return Estimate(
+            estimate=frozen(estimate),
+            stderr=frozen(stderr),
+            truncation=frozen(truncation),
+            truncation_bound=self._proven_separable(queries, t=t, nodes=nodes, bound=bound),
+        )
+
+    def _proven_separable(
+        self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None
+    ) -> FloatArray | None:
+        if isinstance(queries, GaussianKernels):
+            known = kernel_truncation(queries, t, nodes=nodes, cells=self.cells)
+            return frozen(known if bound is None else np.minimum(known, self._proven(t, nodes=nodes, bound=bound)))
+        return None if bound is None else frozen(np.full(queries.k, self._proven(t, nodes=nodes, bound=bound)))
 
     def _separable_block(
         self, queries: SeparableQueries, block: slice, *, t: int, nodes: int

@@ -6,6 +6,7 @@ With the sensitivity that is right: replacing a row moves the t^d - 1 averages b
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,17 +41,54 @@ SPARE_POINTS = 5000
 """Random grid points that are weighed where the program on all of them ends without a solution."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The settings of Algorithm 1; ``None`` for the paper's power of n.
+
+    Parameters
+    ----------
+    smoothness
+        K.
+    degrees, grid, lattice
+        t, N and L.
+    """
+
+    smoothness: int = 2
+    degrees: int | None = None
+    grid: int | None = None
+    lattice: int | None = None
+
+    def lowers(self, t: int, paper: int) -> bool:
+        """Say whether t is below the paper's and not because it was set so."""
+        return self.degrees is None and t < paper
+
+    def check(self, d: int) -> None:
+        """Refuse d columns if there would be too many averages.
+
+        Raises
+        ------
+        ParameterError
+            With the number of averages.
+        """
+        t = self.degrees or 2
+        if t > most_degrees(d):
+            raise ParameterError(
+                f"variant 'exact' needs {t}^{d} averages; at most {MAX_AVERAGES} are possible: "
+                "name fewer columns, set fewer degrees, or use 'practical' or 'product'"
+            )
+
+
 def exact_synthesis(
     account: Curator,
     schema: Schema,
     count: RowCount,
     *,
-    smoothness: int,
+    sizes: Sizes,
     solver: str,
     law: NoiseLaw | None,
     rng: Generator,
 ) -> Synthesised:
-    """Return the distribution of Algorithm 1: t, N, L from n, K, d; the L1 program on all N^d grid points.
+    """Return the distribution of Algorithm 1: t, N, L from n, K, d if not set; the L1 program on all N^d grid points.
 
     n may be a noisy estimate, so t is lowered, and a note says so, where t^d would exceed `MAX_AVERAGES`.  Where points
     times averages exceed `LISTED`, the same program is solved by column generation, without rounding the features to the
@@ -66,40 +104,42 @@ def exact_synthesis(
         The d ordered columns.
     count
         The number of rows n.
-    smoothness
-        K.
+    sizes
+        K, and t, N and L where they are set.
     solver
         ``"auto"`` stands for the L1 program.
     law
-        Law of the noise; the paper's is Laplace.
+        Law of the noise; ``None`` for the least, the paper's is Laplace.
     rng
         Randomness of the search for points, where they are not listed.
     """
-    sizes = exact_parameters(count.rows, d=len(schema), smoothness=smoothness)
-    t = min(sizes.t, most_degrees(len(schema)))
-    domain = smooth_domain(schema, schema.names, cells=sizes.grid)
+    paper = exact_parameters(count.rows, d=len(schema), smoothness=sizes.smoothness)
+    t = sizes.degrees or min(paper.t, most_degrees(len(schema)))
+    grid, lattice = sizes.grid or paper.grid, sizes.lattice or paper.lattice
+    domain = smooth_domain(schema, schema.names, cells=grid)
     basis = ChebyshevTensor(domain, t)
     asked = TensorWithMisfits(basis)
     measured = account.measure(asked, spend=Remaining(), step="Chebyshev averages on the grid", law=law)
     stddev = measured.stddev / count.rows
     scale = _scales(asked, measured.answers / count.rows, stddev)
-    b = on_lattice(measured.answers[: basis.k] / count.rows * scale, sizes.lattice)
+    b = on_lattice(measured.answers[: basis.k] / count.rows * scale, lattice)
     shape = pointed_cells(domain)
     if math.prod(shape) * basis.k <= LISTED:
         codes = all_points(shape)
-        features = on_lattice(basis.real_features(codes), sizes.lattice)
+        features = on_lattice(basis.real_features(codes), lattice)
         chosen = "lp" if solver == "auto" else solver
         distribution, note = fit_support(domain, codes, features, b, stddev=stddev, solver=chosen)
     else:
         distribution, note = _generate(domain, basis, b, stddev=stddev, rng=rng)
-    lowered = f" instead of {sizes.t}, for which there would be too many averages" if t < sizes.t else ""
+    lowered = f" instead of {paper.t}, for which there would be too many averages" if sizes.lowers(t, paper.t) else ""
+    told = f"Algorithm 1 for K = {sizes.smoothness} with t = {t}{lowered}, N = {grid},"
     return Synthesised(
         domain=domain,
         distribution=distribution,
         measurements=(measured,),
         stddev=stddev,
         notes=(
-            f"Algorithm 1 with t = {t}{lowered}, N = {sizes.grid}, L = {sizes.lattice}; it draws m = {sizes.rows} rows",
+            f"{told} L = {lattice}; it draws m = {paper.rows} rows",
             note,
         ),
     )
@@ -121,21 +161,6 @@ def most_degrees(d: int) -> int:
     while (t + 1) ** d <= MAX_AVERAGES:
         t += 1
     return t
-
-
-def check_columns(d: int) -> None:
-    """Refuse more columns than Algorithm 1 can have, whose t is at least 2.
-
-    Raises
-    ------
-    ParameterError
-        With the number of averages.
-    """
-    if most_degrees(d) < 2:
-        raise ParameterError(
-            f"variant 'exact' needs 2^{d} averages; at most {MAX_AVERAGES} are possible: "
-            "name fewer columns, or use 'practical' or 'product'"
-        )
 
 
 def on_lattice(values: FloatArray, lattice: int) -> FloatArray:

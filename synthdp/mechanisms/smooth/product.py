@@ -31,7 +31,8 @@ from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_swap
+from synthdp.queries.smooth.chebyshev import DENOMINATOR, AverageMoment
+from synthdp.queries.smooth.sensitivity import moments_swap
 from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis, Term
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Column

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.checks import check_share, check_whole
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
@@ -19,6 +19,8 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary
 from synthdp.mechanisms.smooth.domain import CELLS, ordered_columns, smooth_domain
+from synthdp.mechanisms.smooth.kernels import kernel_degrees, kernel_smoothness
+from synthdp.mechanisms.smooth.laws import check_law, law_named
 from synthdp.mechanisms.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
@@ -43,6 +45,9 @@ class SmoothSummary(Spender):
     ----------
     smoothness
         K, the order of the derivatives that the queries have.
+    sigma
+        Width of the Gaussian kernels that will be asked, in place of ``smoothness``: K is then the largest of at most
+        2 sigma^2, for which B = 1, and ``"least_error"`` minimises the error of such a kernel.
     degrees
         t, the number of degrees 0 ... t - 1 per column, or a rule: ``"least_error"`` minimises truncation + noise,
         ``"improved"`` is n^(1/(d+K)) or n^(1/(d/2+K)), ``"paper"`` is n^(1/(2d+K)).
@@ -55,7 +60,7 @@ class SmoothSummary(Spender):
     cells
         Most cells per column on which the table is read.
     law
-        A law of noise to insist on, such as the paper's Laplace; default: the least noise.
+        A law of noise to insist on: ``"laplace"`` (the paper's), ``"linf"`` or ``"gaussian"``; default: the least noise.
 
     Raises
     ------
@@ -77,21 +82,25 @@ class SmoothSummary(Spender):
     """
 
     smoothness: int = 2
+    sigma: float | None = None
     degrees: int | str = "least_error"
     columns: tuple[str, ...] | None = None
     spend: Spend = Remaining()
     total_share: float = 0.05
     cells: int = CELLS
-    law: NoiseLaw | None = None
+    law: NoiseLaw | str | None = None
 
     def __post_init__(self) -> None:
         check_whole("smoothness", self.smoothness)
+        if self.sigma is not None:
+            check_number("sigma", self.sigma, above=0)
         if isinstance(self.degrees, str) and self.degrees not in RULES:
             raise ParameterError(f"degrees ({self.degrees!r}) must be a whole number or one of: {', '.join(RULES)}")
         if not isinstance(self.degrees, str):
             check_whole("degrees", self.degrees, least=2)
         check_whole("cells", self.cells, least=2)
         check_share("total_share", self.total_share)
+        object.__setattr__(self, "law", law_named(self.law))
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[TrigonometricSummary]:
         """Measure the summary.
@@ -108,23 +117,30 @@ class SmoothSummary(Spender):
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, or the summary would have more than a million terms.
+            If the curator's schema has no ordered column, the summary would have more than a million terms, or the law
+            does not suit the loss.
         """
         del random_state
         loss = curator.cost(self.spend)
+        check_law(law_named(self.law), loss)
         domain = smooth_domain(curator.schema, ordered_columns(curator.schema, self.columns), cells=self.cells)
         self._check_size(len(domain))
         account = curator.open_account(self.spend)
         count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(domain))
         basis = ChebyshevTensor(domain, self._degrees_for(count, len(domain), loss, account))
-        measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=self.law)
+        measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=law_named(self.law))
         return Release(
             mechanism="SmoothSummary",
-            output=_summary(basis, measured, count, smoothness=self.smoothness, cells=self.cells),
+            output=_summary(basis, measured, count, smoothness=self._order, cells=self.cells),
             loss=loss,
             receipt=curator.receipt(),
             measurements=(*count.measurements, measured),
         )
+
+    @property
+    def _order(self) -> int:
+        """K."""
+        return self.smoothness if self.sigma is None else kernel_smoothness(self.sigma)
 
     def _check_size(self, d: int) -> None:
         least = 2 if isinstance(self.degrees, str) else self.degrees
@@ -138,15 +154,15 @@ class SmoothSummary(Spender):
         if not isinstance(self.degrees, str):
             return self.degrees
         pure = isinstance(account.budget, PureDP)
-        match self.degrees:
-            case "paper":
-                t = paper_degrees(count.rows, d=d, smoothness=self.smoothness)
-            case "improved":
-                t = improved_degrees(count.rows, d=d, smoothness=self.smoothness, pure=pure)
-            case _:
-                neighbors = account.adjacency.neighbors
-                rows = max(1.0, count.rows / account.adjacency.rows)
-                t = least_error_degrees(rows, d=d, smoothness=self.smoothness, loss=loss, neighbors=neighbors)
+        neighbors, rows = account.adjacency.neighbors, max(1.0, count.rows / account.adjacency.rows)
+        if self.degrees == "paper":
+            t = paper_degrees(count.rows, d=d, smoothness=self._order)
+        elif self.degrees == "improved":
+            t = improved_degrees(count.rows, d=d, smoothness=self._order, pure=pure)
+        elif self.sigma is not None:
+            t = kernel_degrees(rows, d=d, sigma=self.sigma, loss=loss, neighbors=neighbors)
+        else:
+            t = least_error_degrees(rows, d=d, smoothness=self._order, loss=loss, neighbors=neighbors)
         return int(min(t, math.floor(MAX_TERMS ** (1 / d) * (1 + 1e-12))))
 
 

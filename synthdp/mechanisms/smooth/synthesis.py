@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from synthdp.checks import check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.refinement import Refinement
+from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import SOLVERS
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.protocol import Spender, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.mechanisms.smooth.domain import ordered_columns, smooth_domain
-from synthdp.mechanisms.smooth.exact import check_columns, exact_synthesis
-from synthdp.mechanisms.smooth.practical import practical_synthesis
+from synthdp.mechanisms.smooth.exact import Sizes, exact_synthesis
+from synthdp.mechanisms.smooth.laws import check_law, law_named
+from synthdp.mechanisms.smooth.practical import Practical, practical_synthesis
 from synthdp.mechanisms.smooth.product import product_synthesis
 from synthdp.mechanisms.smooth.support import Synthesised
-from synthdp.privacy.loss import PureDP, Remaining, Spend
+from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
@@ -30,6 +32,17 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 VARIANTS = ("product", "practical", "exact")
+
+LEAST = {"candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
+"""The least that each setting may be."""
+
+ONLY_OF = {
+    "degrees": ("exact", "practical"),
+    "order": ("practical",),
+    "lattice": ("exact",),
+    "law": ("exact", "practical"),
+}
+"""The variants that a setting applies to."""
 
 HOPELESS = 0.3
 """Noise in an average of values in [-1, 1] above which nothing is learnable."""
@@ -52,7 +65,7 @@ class SmoothSynthesis(Spender):
         noise allows; ``"practical"``: random grid points weighted to meet random low-degree averages; ``"exact"``: all
         grid points and all averages, Algorithm 1 to the letter, for few columns.
     smoothness
-        K, the order of the derivatives that the queries have; sets the sizes of ``"exact"``.
+        K, the order of the derivatives that the queries have; sets the sizes of ``"exact"`` that are not set here.
     columns
         Names of the columns to synthesise; default: all numeric and ordinal ones.
     spend
@@ -63,9 +76,19 @@ class SmoothSynthesis(Spender):
         Support points: C random grid points of ``"practical"`` (default 10 000), or draws from the product fit
         (default 4000 or more).
     functions
-        R, the number of random averages of ``"practical"``.
+        R, the number of random averages of ``"practical"``; default: 100, or all where there are fewer.
     grid
-        N, the points per column of ``"practical"``.
+        N, the points per column of ``"practical"`` (default 64) and ``"exact"`` (default n^(K/(2d+K))).
+    degrees
+        t, the number of degrees 0 ... t - 1 per column, of ``"exact"`` (default n^(1/(2d+K))) and of the random functions
+        of ``"practical"`` (default 3).
+    order
+        The most columns that a random function of ``"practical"`` has; default 2.
+    lattice
+        L, of ``"exact"``: answers and features are rounded to multiples of 1 / L; default n^((d+K)/(2d+K)).
+    law
+        A law of noise to insist on in ``"exact"`` and ``"practical"``, ``"laplace"`` (the paper's), ``"linf"`` or
+        ``"gaussian"``; default: the least noise.
     solver
         ``"lp"`` (the L1 program), ``"mw"`` (multiplicative weights) or ``"auto"``: the program for the slides'
         variants; for ``"product"`` multiplicative weights, and only where pairs were measured.
@@ -93,17 +116,25 @@ class SmoothSynthesis(Spender):
     spend: Spend = Remaining()
     total_share: float = 0.05
     candidates: int | None = None
-    functions: int = 100
-    grid: int = 64
+    functions: int | None = None
+    grid: int | None = None
+    degrees: int | None = None
+    order: int | None = None
+    lattice: int | None = None
+    law: NoiseLaw | str | None = None
     solver: str = "auto"
 
     def __post_init__(self) -> None:
         check_one_of("variant", self.variant, VARIANTS)
         check_one_of("solver", self.solver, ("auto", *SOLVERS))
-        for name, least in (("smoothness", 1), ("functions", 1), ("grid", 2)):
-            check_whole(name, getattr(self, name), least=least)
-        if self.candidates is not None:
-            check_whole("candidates", self.candidates)
+        check_whole("smoothness", self.smoothness)
+        for name, least in LEAST.items():
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least=least)
+        for name, variants in ONLY_OF.items():
+            if getattr(self, name) is not None and self.variant not in variants:
+                raise ParameterError(f"{name} applies to variant {' and '.join(map(repr, variants))} only")
+        object.__setattr__(self, "law", law_named(self.law))
         check_share("total_share", self.total_share)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
@@ -121,9 +152,11 @@ class SmoothSynthesis(Spender):
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, or too many for ``"exact"``.
+            If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``, or the
+            law does not suit the loss.
         """
         loss = curator.cost(self.spend)
+        check_law(law_named(self.law), loss)
         schema = self.output_schema(curator.schema)
         rng = generator(random_state)
         account = curator.open_account(self.spend)
@@ -153,31 +186,33 @@ class SmoothSynthesis(Spender):
         Raises
         ------
         ParameterError, SchemaError
-            If there is none, or there are too many for ``"exact"``, or the rules about them contradict each other.
+            If there is none, there are too many for ``"exact"`` or too few for ``functions``, or the rules about them
+            contradict each other.
         """
         names = ordered_columns(schema, self.columns)
         if self.variant == "exact":
-            check_columns(len(names))
+            self._sizes.check(len(names))
+        if self.variant == "practical":
+            self._practical.functions_of(len(names))
         return part_of(schema, names)
 
+    @property
+    def _sizes(self) -> Sizes:
+        return Sizes(smoothness=self.smoothness, degrees=self.degrees, grid=self.grid, lattice=self.lattice)
+
+    @property
+    def _practical(self) -> Practical:
+        given = {name: getattr(self, name) for name in ("functions", "candidates", "grid", "degrees", "order")}
+        return Practical(**{name: value for name, value in given.items() if value is not None})
+
     def _synthesise(self, account: Curator, schema: Schema, count: RowCount, rng: Generator) -> Synthesised:
-        law = NoiseLaw.LAPLACE if isinstance(account.budget, PureDP) else None
+        law = law_named(self.law)
         match self.variant:
             case "exact":
-                return exact_synthesis(
-                    account, schema, count, smoothness=self.smoothness, solver=self.solver, law=law, rng=rng
-                )
+                return exact_synthesis(account, schema, count, sizes=self._sizes, solver=self.solver, law=law, rng=rng)
             case "practical":
                 return practical_synthesis(
-                    account,
-                    schema,
-                    count,
-                    functions=self.functions,
-                    candidates=self.candidates or 10_000,
-                    grid=self.grid,
-                    solver=self.solver,
-                    law=law,
-                    rng=rng,
+                    account, schema, count, sizes=self._practical, solver=self.solver, law=law, rng=rng
                 )
         return product_synthesis(account, schema, count, candidates=self.candidates, solver=self.solver, rng=rng)
 

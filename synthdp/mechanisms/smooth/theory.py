@@ -17,7 +17,8 @@ from synthdp.checks import check_number, check_share, check_whole
 from synthdp.privacy import accounting
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
-from synthdp.queries.smooth.chebyshev import MAX_TERMS, tensor_swap_l2_squared
+from synthdp.queries.smooth.chebyshev import MAX_TERMS
+from synthdp.queries.smooth.sensitivity import tensor_swap_l2_squared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,8 @@
-"""The accuracy bounds of Blum and Roth (2011), and the practical ones of this implementation, as functions."""
+"""The accuracy bounds of Blum and Roth (2011) as they state them, and the sharper ones of this implementation, as functions.
+
+A name that begins with ``paper_`` stands for a statement of theirs; where it is loose or misprinted, the function without
+that beginning says what holds.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,30 @@ import math
 from synthdp.checks import check_number
 
 
-def update_bound(slots: int, *, alpha: float) -> float:
-    """Return B = 4 ln(s) / alpha^2: the paper's step makes at most so many updates on guesses off by alpha.
+def paper_update_bound(slots: int, *, alpha: float) -> float:
+    """Return B(alpha) = 4 (ln(s) + 1) / alpha^2, the paper's bound on the updates of sparse multiplicative weights."""
+    _check_alpha(alpha)
+    return 4 * (math.log(slots) + 1) / alpha**2
 
-    The relative entropy of the data to the weights is at most ln(s) at first, and every update by exp(+-alpha/2)
-    lowers it by alpha^2 / 4 or more (Blum, Roth 2011, section 3).
+
+def update_bound(slots: int, *, alpha: float) -> float:
+    """Return 4 ln(s) / alpha^2: the paper's step makes at most so many updates on guesses off by alpha.
+
+    While a slot is untouched, the data are a distribution on the slots: what nobody asked about lies on untouched ones.
+    Its relative entropy to the weights is at most ln(s) at first, never below 0, and every update by exp(+-alpha/2)
+    lowers it by alpha^2 / 4 or more.  With s of `smallest_slots` a slot is left after so many updates of m records each.
     """
     _check_alpha(alpha)
     return 4 * math.log(slots) / alpha**2
+
+
+def hoeffding_update_bound(slots: int, *, alpha: float) -> float:
+    """Return (32 / 15) ln(s) / alpha^2, which bounds the same updates.
+
+    By Hoeffding's lemma a step by eta = alpha / 2 lowers the entropy by eta alpha - eta^2 / 8 = 15 alpha^2 / 32 or more.
+    """
+    _check_alpha(alpha)
+    return 32 / 15 * math.log(slots) / alpha**2
 
 
 def projection_update_bound(slots: int, *, alpha: float) -> float:
@@ -27,9 +47,9 @@ def projection_update_bound(slots: int, *, alpha: float) -> float:
 
 
 def smallest_slots(sparsity: int, *, alpha: float) -> int:
-    """Return the least s with s / (ln s + 1) >= 4 m / alpha^2: then slots outlast the updates.
+    """Return the least s with s / (ln s + 1) >= 4 m / alpha^2: then s >= m B(alpha), and slots outlast the updates.
 
-    Blum, Roth 2011, Algorithm 1.
+    Blum, Roth 2011, Algorithm 1, with `paper_update_bound`.
     """
     _check_alpha(alpha)
     needed = 4 * sparsity / alpha**2
@@ -45,20 +65,29 @@ def smallest_slots(sparsity: int, *, alpha: float) -> int:
 def paper_alpha(*, rows: int, sparsity: int, queries: int, epsilon: float, delta: float, beta: float = 0.05) -> float:
     """Return the error that the paper proves for sparse multiplicative weights, as a fraction of the rows.
 
-    The fixed point of alpha = 3000 sqrt(B) ln(4/delta) ln(k/beta) / (epsilon n) with B = 4 ln(s) / alpha^2 (Gupta,
-    Roth, Ullman 2012, Theorem on online query release, which the paper applies).  Above 1 until n is some millions.
+    The fixed point of alpha = 3000 sqrt(B(alpha)) ln(4/delta) ln(k/beta) / (epsilon n), `paper_update_bound` for B (Gupta,
+    Roth, Ullman 2012, theorem on online query release, which the paper applies).  Above 1 until n is some millions.
     """
     noise = 3000 * math.log(4 / delta) * math.log(queries / beta) / (epsilon * rows)
 
     def claimed(alpha: float) -> float:
         slots = smallest_slots(sparsity, alpha=min(alpha, 1.0))
-        return noise * 2 * math.sqrt(math.log(slots)) / alpha
+        return noise * 2 * math.sqrt(math.log(slots) + 1) / alpha
 
     low, high = 1e-9, 1e9
     for _ in range(200):  # claimed falls, alpha rises
         middle = math.sqrt(low * high)
         low, high = (middle, high) if middle < claimed(middle) else (low, middle)
     return high
+
+
+def paper_rows(*, alpha: float, sparsity: int, queries: int, epsilon: float, delta: float, beta: float = 0.05) -> float:
+    """Return how many rows make sparse multiplicative weights (alpha, beta)-accurate on k queries (corollary 3.11).
+
+    n = 6000 sqrt(ln(s) + 1) ln(4/delta) ln(k/beta) / (epsilon alpha^2), `paper_alpha` solved for the rows.
+    """
+    factor = math.sqrt(math.log(smallest_slots(sparsity, alpha=alpha)) + 1)
+    return 6000 * factor * math.log(4 / delta) * math.log(queries / beta) / (epsilon * alpha**2)
 
 
 def projection_error_bound(
@@ -101,14 +130,60 @@ def theorem_dimension(*, rows: int, sparsity: int, queries: int, alpha: float, b
     return math.ceil((at_one / (alpha * rows)) ** 2)
 
 
-def lemma_dimension(*, rows: int, sparsity: int, queries: int, error: float = 1.0, beta: float = 0.05) -> int:
-    """Return T = 4 64^2 ln(k/beta) / c^2 of the Johnson-Lindenstrauss lemma with limited independence.
+def inner_product_bound(distortion: float, *, squared_query: float, squared_counts: float) -> float:
+    """Return (c / 2)(|q|^2 + |D|^2): how far <A q, A D> is from <q, D> (corollary 4.7).
 
-    The lemma keeps squared norms up to a factor 1 +- c, hence inner products up to (c/2)(|q|^2 + |D|^2); with
-    |q|^2 <= m and |D|^2 <= n^2 an error of so many rows needs c = 2 error / (m + n^2).  Of the order of 1e21 for n = 2e4.
+    Where A keeps |q + D|^2 and |q - D|^2 up to a factor 1 +- c: four times the inner product is their difference.
+    """
+    return distortion / 2 * (squared_query + squared_counts)
+
+
+def lemma_dimension(*, rows: int, sparsity: int, queries: int, error: float = 1.0, beta: float = 0.05) -> int:
+    """Return T = 4 64^2 ln(k/beta) / c^2 at which the projection alone is off by at most ``error`` rows.
+
+    The Johnson-Lindenstrauss lemma with limited independence, at the distortion c = 2 error / (m + n^2) at which
+    `inner_product_bound` is ``error``, for |q|^2 <= m and |D|^2 <= n^2.  Of the order of 1e21 for one row and n = 2e4.
     """
     c = 2 * error / (sparsity + float(rows) ** 2)
     return math.ceil(4 * 64**2 * math.log(queries / beta) / c**2)
+
+
+def paper_dimension(*, rows: int, sparsity: int, queries: int, beta: float = 0.05) -> int:
+    """Return SparseProject's T as it is printed: 4 64^2 ln(k/beta) (m + n^2)^2 / (2 sqrt(m)).
+
+    Larger than what its own distortion 2 sqrt(m) / (m + n^2) asks for, `sqrt_error_dimension`, by a factor 2 sqrt(m).
+    """
+    return math.ceil(
+        4 * 64**2 * math.log(queries / beta) * (sparsity + float(rows) ** 2) ** 2 / (2 * math.sqrt(sparsity))
+    )
+
+
+def sqrt_error_dimension(*, rows: int, sparsity: int, queries: int, beta: float = 0.05) -> int:
+    """Return 4 64^2 ln(k/beta) (m + n^2)^2 / (4 m): the T of SparseProject's own distortion, off by sqrt(m) rows."""
+    return lemma_dimension(rows=rows, sparsity=sparsity, queries=queries, error=math.sqrt(sparsity), beta=beta)
+
+
+def projection_alpha(
+    *, rows: int, sparsity: int, queries: int, epsilon: float, delta: float, beta: float = 0.05
+) -> float:
+    """Return how far SparseProject's answers are off, as a fraction of the rows, with probability 1 - 2 beta (theorem 4.9).
+
+    (sqrt(m) / n) (1 + 8 sqrt(ln(1/delta) ln(2k/beta)) / epsilon), with both constants: sqrt(m) rows of the projection at
+    `sqrt_error_dimension`; and noise of scale b = sqrt(8 ln(1/delta)) / epsilon on each of T numbers that one row moves
+    by 1 / sqrt(T), of which an answer gathers a sum with weights A q.  Sums of Laplace noise exceed
+    b |A q| sqrt(8 ln(2k/beta)) with probability at most beta / k, since E exp(tz) <= exp(2 b^2 t^2) for b^2 t^2 <= 1/2; that
+    |A q|^2 is m up to a factor 1 + 2 sqrt(m) / (m + n^2) is left out.  For a row more or fewer.
+    """
+    noise = 8 * math.sqrt(math.log(1 / delta) * math.log(2 * queries / beta)) / epsilon
+    return math.sqrt(sparsity) * (1 + noise) / rows
+
+
+def projection_rows(
+    *, alpha: float, sparsity: int, queries: int, epsilon: float, delta: float, beta: float = 0.05
+) -> float:
+    """Return how many rows make SparseProject accurate up to ``alpha`` (corollary 4.12): `projection_alpha` solved for n."""
+    one = projection_alpha(rows=1, sparsity=sparsity, queries=queries, epsilon=epsilon, delta=delta, beta=beta)
+    return one / alpha
 
 
 def _moment(queries: int, beta: float) -> int:

@@ -76,7 +76,11 @@ class SparseModel:
 
 
 def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
-    """Refuse a query about other columns than these."""
+    """Refuse what is no sparse query, or one about other columns than these."""
+    if not isinstance(query, SparseQuery):
+        raise ParameterError(
+            f"this release answers sparse queries, as sparse_conjunction and overlap make them, not {type(query).__name__}"
+        )
     if query.columns != columns:
         raise ParameterError(
             f"the query is about {', '.join(query.columns)}, and must be about {', '.join(columns)}, in this order"

@@ -18,6 +18,7 @@ from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.sparse.model import SparseModel, WeightTarget, replay, touched
+from synthdp.mechanisms.workload import Wish, sparse_queries_of
 from synthdp.privacy.loss import ZCDP, ApproxDP, Remaining, Spend
 from synthdp.queries.sparse.key_counts import Deviations, KeyTotal, SparseCounts
 from synthdp.queries.sparse.supports import SparseQuery
@@ -34,7 +35,7 @@ class SparseMWEM(Spender):
     Parameters
     ----------
     queries
-        What the weights should answer.
+        What the weights should answer: sparse queries, or marginals by the names of their columns, whose cells they are.
     rounds
         How many queries are measured.
     slots
@@ -54,7 +55,7 @@ class SparseMWEM(Spender):
         If a setting is out of range, or the queries are about different columns.
     """
 
-    queries: Sequence[SparseQuery]
+    queries: Sequence[SparseQuery] | Wish
     rounds: int = 40
     slots: int | None = None
     sweeps: int = 10
@@ -69,7 +70,7 @@ class SparseMWEM(Spender):
                 check_whole(name, value)
         check_share("select_share", self.select_share)
         check_share("total_share", self.total_share)
-        if not self.queries:
+        if isinstance(self.queries, Sequence) and not self.queries:
             raise ParameterError("queries must hold at least one sparse query")
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SparseModel]:  # noqa: ARG002
@@ -82,7 +83,8 @@ class SparseMWEM(Spender):
         MechanismFailure
             If there are fewer slots than records that the queries are about.
         """
-        counts = SparseCounts.of(self.queries)
+        queries = sparse_queries_of(self.queries, curator.schema)
+        counts = SparseCounts.of(queries)
         slots = self.slots or math.ceil(1.1 * max(1, len(counts.keys)))
         if slots < len(counts.keys):
             raise MechanismFailure(
@@ -101,10 +103,8 @@ class SparseMWEM(Spender):
         for position in range(self.rounds):
             guesses = np.rint(_guesses(counts, table) * total).astype(np.int64)
             worst = account.select(Deviations(counts, guesses), spend=select, step=f"selection {position + 1}")
-            asked = account.measure(
-                SparseCounts.of([self.queries[worst]]), spend=measure, step=f"answer {position + 1}"
-            )
-            support = self.queries[worst].support()
+            asked = account.measure(SparseCounts.of([queries[worst]]), spend=measure, step=f"answer {position + 1}")
+            support = queries[worst].support()
             measured.append(touched(table, support, target=float(asked.answers[0]) / total))
             replay(table, measured, sweeps=self.sweeps, rows=total)
         model = SparseModel(columns=counts.columns, table=table, total=total)

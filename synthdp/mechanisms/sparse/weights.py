@@ -5,20 +5,21 @@ A public table of weights guesses every answer; the curator's sparse vector says
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import Literal
 
 from synthdp.arrays import NO_ARRAYS
 from synthdp.checks import check_one_of, check_share, whole
 from synthdp.curator.curator import Curator, SparseVector
 from synthdp.distribution.sparse_table import SparseTable
-from synthdp.errors import FormatError, MechanismFailure, ParameterError, SynthDPError
+from synthdp.errors import FormatError, ParameterError, SynthDPError
+from synthdp.mechanisms.iterative import interact
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.mechanisms.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.mechanisms.sparse.bounds import smallest_slots
-from synthdp.mechanisms.sparse.model import SparseModel, WeightTarget, check_query, replay, touched
+from synthdp.mechanisms.sparse.construction import SparseConstruction, Update
+from synthdp.mechanisms.sparse.model import SparseModel, WeightTarget, check_query
 from synthdp.mechanisms.sparse.session_files import learned, learned_arrays, table_document
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_document, to_document
@@ -26,8 +27,6 @@ from synthdp.privacy.receipt import Receipt
 from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.sparse.supports import SparseQuery, Support
 from synthdp.release import Release
-
-Update = Literal["projection", "paper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +134,17 @@ class SparseWeights(Spender):
             total=total,
             alpha=alpha,
             watch=watch,
-            table=SparseTable(slots),
+            construction=self.construction(SparseTable(slots), total, alpha, []),
             loss=loss,
             receipt=curator.receipt(),
+        )
+
+    def construction(
+        self, table: SparseTable, total: float, alpha: float, measured: list[WeightTarget]
+    ) -> SparseConstruction:
+        """Return what is known of a table of so many rows, from weights and noisy answers."""
+        return SparseConstruction(
+            table=table, total=total, alpha=alpha, update_rule=self.update, sweeps=self.sweeps, measured=measured
         )
 
 
@@ -160,12 +167,10 @@ class SparseSession:
         How far off a guess may be, as a fraction.
     watch
         What finds wrong guesses, on the curator's side.
-    table
-        The public weights.
+    construction
+        The public weights and the noisy answers so far.
     loss, receipt
         What it cost.
-    measured
-        The noisy answers so far.
     """
 
     settings: SparseWeights
@@ -173,13 +178,22 @@ class SparseSession:
     total: float
     alpha: float
     watch: SparseVector
-    table: SparseTable
+    construction: SparseConstruction
     loss: PrivacyLoss
     receipt: Receipt
-    measured: list[WeightTarget] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"SparseSession({self.updates} of {self.settings.max_updates} updates, {self.table!r})"
+
+    @property
+    def table(self) -> SparseTable:
+        """The public weights."""
+        return self.construction.table
+
+    @property
+    def measured(self) -> list[WeightTarget]:
+        """The noisy answers so far."""
+        return self.construction.measured
 
     @property
     def updates(self) -> int:
@@ -215,20 +229,12 @@ class SparseSession:
             return self._ask(query.support())
 
     def _ask(self, support: Support) -> SparseAnswer:
-        places = self.table.places(support)
-        guess = self.table.mean(places, support.weights) * self.total
-        if self.watch.exhausted:
-            return SparseAnswer(count=guess, total=self.total, stddev=None, error=None, origin=Origin.UNCHECKED)
-        if int((places < 0).sum()) > self.table.untouched:
-            raise MechanismFailure(
-                f"the query needs more new slots than are left of {self.table.slots}: raise slots when opening a session"
-            )
-        error = self.error
-        found = self.watch.ask(support, guess=guess)
-        if found is None:
-            return SparseAnswer(count=guess, total=self.total, stddev=None, error=error, origin=Origin.WEIGHTS)
-        self._learn(touched(self.table, support, target=found.count / self.total), guess / self.total)
-        return _measured_answer(found, self.total)
+        error = self.error  # before this query may use up the last update
+        step = interact(self.construction, self.watch, support, asked=support)
+        if step.found is not None:
+            return _measured_answer(step.found, self.total)
+        origin = Origin.WEIGHTS if step.checked else Origin.UNCHECKED
+        return SparseAnswer(count=step.guess, total=self.total, stddev=None, error=error, origin=origin)
 
     def close(self) -> Release[SparseModel]:
         """End the session and return the public weights.
@@ -269,14 +275,6 @@ class SparseSession:
             }
             self.watch.save(path, document, learned_arrays(self.table, self.measured))
 
-    def _learn(self, latest: WeightTarget, guess: float) -> None:
-        self.measured.append(latest)
-        if self.settings.update == "projection":
-            replay(self.table, self.measured, sweeps=self.settings.sweeps, rows=self.total)
-        else:
-            sign = 1.0 if latest.target > guess else -1.0
-            self.table.tilt(latest.place, latest.values, by=sign * self.alpha / 2)
-
 
 def _measured_answer(found: AboveThresholdAnswer, total: float) -> SparseAnswer:
     return SparseAnswer(
@@ -315,16 +313,18 @@ def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession
             table, measured = learned(document, saved.arrays)
             settings, loss = dict(document["settings"]), from_document(document["loss"])
             settings["columns"] = None if settings["columns"] is None else tuple(settings["columns"])
+            mechanism, total, alpha = (
+                SparseWeights(**settings, spend=loss), float(document["total"]), float(document["alpha"])
+            )  # fmt: skip
             return SparseSession(
-                settings=SparseWeights(**settings, spend=loss),
+                settings=mechanism,
                 columns=tuple(document["columns"]),
-                total=float(document["total"]),
-                alpha=float(document["alpha"]),
+                total=total,
+                alpha=alpha,
                 watch=saved.watch,
-                table=table,
+                construction=mechanism.construction(table, total, alpha, measured),
                 loss=loss,
                 receipt=Receipt.from_document(document["receipt"]),
-                measured=measured,
             )
         except SynthDPError:
             raise

@@ -22,6 +22,7 @@ from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.source import RowSink
 
 _CHUNK = 4_000_000
 
@@ -79,7 +80,7 @@ class CellModel:
         """Draw rows; see `SyntheticModel.sample`."""
         return self.model.sample(rows, random_state=random_state, given=given)
 
-    def sample_to(self, path: str | PathLike[str], **options: Any) -> None:
+    def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
         """Draw rows into a file; see `SyntheticModel.sample_to`."""
         self.model.sample_to(path, **options)
 

@@ -52,6 +52,11 @@ class FittingTotal:
         return round(self.found.rows)
 
     @property
+    def each(self) -> float:
+        """How many rows one that fits stands for."""
+        return self.rows / self.fitting
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """A line for the receipt, if there are rows that do not fit."""
         if self.fitting == self.rows:

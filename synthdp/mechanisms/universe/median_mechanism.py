@@ -10,15 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Codes, IntArray
+from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import universe
+from synthdp.domain.universe import universe_size
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.universe.net import check_candidates
 from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
 from synthdp.mechanisms.universe.private_multiplicative_weights import check_updates
+from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.scores.net_scores import multiset_count, multisets
@@ -33,7 +34,7 @@ class MedianMechanism(Spender):
     Parameters
     ----------
     domain
-        A few cells.
+        A few cells, or the columns that make them by name, or ``None`` for all columns.
     size
         m, rows of the small tables; the number of multisets is limited as in `NetMechanism`.
     max_updates
@@ -46,7 +47,7 @@ class MedianMechanism(Spender):
         What a session may cost.
     """
 
-    domain: Domain
+    domain: Domain | Wish | None = None
     size: int = 8
     max_updates: int | None = None
     threshold: float | None = None
@@ -62,32 +63,52 @@ class MedianMechanism(Spender):
         check_guesses(self.threshold, self.queries)
         if self.max_updates is not None:
             check_updates(self.max_updates)
-        check_candidates(len(universe(self.domain)), self.size)
+        if isinstance(self.domain, Domain):
+            check_candidates(universe_size(self.domain), self.size)
 
     def open(self, curator: Curator) -> OnlineSession:
         """Open a session.
 
         Costs ``spend``, for the curator's neighbours; asking costs nothing more.
         """
-        cells = universe(self.domain)
+        domain = domain_named(self.domain, curator.schema)
+        check_candidates(universe_size(domain), self.size)
         return open_session(
             self,
             curator,
-            updates=self.max_updates or halvings(len(cells), self.size),
-            knowledge=lambda rows: _Consistent(cells, multisets(len(cells), self.size), rows),
+            domain=domain,
+            updates=self.max_updates or halvings(universe_size(domain), self.size),
+            construction=lambda cells, rows: MedianConstruction(cells, rows, size=self.size, queries=self.queries),
         )
 
 
-class _Consistent:
-    """The multisets that no answer has ruled out; see `online.Knowledge`."""
+class MedianConstruction:
+    """The multisets of some size that no answer has ruled out; see `IterativeConstruction`.
 
-    def __init__(self, cells: Codes, candidates: IntArray, rows: int) -> None:
-        self._cells, self._candidates, self._rows = cells, candidates, rows
+    Parameters
+    ----------
+    cells
+        (m, d) codes.
+    rows
+        Number of rows.
+    size
+        Rows of a multiset.
+    queries
+        k, how many queries some multiset must be good on; the bound is for so many.
+    """
+
+    def __init__(self, cells: Codes, rows: int, *, size: int, queries: int) -> None:
+        self._cells, self._rows, self._size, self._queries = cells, rows, size, queries
+        self._candidates = multisets(len(cells), size)
 
     def guess(self, query: LinearQueries) -> float:
+        """Return the median of the sums of the multisets, each brought to n rows."""
         return float(np.median(self._sums(query)))
 
-    def learn(self, query: LinearQueries, answer: float, stddev: float) -> None:  # noqa: ARG002
+    def check(self, query: LinearQueries) -> None:
+        """Take any query."""
+
+    def update(self, query: LinearQueries, answer: float, *, stddev: float) -> None:  # noqa: ARG002
         """Rule out the candidates on the wrong side of the median: at least half of them."""
         sums = self._sums(query)
         middle = np.median(sums)
@@ -96,9 +117,14 @@ class _Consistent:
             kept = np.abs(sums - answer) == np.abs(sums - answer).min()
         self._candidates = self._candidates[kept]
 
-    def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        mean = self._candidates.mean(axis=0)
-        return self._cells, mean / mean.sum()
+    def update_bound(self, alpha: float) -> float:
+        """Return B(alpha): `halvings` where some multiset is within alpha of the truth on all queries, else infinite."""
+        near = alpha > net_distance(self._queries, size=self._size)
+        return halvings(len(self._cells), self._size) if near else math.inf
+
+    def weights(self) -> FloatArray:
+        """Return the mean of the multisets that are left, (m,)."""
+        return np.asarray(self._candidates.mean(axis=0), np.float64)
 
     def _sums(self, query: LinearQueries) -> np.ndarray:
         values = query.features(self._cells)[:, 0] * (self._rows / query.denominator)
@@ -110,6 +136,11 @@ def halvings(cells: int, size: int) -> int:
     return max(1, (multiset_count(cells, size) - 1).bit_length())
 
 
+def net_distance(queries: int, *, size: int) -> float:
+    """Return sqrt(ln(2k) / (2m)): within it some multiset of m rows answers k queries in [0, 1], as averages."""
+    return math.sqrt(math.log(2 * queries) / (2 * size))
+
+
 def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
     """Return the error that all answers of a session keep with probability 1 - beta, at the best settings.
 
@@ -118,7 +149,7 @@ def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: flo
     more than a, with an answer on the right side, never rules it out and halves the others, so there are at most
     `halvings` of them.
     """
-    distance = rows * math.sqrt(math.log(2 * queries) / (2 * size))
+    distance = rows * net_distance(queries, size=size)
     count = halvings(cells, size)
     return online_bound(
         lambda gap: count if gap > distance else queries,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
-from synthdp.checks import check_number, check_share, check_whole
+from synthdp.checks import check_number, check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe, universe_size
 from synthdp.errors import ParameterError
@@ -17,6 +18,7 @@ from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.fitting_rows import fitting_total
 from synthdp.mechanisms.universe.listed import check_listed
 from synthdp.mechanisms.workload import Wish, queries_of
+from synthdp.privacy.calibration import SelectionLaw, plan_selection
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.fitting import FittingRows
 from synthdp.queries.protocol import LinearQueries
@@ -28,16 +30,20 @@ from synthdp.schema.schema import Schema
 MAX_CANDIDATES = 1_000_000
 """Most candidates that are listed."""
 
+DEFAULT_SIZE = 8
+"""Rows of the released table, where neither ``size`` nor ``alpha`` is given."""
+
 MAX_COUNTS = 2**27
 """Most counts that all candidates have together, a count for each cell of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetMechanism(Spender):
-    """Release a table of ``size`` rows chosen with probability that falls exponentially with its largest error.
+    """Release a table of few rows chosen with probability that falls exponentially with its largest error.
 
     Every multiset y of ``size`` cells has the score -max over queries of the error of its averages; permute-and-flip
-    (McKenna, Sheldon 2020), which is never worse than the exponential mechanism, chooses one in exact arithmetic.
+    (McKenna, Sheldon 2020), which is never worse than the exponential mechanism, chooses one in exact arithmetic; the
+    lecture's own law is ``selection="exponential"``.
 
     Costs ``spend``, a pure epsilon (or its zCDP), for the curator's neighbours.  Under ``add_remove`` the number of
     rows is private, and ``total_share`` of it buys an estimate.  Where values may not fit the schema, `MISFIT_SHARE` of
@@ -49,7 +55,12 @@ class NetMechanism(Spender):
         What the released table should answer well: queries over a domain of few cells, or marginals by the names of
         their columns; ``None`` for all pairs.
     size
-        m, the number of rows of the released table; `required_size` says how many an accuracy needs.
+        m, the number of rows of the released table; default: what ``alpha`` needs, else 8.
+    alpha
+        Instead of ``size``: the largest error that some candidate is to have on all queries, which must have values in
+        [0, 1].  m is then the lecture's ln(2k) / (2 alpha^2), see `required_size`.
+    selection
+        ``"permute_and_flip"`` or ``"exponential"``; default: the one with the least noise for the spend.
     total_share
         Share of the spend for the number of rows, where it is private.
     spend
@@ -58,19 +69,54 @@ class NetMechanism(Spender):
     Raises
     ------
     ParameterError
-        If there are more than `MAX_CANDIDATES` multisets.
+        If there are more than `MAX_CANDIDATES` multisets, or both ``size`` and ``alpha`` are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 2)) < 0.3, columns=["a", "b"])
+    >>> curator = sd.Curator(table, schema=sd.Schema({"a": sd.Boolean(), "b": sd.Boolean()}), budget=sd.PureDP(1.0))
+    >>> sd.required_size(4, alpha=0.3), sd.alpha_net_size(4, 4, alpha=0.3)  # rows, and how many such tables of four cells
+    (12, 455)
+    >>> sd.NetMechanism([("a", "b")], alpha=0.3).release(curator).answer([("a",)]).shape
+    (2,)
     """
 
     queries: LinearQueries | Wish | None
-    size: int = 8
+    size: int | None = None
     total_share: float = 0.1
     spend: Spend = Remaining()
+    alpha: float | None = None
+    selection: SelectionLaw | Literal["permute_and_flip", "exponential"] | None = None
 
     def __post_init__(self) -> None:
-        check_whole("size", self.size)
+        if self.size is not None:
+            check_whole("size", self.size)
+            if self.alpha is not None:
+                raise ParameterError("give size or alpha, from which the size follows, but not both")
+        if self.alpha is not None:
+            check_number("alpha", self.alpha, above=0, most=1)
+        if self.selection is not None:
+            check_one_of("selection", self.selection, [law.value for law in SelectionLaw])
         check_share("total_share", self.total_share)
         if isinstance(self.queries, LinearQueries):
-            check_candidates(universe_size(self.queries.domain), self.size)
+            check_candidates(universe_size(self.queries.domain), self.size_for(self.queries))
+
+    def size_for(self, queries: LinearQueries) -> int:
+        """Return m, the number of rows of the table that is released for these queries.
+
+        Raises
+        ------
+        ParameterError
+            If it follows from ``alpha``, and the queries' values are not proved to lie in [0, 1].
+        """
+        if self.alpha is None:
+            return DEFAULT_SIZE if self.size is None else self.size
+        if queries.bounds.one.linf > queries.denominator or queries.bounds.swap.linf > queries.denominator:
+            raise ParameterError("alpha needs queries with values in [0, 1]: give size instead")
+        return required_size(queries.k, alpha=self.alpha)
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the columns of the queries.
@@ -84,7 +130,7 @@ class NetMechanism(Spender):
 
     def _listed(self, schema: Schema) -> tuple[LinearQueries, Schema]:
         queries = queries_of(self.queries, schema)
-        check_candidates(universe_size(queries.domain), self.size)
+        check_candidates(universe_size(queries.domain), self.size_for(queries))
         return queries, check_listed(queries, schema)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
@@ -93,18 +139,20 @@ class NetMechanism(Spender):
         Costs ``spend``, for the curator's neighbours.
         """
         queries, output_schema = self._listed(curator.schema)
+        size, law = self.size_for(queries), None if self.selection is None else SelectionLaw(self.selection)
+        plan_selection(1, curator.cost(self.spend), law=law)  # refuses a loss that no such selection has
         loss = curator.cost(self.spend)
         domain = queries.domain
         curator.check(queries)
         account = curator.open_account(loss, currency=ApproxDP)
         total = fitting_total(account, domain, share=self.total_share)
         cells = universe(domain)
-        candidates = multisets(len(cells), self.size)
+        candidates = multisets(len(cells), size)
         scores = NetScores(FittingRows(queries), cells, candidates, total.fitting)
-        chosen = account.select(scores, spend=total.rest, step="table of the net")
+        chosen = account.select(scores, spend=total.rest, step="table of the net", law=law)
         counts = candidates[chosen]
         model = CellModel.of(
-            curator.schema, domain, cells[counts > 0], counts[counts > 0] / self.size, total=float(total.rows)
+            curator.schema, domain, cells[counts > 0], counts[counts > 0] / size, total=float(total.rows)
         )
         return Release(
             mechanism=type(self).__name__,

@@ -1,7 +1,7 @@
 """Answer queries as they come: guess from public knowledge, and pay only where the guess is found wrong.
 
-The session of `private_multiplicative_weights` and `median_mechanism`, which differ in what they know and how they learn
-(Hardt, Rothblum 2010; Roth, Roughgarden 2010; in one frame: Gupta, Hardt, Roth, Ullman 2011).
+The session of every iterative database construction on listed cells: `private_multiplicative_weights`, `median_mechanism`
+and those that a user gives to `InteractiveMechanism` (Gupta, Roth, Ullman 2012).
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator, SparseVector
 from synthdp.domain.domain import Domain
+from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.iterative import IterativeConstruction, interact
 from synthdp.mechanisms.protocol import part_of
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.fitting_rows import FittingTotal, fitting_total
+from synthdp.mechanisms.workload import Wish, marginals_on
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Spend
 from synthdp.queries.fitting import FittingRows
@@ -30,19 +34,11 @@ from synthdp.queries.total import Total
 from synthdp.release import Release
 
 
-class Knowledge(Protocol):
-    """What is publicly known of a table, and how it learns from noisy answers."""
+class CellConstruction(IterativeConstruction[LinearQueries], Protocol):
+    """A hypothesis about a table of listed cells, which can be released as weights on them."""
 
-    def guess(self, query: LinearQueries) -> float:
-        """Return the expected sum of one query."""
-        ...
-
-    def learn(self, query: LinearQueries, answer: float, stddev: float) -> None:
-        """Take a noisy sum into account."""
-        ...
-
-    def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return cells, (m, d), and their weights."""
+    def weights(self) -> FloatArray:
+        """Return the weight of each cell, (m,), not negative and not all 0."""
         ...
 
 
@@ -51,11 +47,6 @@ class OnlineMechanism(Protocol):
 
     Costs ``spend`` when it is opened, for the curator's neighbours.
     """
-
-    @property
-    def domain(self) -> Domain:
-        """The columns that queries are about."""
-        ...
 
     @property
     def threshold(self) -> float | None:
@@ -126,8 +117,10 @@ class OnlineSession:
         Number of rows, public or estimated, and how many of them fit the schema.
     watch
         What finds wrong guesses among the rows that fit.
-    knowledge
+    construction
         What is known of them.
+    cells
+        (m, d) the cells that it knows.
     """
 
     mechanism: str
@@ -136,7 +129,8 @@ class OnlineSession:
     domain: Domain
     total: FittingTotal
     watch: SparseVector
-    knowledge: Knowledge
+    construction: CellConstruction
+    cells: Codes
     asked: int = field(default=0)
 
     def __repr__(self) -> str:
@@ -147,8 +141,8 @@ class OnlineSession:
         """Whether all above-threshold answers were given: answers are then guesses."""
         return self.watch.exhausted
 
-    def ask(self, queries: LinearQueries) -> list[OnlineAnswer]:
-        """Answer the queries of a family one after the other.
+    def ask(self, queries: LinearQueries | Wish) -> list[OnlineAnswer]:
+        """Answer the queries of a family, or the cells of marginals by the names of their columns, one after the other.
 
         Paid for when the session was opened.
 
@@ -159,6 +153,8 @@ class OnlineSession:
         PrivacyError
             In a forked process.
         """
+        if not isinstance(queries, LinearQueries):
+            queries = marginals_on(queries, part_of(self.curator.schema, self.domain.names), self.domain)
         if queries.domain.names != self.domain.names or queries.domain.shape != self.domain.shape:
             raise ParameterError("queries must be about the columns and cells that the session was opened on")
         with self.watch.turn():
@@ -167,22 +163,19 @@ class OnlineSession:
     def close(self) -> Release[CellModel]:
         """Return a release of what is known now. Paid for when the session was opened."""
         with self.watch.turn():
-            cells, weights = self.knowledge.weights()
-        model = CellModel.of(self.curator.schema, self.domain, cells, weights, total=float(self.total.rows))
+            weights = np.asarray(self.construction.weights(), np.float64)
+        model = CellModel.of(
+            self.curator.schema, self.domain, self.cells, weights / weights.sum(), total=float(self.total.rows)
+        )
         receipt = self.curator.receipt(notes=(*self.total.notes, *model.model.notes))
         measured = self.total.measurements
         return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=receipt, measurements=measured)
 
     def _ask(self, query: LinearQueries) -> OnlineAnswer:
         self.asked += 1
-        guess, each = self.knowledge.guess(query), self.total.rows / self.total.fitting
-        if self.watch.exhausted:
-            return OnlineAnswer(guess * each, learned=False, checked=False)
-        found = self.watch.ask(FittingRows(query), guess=guess)
-        if found is None:
-            return OnlineAnswer(guess * each, learned=False, checked=True)
-        self.knowledge.learn(query, found.count, found.stddev)
-        return OnlineAnswer(found.count * each, learned=True, checked=True)
+        step, each = interact(self.construction, self.watch, query, asked=FittingRows(query)), self.total.each
+        value = step.guess if step.found is None else step.found.count
+        return OnlineAnswer(value * each, learned=step.found is not None, checked=step.checked)
 
 
 def check_guesses(threshold: float | None, queries: int) -> None:
@@ -212,7 +205,13 @@ class OnlineBound(NamedTuple):
 
 
 def open_session(
-    mechanism: OnlineMechanism, curator: Curator, *, updates: int, knowledge: Callable[[int], Knowledge]
+    mechanism: OnlineMechanism,
+    curator: Curator,
+    *,
+    domain: Domain,
+    updates: int,
+    construction: Callable[[Codes, int], CellConstruction],
+    alpha: float | None = None,
 ) -> OnlineSession:
     """Count the rows, open a watch and return a session that knows nothing yet of the table but their number.
 
@@ -224,32 +223,38 @@ def open_session(
         The settings.
     curator
         Whom to ask.
+    domain
+        The columns that queries are about.
     updates
         How many wrong guesses can be found.
-    knowledge
-        What is known of a table of so many rows.
+    construction
+        Makes what is known of a table of so many rows in these cells.
+    alpha
+        How far off a guess may be, as a fraction of the rows, where the mechanism has no ``threshold``.
     """
-    loss, rows = curator.cost(mechanism.spend), Total(mechanism.domain)
-    curator.check(rows)
-    part_of(curator.schema, mechanism.domain.names)  # refuses rules that contradict each other
+    cells = universe(domain)
+    loss = curator.cost(mechanism.spend)
+    curator.check(Total(domain))
+    part_of(curator.schema, domain.names)  # refuses rules that contradict each other
     account = curator.open_account(loss, currency=ApproxDP)
-    total = fitting_total(account, mechanism.domain, share=mechanism.total_share)
+    total = fitting_total(account, domain, share=mechanism.total_share)
     watch = account.watch(
-        mechanism.domain.names,
+        domain.names,
         max_alarms=updates,
         spend=total.rest,
         alarm_share=mechanism.alarm_share,
-        threshold=mechanism.threshold,
+        threshold=mechanism.threshold if alpha is None else alpha * total.fitting,
         queries=mechanism.queries,
     )
     return OnlineSession(
         mechanism=type(mechanism).__name__,
         curator=curator,
         loss=loss,
-        domain=mechanism.domain,
+        domain=domain,
         total=total,
         watch=watch,
-        knowledge=knowledge(total.fitting),
+        construction=construction(cells, total.fitting),
+        cells=cells,
     )
 
 

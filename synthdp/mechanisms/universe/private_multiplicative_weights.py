@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import universe
+from synthdp.domain.universe import check_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
+from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 
@@ -28,7 +30,7 @@ class PrivateMultiplicativeWeights(Spender):
     Parameters
     ----------
     domain
-        Columns and cells; all cells are listed.
+        Columns and cells, or the columns by name, or ``None`` for all columns; all cells are listed.
     max_updates
         c, how many wrong guesses can be found.
     threshold
@@ -52,17 +54,12 @@ class PrivateMultiplicativeWeights(Spender):
     >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
     >>> schema = sd.Schema({name: sd.Boolean() for name in table})
     >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
-    >>> from synthdp.domain.discretize import domain_of
-    >>> from synthdp.domain.universe import releasable_domain
-    >>> from synthdp.queries.marginals import Marginals, all_cliques
-    >>> domain = releasable_domain(domain_of(schema))
-    >>> workload = Marginals(domain, all_cliques(domain, 2))
-    >>> session = sd.PrivateMultiplicativeWeights(domain, max_updates=3).open(curator)
-    >>> len(session.ask(workload)) == workload.k
-    True
+    >>> session = sd.PrivateMultiplicativeWeights(max_updates=3).open(curator)
+    >>> len(session.ask([("a", "b"), ("b", "c")]))  # the four cells of each of two tables
+    8
     """
 
-    domain: Domain
+    domain: Domain | Wish | None = None
     max_updates: int = 80
     threshold: float | None = None
     queries: int = 1000
@@ -77,7 +74,8 @@ class PrivateMultiplicativeWeights(Spender):
         check_guesses(self.threshold, self.queries)
         check_updates(self.max_updates)
         check_whole("replay", self.replay, least=0)
-        universe(self.domain)
+        if isinstance(self.domain, Domain):
+            check_size(self.domain)
 
     def open(self, curator: Curator) -> OnlineSession:
         """Open a session.
@@ -87,25 +85,46 @@ class PrivateMultiplicativeWeights(Spender):
         return open_session(
             self,
             curator,
+            domain=domain_named(self.domain, curator.schema),
             updates=self.max_updates,
-            knowledge=lambda rows: _Weights(universe(self.domain), rows, replay=self.replay),
+            construction=lambda cells, rows: MultiplicativeWeightsConstruction(cells, rows, replay=self.replay),
         )
 
 
-class _Weights:
-    """Weights on all cells; see `online.Knowledge`."""
+class MultiplicativeWeightsConstruction:
+    """Weights on all cells, multiplied at every update; see `IterativeConstruction`.
 
-    def __init__(self, cells: np.ndarray, rows: int, *, replay: int) -> None:
+    Parameters
+    ----------
+    cells
+        (m, d) codes.
+    rows
+        Number of rows.
+    replay
+        As in `PrivateMultiplicativeWeights`; the bound is that of ``replay`` = 0.
+    """
+
+    def __init__(self, cells: Codes, rows: int, *, replay: int = 0) -> None:
         self._cells, self._fit = cells, CellFit(cells, rows, replay=replay)
 
     def guess(self, query: LinearQueries) -> float:
+        """Return the sum that the weights expect."""
         return float(self._fit.expected(query)[0])
 
-    def learn(self, query: LinearQueries, answer: float, stddev: float) -> None:
+    def check(self, query: LinearQueries) -> None:
+        """Take any query."""
+
+    def update(self, query: LinearQueries, answer: float, *, stddev: float) -> None:
+        """Multiply the weights by exp(q(x) (answer - guess) / 2n), or refit them to all answers so far."""
         self._fit.add(query, np.array([answer]), stddev)
 
-    def weights(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._cells, self._fit.weights
+    def update_bound(self, alpha: float) -> float:
+        """Return B(alpha) = (128 / 31) ln|X| / alpha^2; see `update_limit`."""
+        return update_limit(len(self._cells), alpha=alpha)
+
+    def weights(self) -> FloatArray:
+        """Return the weights, (m,)."""
+        return self._fit.weights
 
 
 def check_updates(max_updates: int) -> None:

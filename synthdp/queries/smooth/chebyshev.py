@@ -1,4 +1,4 @@
-"""The full tensor of Chebyshev polynomials over ordered axes, and how far its sums move when a record is replaced.
+"""The full tensor of Chebyshev polynomials over ordered axes.
 
 What the smooth-query mechanisms ask.  Features come from the cells' points row by row, so axes may be fine.  The proofs
 of the swap bounds are in ``docs/proofs/chebyshev-sensitivity.md``.
@@ -6,7 +6,6 @@ of the swap bounds are in ``docs/proofs/chebyshev-sensitivity.md``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,18 +17,13 @@ from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
+from synthdp.queries.smooth.sensitivity import tensor_swap
 
 DENOMINATOR = 2**24
 """The whole number that stands for 1: rounding moves an average by at most 2^-25."""
 
 MAX_TERMS = 10**6
 """Most terms of a tensor."""
-
-_ROUNDING = 1 + 1e-9
-"""Factor above 1 that covers the rounding of floating-point bounds and features."""
-
-_PAIR_L1 = 25 / 8
-_PAIR_L2_SQUARED = (71 + 8 * math.sqrt(2)) / 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,60 +195,3 @@ def chebyshev_table(x: FloatArray, t: int) -> FloatArray:
     table: FloatArray = np.cos(angles[:, None] * np.arange(t))
     table[missing, 1:] = 0.0
     return table
-
-
-def least_kernel(t: int) -> float:
-    """Return κ_t, an upper bound on −min of sum_{m<t} T_m(x) T_m(y) that is too large by at most 1e-4 t.
-
-    The minimum is that of the Dirichlet kernel D(u) = 1 + cos u + ... + cos (t-1)u; between the points of a grid of
-    step h it falls below their least value by at most h^2/8 max|D''|.
-    """
-    step = math.pi / (64 * t)
-    kernel = np.zeros(64 * t + 1)
-    for m in range(t):
-        kernel += np.cos(m * step * np.arange(64 * t + 1))
-    curvature = (t - 1) * t * (2 * t - 1) / 6
-    return max(0.0, -float(kernel.min()) + step**2 / 8 * curvature)
-
-
-def tensor_swap_l2_squared(t: int, d: int) -> float:
-    """Return a bound on the squared Euclidean change of the real tensor features when a record is replaced.
-
-    2 t^d + 2 t^(d-1) κ_t, never above 4 (t^d - 1); 22 % below the latter's root for large t.
-    """
-    naive = 4.0 * (t**d - 1)
-    return float(min(naive, 2.0 * t**d + 2.0 * t ** (d - 1) * least_kernel(t)))
-
-
-def tensor_swap(t: int, d: int, *, denominator: int) -> Norms:
-    """Return bounds on the change of the rounded tensor features when a record is replaced.
-
-    The L1 bound is the root of k times that on the squared L2 norm (Cauchy, Schwarz), never above 2 (t^d - 1).
-    """
-    k = t**d - 1
-    l2_squared = tensor_swap_l2_squared(t, d)
-    return rounded_swap(min(2.0 * k, math.sqrt(k * l2_squared)), l2_squared, k=k, denominator=denominator)
-
-
-def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
-    """Return bounds on the change of rounded T_1 ... T_p of each of d columns when a record is replaced.
-
-    For p = 2 the constants are exact: L1 25/8 d, L2 squared 5.1446 d.
-    They also hold with one more indicator per cell without a point, in whose place all T are 0 (docs/proofs).
-    """
-    if p == 2:
-        l1, l2_squared = _PAIR_L1, _PAIR_L2_SQUARED
-    else:
-        l2_squared = tensor_swap_l2_squared(p + 1, 1)
-        l1 = min(2.0 * p, math.sqrt(p * l2_squared))
-    return rounded_swap(l1 * d, l2_squared * d, k=p * d, denominator=denominator)
-
-
-def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> Norms:
-    """Return whole-number bounds from real ones: rounding moves each of k differences by at most 1."""
-    return Norms.within(
-        k,
-        2 * denominator,
-        l1=math.ceil((l1 * denominator + k) * _ROUNDING),
-        l2_squared=math.ceil((math.sqrt(l2_squared) * denominator + math.sqrt(k)) ** 2 * _ROUNDING),
-    )

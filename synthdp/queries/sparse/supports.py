@@ -6,6 +6,7 @@ A query lists its support only when it is asked, and nothing here knows how many
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -212,6 +213,33 @@ def sparse_conjunction(
         names,
         tuple((part_of(literals[name]),) if name in literals else _free_parts(schema, name) for name in names),
     )
+
+
+def sparse_cells(schema: Schema, names: Sequence[str], *, columns: Sequence[str]) -> list[SparseConjunction]:
+    """Return a conjunction for each cell of the marginal of some columns, in C order of their declared values.
+
+    Parameters
+    ----------
+    schema
+        Declares the values.
+    names
+        The columns of the marginal.
+    columns
+        The columns that make up a record.
+
+    Raises
+    ------
+    ParameterError
+        If a column has no declared levels, or there are more than `MAX_SUPPORT` cells.
+    """
+    parts = {name: _free_parts(schema, name) for name in columns}
+    if math.prod(len(parts[name]) for name in names) > MAX_SUPPORT:
+        raise ParameterError(f"a marginal of {', '.join(names)} has more than {MAX_SUPPORT} cells: name fewer columns")
+    cells = itertools.product(*(parts[name] for name in names))
+    return [
+        SparseConjunction(tuple(columns), tuple(fixed[name] if name in fixed else parts[name] for name in columns))
+        for fixed in ({name: (part,) for name, part in zip(names, cell, strict=True)} for cell in cells)
+    ]
 
 
 def _free_parts(schema: Schema, name: str) -> tuple[str, ...]:

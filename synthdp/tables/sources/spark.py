@@ -6,14 +6,19 @@ adds up its part; a task that is repeated gives the same sums and is counted onc
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from synthdp.arrays import AnyArray, Totals
@@ -30,6 +35,9 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Bound
 
+MOST_PARTS = 256
+"""Parts whose sums come to the driver one by one; those of more are added up on the way, which takes a shuffle."""
+
 COUNTED_ROWS = 1 << 18
 """Rows that a task counts at a time."""
 
@@ -39,21 +47,30 @@ _FIRST, _SECOND, _PART = "digest 0", "digest 1", "part"  # not names of encoded 
 
 
 class SparkSource:
-    """The rows of a Spark DataFrame.
+    """The rows of a Spark DataFrame, or of a table by its name.
 
-    The DataFrame must give the same rows whenever Spark computes it: a part that is lost is computed again.
+    Rows are encoded once, where they are, and kept there for the next question; nothing need be cached beforehand.  The
+    DataFrame must give the same rows whenever Spark computes it: a part that is lost is computed again.
 
     Parameters
     ----------
     table
-        The DataFrame.
+        The DataFrame, or a table's or view's name in the active session's catalogue, such as ``"lake.people.visits"``.
+
+    Raises
+    ------
+    DataError
+        If it is neither, or the executors' Python has not what is needed.
     """
 
     def __init__(self, table: Any) -> None:
+        if isinstance(table, str):
+            table = _named(table)
         if not hasattr(table, "mapInArrow"):
             raise DataError(f"the table must be a Spark DataFrame, not {type(table).__name__}")
         self._table = table
-        self._encoded: tuple[_Settings, Any] | None = None
+        self._encoded: tuple[_Settings, Any, int] | None = None
+        _check_workers(table.sparkSession)
 
     def __repr__(self) -> str:
         return f"SparkSource({len(self.names)} columns)"
@@ -81,11 +98,12 @@ class SparkSource:
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals:
         """Return the exact sums of a statistic over all rows, made and added on the executors."""
-        with _asking():
-            encoded = self._encode(schema, unit, bound)
-            partial = encoded.mapInArrow(_Summing(statistic, schema.names), "sums binary")
-            groups = max(1, math.isqrt(encoded.rdd.getNumPartitions()))
-            added = partial.repartition(groups).mapInArrow(_add, "sums binary").toArrow()
+        with _asking(), _own_python(self._table.sparkSession):
+            encoded, parts = self._encode(schema, unit, bound)
+            added = encoded.mapInArrow(_Summing(statistic, schema.names), "sums binary")
+            if parts > MOST_PARTS:
+                added = added.repartition(math.isqrt(parts)).mapInArrow(_add, "sums binary")
+            added = added.toArrow()
         total = sum((np.frombuffer(part.as_py(), np.int64) for part in added.column("sums")), np.zeros(1, np.int64))
         if len(added) == 0:
             return statistic.sums(statistic.domain.codes(_no_rows(schema)))
@@ -94,15 +112,16 @@ class SparkSource:
     def forget(self) -> None:
         """Drop the encoded rows on the executors."""
         if self._encoded is not None:
-            self._encoded[1].unpersist()
+            with contextlib.suppress(Exception):  # the session may have ended
+                self._encoded[1].unpersist()
             self._encoded = None
 
-    def _encode(self, schema: Schema, unit: str | None, bound: Bound | None) -> Any:
-        """Return the rows as grid indices, column after column, kept by the executors in memory and on their disks."""
+    def _encode(self, schema: Schema, unit: str | None, bound: Bound | None) -> tuple[Any, int]:
+        """Return the rows as grid indices, kept by the executors in memory and on their disks, and their number of parts."""
         # All that the encoded rows depend on; the very same schema, for Categorical([1]) equals Categorical([True]).
         settings: _Settings = (schema, unit, bound)
         if self._encoded is not None and self._encoded[0][0] is schema and self._encoded[0][1:] == (unit, bound):
-            return self._encoded[1]
+            return self._encoded[1:]
         self.forget()
         names = [*schema] if unit is None else [*schema, unit]
         chosen = self._table.selectExpr(*(f"{_quoted(name)} AS `{j}`" for j, name in enumerate(names)))
@@ -112,10 +131,14 @@ class SparkSource:
         else:
             digests = [f"`{name}` bigint" for name in (_FIRST, _SECOND, _PART)]
             keyed = chosen.mapInArrow(_Encoding(schema, bound), ", ".join([*columns, *digests]))
-            parts = keyed.repartition(max(1, chosen.rdd.getNumPartitions()), f"`{_PART}`")
-            encoded = parts.mapInArrow(_Keeping(schema, bound), ", ".join(columns))
-        self._encoded = (settings, encoded.persist(StorageLevel.MEMORY_AND_DISK))
-        return self._encoded[1]
+            # by all cores: Spark's own choice for a shuffle of few bytes may be one part, and a part must fit in memory
+            together = keyed.repartition(max(_parts(chosen), _cores(self._table.sparkSession)), f"`{_PART}`")
+            encoded = together.mapInArrow(_Keeping(schema, bound), ", ".join(columns))
+        parts = _parts(chosen)
+        with contextlib.suppress(Exception):  # some clusters keep nothing: rows are encoded again for each question
+            encoded = encoded.persist(StorageLevel.MEMORY_AND_DISK)
+        self._encoded = (settings, encoded, parts)
+        return encoded, parts
 
 
 class Sampler(Protocol):
@@ -167,8 +190,10 @@ def sample_on_spark(
     ends = [rows * i // partitions for i in range(partitions + 1)]
     form = TableFormat.default(sampler.schema, library="pyarrow")
     example = next(iter(sampler.sample_blocks(1, random_state=0, block_rows=1, first=0, format=form)))
+    _check_workers(session)
     parts = session.range(0, partitions, 1, partitions)
-    return parts.mapInArrow(_Drawing(sampler, seeds, ends, form), from_arrow_schema(example.schema))
+    with _own_python(session):
+        return parts.mapInArrow(_Drawing(sampler, seeds, ends, form), from_arrow_schema(example.schema))
 
 
 class _Drawing:
@@ -290,6 +315,97 @@ def _sql_type(column: Column) -> str:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _named(table: str) -> Any:
+    """Return the DataFrame of a table's name."""
+    session = SparkSession.getActiveSession()
+    if session is None:
+        raise DataError("a table's name needs a Spark session: SparkSession.builder.getOrCreate()")
+    with instead_of(Exception, say=DataError(f"Spark's catalogue has no table {table!r}, or it may not be read")):
+        found = session.table(table)
+        found.schema  # noqa: B018 - Spark Connect looks the table up only now
+    return found
+
+
+def _parts(table: Any) -> int:
+    """Return how many parts a table has, or 1 where Spark does not say, as through Spark Connect."""
+    with contextlib.suppress(Exception):
+        return max(1, int(table.rdd.getNumPartitions()))
+    return 1
+
+
+def _cores(session: Any) -> int:
+    with contextlib.suppress(Exception):
+        return int(session.sparkContext.defaultParallelism)
+    return 1
+
+
+@contextlib.contextmanager
+def _own_python(session: Any) -> Iterator[None]:
+    """Let workers on this machine run this Python, unless the user named another: Spark's own choice is any python3."""
+    context = None
+    with contextlib.suppress(Exception):
+        context = session.sparkContext
+    named = "PYSPARK_PYTHON" in os.environ or (context is not None and context.getConf().get("spark.pyspark.python"))
+    if context is None or named or not context.master.startswith("local"):
+        yield
+        return
+    before, context.pythonExec = context.pythonExec, sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+_CHECKED: WeakSet[Any] = WeakSet()
+"""Sessions whose executors were found to have what is needed."""
+
+_OTHER_PYTHON = "the executors run another version of Python than this one: set PYSPARK_PYTHON"
+
+_LACKS = (
+    ("No module named 'synthdp'", "synthdp is missing in the executors' Python: install the same version there"),
+    ("No module named", "a package that synthdp needs is missing in the executors' Python: install synthdp[arrow] there"),
+    ("PYTHON_VERSION_MISMATCH", _OTHER_PYTHON),
+    ("Python in worker has different version", _OTHER_PYTHON),
+    ("Cannot run program", "the executors find no Python: set PYSPARK_PYTHON to its path on the executors"),
+)  # fmt: skip
+
+
+def _check_workers(session: Any) -> None:
+    """Refuse a session whose executors could not count, before anything is spent; one small job, once a session.
+
+    Raises
+    ------
+    DataError
+        Saying what is missing.
+    """
+    if session in _CHECKED:
+        return
+
+    def say(error: BaseException) -> DataError:
+        words = str(error)
+        told = next((sentence for sign, sentence in _LACKS if sign in words), None)
+        return DataError(told or "the executors' Python does not start: see the executors' log")
+
+    with instead_of(Exception, say=say), _own_python(session):
+        there = session.range(1).mapInArrow(_Version(), "version string").collect()[0][0]
+    here = _version()
+    if there != here:
+        raise DataError(f"the executors have synthdp {there}, and this Python {here}: install the same there")
+    _CHECKED.add(session)
+
+
+class _Version:
+    """Any batch to the version of synthdp where it is."""
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for _ in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([_version()])], ["version"])
+
+
+def _version() -> str:
+    return str(sys.modules["synthdp"].__version__)
 
 
 def _asking() -> AbstractContextManager[None]:

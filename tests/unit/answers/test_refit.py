@@ -122,7 +122,7 @@ def test_fits_to_products_have_their_noise() -> None:
 
 
 @pytest.mark.parametrize("stddev", [1e1, 1e2, 1e3, 1e5, 1e7])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 3)) for seed in range(20)])
 def test_under_noise_of_any_size_the_weights_of_one_row_are_rows(stddev: float, seed: int) -> None:
     """Noise may leave no rows in any cell that has a point, and more in one than there are."""
     rng = np.random.default_rng(seed)

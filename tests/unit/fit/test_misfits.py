@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from query_cases import of_sizes
 
 from synthdp.distribution.contingency import NoisyTable
-from synthdp.fit.misfits import make_fitting, misfit_rows, with_misfits, without_misfits
+from synthdp.fit.misfits import make_fitting, misfit_rows, noisy_effects, with_misfits, without_misfits
 from synthdp.measurements import beyond_noise
+from synthdp.queries.interactions import Interactions
 
 KEPT = [np.array([True, True, True, False]), np.array([True, True, False]), np.array([True, True])]
 TOTAL = 1000.0
@@ -75,3 +77,11 @@ def test_noise_alone_passes_for_something_in_one_release_of_a_hundred(answers: i
     """Laplace noise of stddev 3 lies above t with probability exp(-t sqrt 2 / 3) / 2; the union over all answers is 1 %."""
     bound = beyond_noise(3.0, answers)
     assert answers * math.exp(-bound * math.sqrt(2) / 3.0) / 2 == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_noise_of_an_interaction_is_in_rows(place: int) -> None:
+    queries = Interactions(of_sizes(3, 4, 2), ((0,), (2, 1)), (5, 2))
+    noise = np.random.default_rng(0).normal(0, 7.0, (400, queries.k))
+    found = [noisy_effects(queries, drawn, 7.0)[place] for drawn in noise]
+    assert np.std([effect.values for effect in found]) == pytest.approx(found[0].stddev, rel=0.1)

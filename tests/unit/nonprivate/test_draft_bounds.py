@@ -34,7 +34,7 @@ def excess(low: float, high: float, lower: float, upper: float) -> float:
 @example([0.0, 0.0])
 @example([1e-300, 2e-300])
 @example([1e15, 1e15 + 0.125])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples)
 def test_bounds_of_numbers_hold_them_and_are_little_wider(ends) -> None:
     low, high = ends
     lower, upper = number_bounds("x", low, high, whole=False)
@@ -45,7 +45,7 @@ def test_bounds_of_numbers_hold_them_and_are_little_wider(ends) -> None:
 
 
 @given(st.tuples(WHOLE, WHOLE).map(sorted))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples)
 def test_bounds_of_whole_numbers_are_whole_and_little_wider(ends) -> None:
     low, high = ends
     lower, upper = number_bounds("x", low, high, whole=True)
@@ -60,7 +60,7 @@ def test_bounds_of_whole_numbers_are_whole_and_little_wider(ends) -> None:
     st.tuples(st.integers(*CALENDAR), st.integers(*CALENDAR)).map(sorted),
     st.sampled_from(["D", "h", "min", "s", "ms", "us"]),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples)
 def test_bounds_of_moments_hold_them_and_are_little_wider(seconds, resolution) -> None:
     step = RESOLUTIONS[resolution]
     low, high = (second * 10**6 // step * step for second in seconds)

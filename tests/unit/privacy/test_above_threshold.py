@@ -35,6 +35,15 @@ def test_the_bound_of_an_alarm_is_the_quantile_of_its_law(law):
     assert beyond == pytest.approx(0.05, abs=0.003)
 
 
+@pytest.mark.parametrize(
+    ("loss", "half"),
+    [(PureDP(1.0), math.sqrt(2) / 0.5), (ZCDP(0.1), 1 / math.sqrt(0.1)), (GaussianDP(0.5), 1 / math.sqrt(0.125))],
+)
+def test_the_stddev_that_an_answer_tells_is_that_of_one_row_under_half_the_loss(loss, half):
+    plan = plan_watch(loss, max_alarms=1, alarm_share=0.5)
+    assert plan.answer_stddev == pytest.approx(half, rel=1e-4)
+
+
 @pytest.mark.parametrize("max_alarms", [1, 4, 50])
 @pytest.mark.parametrize("loss", [PureDP(1.0), ZCDP(0.1), GaussianDP(0.5)])
 def test_the_two_noises_of_a_watch_have_the_least_variance_together(loss, max_alarms):

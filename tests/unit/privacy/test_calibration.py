@@ -120,3 +120,9 @@ def test_composed_laplace_noise_is_the_lesser_of_two_and_says_whose_sensitivity(
     by_parts = noise.laplace_scale(2, epsilon=composition.split(1.0, k, delta=1e-6))
     assert (by_sum < by_parts) is summed
     assert (plan.noise.scale, plan.sensitivity) == ((by_sum, l1) if summed else (by_parts, 2))
+
+
+def test_laplace_noise_without_a_delta_is_that_of_pure_privacy():
+    norms = Norms.within(3, 2, l1=3)
+    plans = [calibrate(norms, loss, k=3, law=NoiseLaw.LAPLACE) for loss in (ApproxDP(1.0, 0.0), PureDP(1.0))]
+    assert plans[0] == plans[1]

@@ -197,6 +197,13 @@ def test_rare_keys_are_left_out():
     assert noise.laplace_threshold({"rare": 1, "none": 0, "less": -5}, scale=1.0, threshold=1000) == {}
 
 
+@pytest.mark.parametrize("select", [noise.laplace_threshold, noise.gaussian_threshold])
+def test_a_count_beyond_the_float_integers_is_clipped(select):
+    kept = select({"most": 2**70, "least": -(2**70)}, scale=1.0, threshold=1000)
+    assert list(kept) == ["most"]
+    assert abs(kept["most"] - 2**53) < 1000
+
+
 def test_a_zero_count_is_absence():
     assert noise.laplace_threshold(dict.fromkeys(map(str, range(2000)), 0), scale=100.0, threshold=1) == {}
 

@@ -37,7 +37,7 @@ def test_in_rows_the_squared_sensitivity_is_the_product_of_one_minus_one_over_ea
 
 
 @given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=4), data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_a_table_is_the_sum_of_its_interactions_spread_evenly(sizes, data):
     domain = of_sizes(*sizes)
     whole = tuple(range(len(sizes)))

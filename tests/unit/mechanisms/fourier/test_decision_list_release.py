@@ -94,8 +94,8 @@ def test_noise_of_four_rules_is_below_the_table(m, least):
 
 
 def test_settings_out_of_range_are_refused():
-    with pytest.raises(ParameterError, match=r"length \(9\) must be a whole number from 1 to 8"):
-        DecisionListRelease(9)
+    with pytest.raises(ParameterError, match=r"length \(17\) must be a whole number from 1 to 16"):
+        DecisionListRelease(17)
     with pytest.raises(ParameterError, match=r"order \(4\) must be a whole number from 1 to 3"):
         DecisionListRelease(3, 4)
     with pytest.raises(ParameterError, match=r"rows \(0\)"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from synthdp.answers.questions import count, marginal, smooth
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes, on_nodes
@@ -165,3 +166,21 @@ def test_an_estimate_reads_as_a_number_and_as_an_array():
     assert proven == pytest.approx((0.2, 0.8))
     with pytest.raises(ParameterError, match=r"level \(1\) must be"):
         answer.interval(1)
+
+
+def test_a_smooth_question_about_some_columns_is_one_about_all():
+    x = points(3)
+    summary = summary_of(x, 6, stddev=0.01)
+    asked = summary.answer(smooth(lambda p: p[:, 0] * p[:, 1] ** 2, columns=["c", "a"]))
+    direct = summary.answer(lambda p: p[:, 2] * p[:, 0] ** 2)
+    assert (float(asked), asked.stderr) == (float(direct), direct.stderr)
+    assert float(asked) == pytest.approx((x[:, 2] * x[:, 0] ** 2).mean(), abs=1e-12)
+    assert float(summary.answer(smooth(lambda p: p.sum(axis=1)))) == pytest.approx(x.sum(axis=1).mean(), abs=1e-12)
+    with pytest.raises(ParameterError, match="column 'z' is not in this summary, which has: a, b, c"):
+        summary.answer(smooth(lambda p: p[:, 0], columns=["z"]))
+
+
+@pytest.mark.parametrize("question", [marginal("a"), count("a > 0"), 3, None])
+def test_questions_that_no_smooth_function_answers_are_refused_in_one_sentence(question):
+    with pytest.raises(ParameterError, match="answers functions of points"):
+        summary_of(points(1), 4).answer(question)

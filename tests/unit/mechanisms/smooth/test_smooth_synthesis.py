@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,14 +23,16 @@ from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.smooth import exact as smooth_exact
 from synthdp.mechanisms.smooth.domain import smooth_domain
 from synthdp.mechanisms.smooth.exact import all_points, grid_basis, on_lattice
-from synthdp.mechanisms.smooth.practical import random_terms
+from synthdp.mechanisms.smooth.practical import count_terms, random_terms
 from synthdp.mechanisms.smooth.product import Moments, plan
+from synthdp.mechanisms.smooth.summary import SmoothSummary
 from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
 from synthdp.mechanisms.smooth.theory import exact_parameters
 from synthdp.privacy import noise
 from synthdp.privacy.loss import ZCDP, ApproxDP, PrivacyLoss, PureDP, Remaining
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.queries.smooth.chebyshev import ChebyshevTensor
+from synthdp.queries.smooth.trigonometric import Cosine
 from synthdp.schema.columns import Categorical, Continuous, Integer
 from synthdp.schema.constraints import LessEqual
 from synthdp.schema.schema import Schema
@@ -63,7 +67,7 @@ def wide(d: int, rows: int) -> tuple[pd.DataFrame, Schema]:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_cost_is_known_before_and_is_what_the_ledger_lost(tmp_path, variant, loss, neighbors):
     path = tmp_path / "ledger.sqlite"
-    mechanism = SmoothSynthesis(variant=variant, spend=loss.fraction(0.5), candidates=300, functions=5)
+    mechanism = SmoothSynthesis(variant=variant, spend=loss.fraction(0.5), candidates=300)
     released = mechanism.release(curator(frame(), loss, neighbors, ledger=path, dataset="d"))
     assert mechanism.loss == released.loss == loss.fraction(0.5)
     assert [entry.loss for entry in Ledger(path).entries("d")] == [released.loss]
@@ -98,7 +102,7 @@ def test_exact_follows_algorithm_1_and_meets_every_answer_up_to_the_lattice(monk
     released = SmoothSynthesis(variant="exact").release(curator(table))
     sizes = exact_parameters(10_000, d=2, smoothness=2)
     assert released.output.domain.shape == (sizes.grid + 1, sizes.grid + 1)  # one more for unforeseen values
-    assert trace[0][:2] == ("discrete_laplace", sizes.t**2 - 1 + 2)  # and a count of misfits for each column
+    assert trace[0][:2] == ("linf_knorm", sizes.t**2 - 1 + 2)  # and a count of misfits for each column
     basis = released.measurements[0].queries.tensor
     model = released.output.distribution
     fitted = model.weights @ basis.real_features(model.codes)
@@ -115,7 +119,7 @@ def test_the_grid_is_that_of_the_slides():
 
 
 def test_the_paper_s_noise_is_laplace_on_the_right_l1_sensitivity():
-    released = SmoothSynthesis(variant="exact").release(curator(frame(1000)))
+    released = SmoothSynthesis(variant="exact", law="laplace").release(curator(frame(1000)))
     basis = released.measurements[0].queries
     assert released.measurements[0].noise.law is NoiseLaw.LAPLACE
     assert released.measurements[0].noise.scale == pytest.approx(basis.bounds.swap.l1)
@@ -172,17 +176,87 @@ def test_the_practical_variant_meets_its_averages_on_random_points(monkeypatch):
     table, schema = wide(4, 2000)
     released = mechanism.release(curator(table, schema=schema), random_state=1)
     basis, model = released.measurements[0].queries, released.output.distribution
-    assert trace == [("discrete_laplace", 16, 2.0 * 12 * basis.denominator)]  # misfits are counted beside, for nothing
+    assert trace == [("linf_knorm", 16, 2.0 * basis.denominator)]  # misfits are counted beside, for nothing
     fitted = model.weights @ basis.real_features(model.codes)
     np.testing.assert_allclose(fitted, released.measurements[0].answers / 2000, atol=1e-6)
 
 
-def test_random_terms_are_different_and_of_low_degree():
-    terms = random_terms(6, 50, rng=np.random.default_rng(0))
+@pytest.mark.parametrize(("d", "order", "degrees"), [(1, 2, 3), (4, 1, 2), (4, 2, 3), (5, 3, 3), (3, 3, 4), (2, 9, 2)])
+def test_all_products_of_low_order_and_degree_can_be_drawn_and_no_other(d, order, degrees):
+    every = {
+        tuple(Cosine(j, m) for j, m in enumerate(powers) if m)
+        for powers in itertools.product(range(degrees), repeat=d)
+        if 0 < sum(m > 0 for m in powers) <= order
+    }
+    count = count_terms(d, order=order, degrees=degrees)
+    drawn = random_terms(d, count, order=order, degrees=degrees, rng=np.random.default_rng(0))
+    assert len(drawn) == count == len(every)
+    assert set(drawn) == every
+
+
+def test_random_terms_are_different_and_a_draw_from_all():
+    terms = random_terms(100, 50, order=3, degrees=4, rng=np.random.default_rng(0))
     assert len(set(terms)) == 50
-    assert {len(term) for term in terms} == {1, 2}
-    assert {factor.degree for term in terms for factor in term} == {1, 2}
-    assert len(random_terms(2, 100, rng=np.random.default_rng(0))) == 8
+    assert {len(term) for term in terms} == {2, 3}  # of 4 million nearly all have three columns
+    assert {factor.degree for term in terms for factor in term} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("variant", ["exact", "practical"])
+@pytest.mark.parametrize(
+    ("loss", "law", "drawn"),
+    [
+        (PURE, None, NoiseLaw.LINF),
+        (PURE, "laplace", NoiseLaw.LAPLACE),
+        (PURE, NoiseLaw.LINF, NoiseLaw.LINF),
+        (ApproxDP(1.0, 1e-6), None, NoiseLaw.GAUSSIAN),
+        (ZCDP(0.1), "gaussian", NoiseLaw.GAUSSIAN),
+    ],
+)
+def test_a_law_of_noise_can_be_insisted_on(variant, loss, law, drawn):
+    released = SmoothSynthesis(variant=variant, law=law, candidates=200).release(curator(frame(), loss, "add_remove"))
+    assert released.measurements[-1].noise.law is drawn
+
+
+@pytest.mark.parametrize("mechanism", [partial(SmoothSynthesis, variant="exact"), SmoothSummary])
+@pytest.mark.parametrize(("loss", "law"), [(PURE, "gaussian"), (ApproxDP(1.0, 1e-6), "laplace"), (ZCDP(0.1), "linf")])
+def test_a_law_that_the_budget_cannot_pay_for_is_refused_before_anything_is_spent(tmp_path, mechanism, loss, law):
+    path = tmp_path / "ledger.sqlite"
+    asked = curator(frame(), loss, "add_remove", ledger=path, dataset="d")
+    with pytest.raises(ParameterError, match=rf"law \({law}\) does not suit"):
+        mechanism(law=law).release(asked)
+    assert Ledger(path).entries("d") == []
+
+
+def test_the_sizes_of_algorithm_1_can_be_set(monkeypatch):
+    trace = silence(monkeypatch)
+    mechanism = SmoothSynthesis(variant="exact", degrees=4, grid=9, lattice=64, smoothness=3)
+    released = mechanism.release(curator(frame()))
+    assert trace[0][1] == 4**2 - 1 + 2
+    assert released.output.domain.shape == (10, 10)
+    assert "K = 3 with t = 4, N = 9, L = 64; it draws m = " in released.receipt.notes[0]
+    assert "L1 objective" in released.receipt.notes[1]
+    assert "gap" in released.receipt.notes[1]
+
+
+def test_the_receipt_of_the_practical_variant_tells_its_sizes_and_its_fit():
+    table, schema = wide(3, 500)
+    mechanism = SmoothSynthesis(variant="practical", order=3, degrees=2, candidates=300, grid=16)
+    released = mechanism.release(curator(table, schema=schema), random_state=0)
+    assert released.measurements[0].queries.most == 7
+    assert "R = 7 random functions, all there are, of up to 3 columns and t = 2 degrees" in released.receipt.notes[0]
+    assert "C = 300 candidates, N = 16 points per column" in released.receipt.notes[0]
+    assert "L1 objective" in released.receipt.notes[1]
+    assert "gap" in released.receipt.notes[1]
+
+
+def test_more_functions_than_there_are_is_refused_before_anything_is_spent(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    asked = curator(frame(), ledger=path, dataset="d")
+    with pytest.raises(ParameterError, match=r"functions \(9\) must be at most 8"):
+        SmoothSynthesis(variant="practical", functions=9).release(asked)
+    assert Ledger(path).entries("d") == []
+    released = SmoothSynthesis(variant="practical", functions=9, degrees=4, candidates=200).release(asked)
+    assert len(released.measurements[0].queries.terms) >= 9
 
 
 def test_the_product_variant_meets_the_moments_of_every_column(monkeypatch):
@@ -286,13 +360,20 @@ def test_settings_out_of_range_are_refused():
         SmoothSynthesis(variant="best")
     with pytest.raises(ParameterError, match=r"solver \('cplex'\) must be one of: auto, lp, mw"):
         SmoothSynthesis(solver="cplex")
-    for name, value in (("smoothness", 0), ("functions", 0), ("grid", 1), ("candidates", 0)):
+    for name, value in (("smoothness", 0), ("functions", 0), ("grid", 1), ("candidates", 0), ("degrees", 1)):
         with pytest.raises(ParameterError, match=rf"{name} \({value}\) must be"):
             SmoothSynthesis(**{name: value})
+    for name, value in (("degrees", 3), ("order", 2), ("lattice", 9), ("law", "laplace")):
+        with pytest.raises(ParameterError, match=f"{name} applies to variant"):
+            SmoothSynthesis(**{name: value})
+    with pytest.raises(ParameterError, match="law \\('normal'\\) must be one of: laplace, gaussian, linf"):
+        SmoothSynthesis(variant="exact", law="normal")
     table, schema = wide(15, 10)
     asked = curator(table, schema=schema)
     with pytest.raises(ParameterError, match=r"needs 2\^15 averages; at most 20000"):
         SmoothSynthesis(variant="exact").release(asked)
+    with pytest.raises(ParameterError, match=r"needs 200\^2 averages"):
+        SmoothSynthesis(variant="exact", degrees=200).release(curator(frame(10)))
 
 
 @pytest.mark.parametrize("shift", [-(10**13), 10**13])

@@ -1,11 +1,14 @@
 """Projection, stability histogram and sparse MWEM: exact without noise, costs as promised, errors as stated."""
 
+import itertools
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from no_noise import recorded, replayed, without_noise
 
-from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, PureDP
+from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Integer, PureDP, marginal
 from synthdp.errors import BudgetExceededError, MechanismFailure, ParameterError
 from synthdp.mechanisms.sparse import bounds
 from synthdp.mechanisms.sparse.answer import Origin
@@ -190,3 +193,104 @@ def test_the_papers_bounds_have_the_known_values():
     assert error == pytest.approx(np.e * (order - 1) * np.sqrt(2 * 256 * 2e4 / 1e4))
     with pytest.raises(ParameterError, match="alpha"):
         bounds.update_bound(10, alpha=0.0)
+
+
+def test_sparse_queries_are_named_by_columns_and_are_the_cells_of_their_marginals():
+    schema = Schema({"city": Categorical(["o", "r"]), "member": Boolean(nullable=True), "n": Integer(0, 10**6)})
+    table = pd.DataFrame({"city": ["o"] * 700 + ["r"] * 300, "member": [True, False] * 500, "n": range(1000)})
+    curator = Curator(table, schema=schema, budget=ApproxDP(20.0, 1e-6))
+    release = SparseMWEM([("city",), ("member", "city")], rounds=6).release(curator)
+    assert release.output.columns == ("city", "member")
+    oslo = sparse_conjunction(schema, {"city": "o"}, columns=("city", "member"))
+    assert abs(release.answer(oslo).count - 700) < 100
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ([], "at least one"),
+        ([("town",)], "no column 'town'"),
+        ([("n",)], "no declared levels"),
+        (marginal("city", bins=3), "bins"),
+    ],
+)
+def test_columns_that_make_no_sparse_queries_are_refused_before_the_spend(wish, said):
+    schema = Schema({"city": Categorical(["o", "r"]), "n": Integer(0, 10**6)})
+    curator = Curator(pd.DataFrame({"city": ["o"], "n": [1]}), schema=schema, budget=ApproxDP(1.0, 1e-6))
+    with pytest.raises(ParameterError, match=said):
+        SparseMWEM(wish).release(curator)
+    assert curator.remaining == ApproxDP(1.0, 1e-6)
+
+
+BASE = {"sparsity": 256, "queries": 5000}
+
+
+def test_the_papers_number_of_updates_is_just_covered_by_its_slots():
+    for alpha in (0.05, 0.3, 1.0):
+        slots = bounds.smallest_slots(20, alpha=alpha)
+        assert 20 * bounds.paper_update_bound(slots, alpha=alpha) <= slots
+        assert 20 * bounds.paper_update_bound(slots - 1, alpha=alpha) > slots - 1
+        assert 20 * bounds.update_bound(slots, alpha=alpha) < slots - 1
+        assert bounds.hoeffding_update_bound(slots, alpha=alpha) < bounds.update_bound(slots, alpha=alpha)
+
+
+def test_a_step_lowers_the_entropy_by_what_the_bounds_count():
+    """Brute force: on three records every table of a grid, all weights of a grid, all queries with values 0, 1/2, 1."""
+    grid = [np.array(p) / 6 for p in itertools.product(range(7), repeat=3) if sum(p) == 6]
+    inner = [w for w in grid if w.min() > 0]
+    queries = [np.array(q) / 2 for q in itertools.product(range(3), repeat=3)]
+    for alpha in (0.2, 0.5):
+        drops = []
+        for truth, weights, query in itertools.product(grid, inner, queries):
+            gap = float(query @ (truth - weights))
+            tilted = weights * np.exp(np.sign(gap) * alpha / 2 * query)
+            moved = tilted / tilted.sum()
+            kept = truth > 0
+            drop = float((truth[kept] * np.log(moved[kept] / weights[kept])).sum())
+            drops += [drop] if abs(gap) >= alpha else []
+        assert min(drops) >= 15 * alpha**2 / 32 >= alpha**2 / 4
+
+
+def test_the_papers_accuracy_is_the_fixed_point_of_its_theorem_and_its_rows_the_inverse():
+    setting = {**BASE, "epsilon": 1.0, "delta": 1e-6, "beta": 0.05}
+    alpha = bounds.paper_alpha(rows=10**8, **setting)
+    updates = bounds.paper_update_bound(bounds.smallest_slots(256, alpha=alpha), alpha=alpha)
+    theorem = 3000 * math.sqrt(updates) * math.log(4e6) * math.log(5000 / 0.05) / 1e8
+    assert alpha == pytest.approx(theorem, rel=1e-3)
+    assert bounds.paper_rows(alpha=alpha, **setting) == pytest.approx(1e8, rel=2e-3)
+
+
+def test_the_printed_dimension_is_larger_than_the_one_its_distortion_asks_for():
+    printed = bounds.paper_dimension(rows=20_000, **BASE)
+    asked = bounds.sqrt_error_dimension(rows=20_000, **BASE)
+    assert printed / asked == pytest.approx(2 * math.sqrt(256))
+    distortion = 2 * math.sqrt(256) / (256 + 20_000**2)
+    assert asked == pytest.approx(4 * 64**2 * math.log(5000 / 0.05) / distortion**2)
+    off = bounds.inner_product_bound(distortion, squared_query=256, squared_counts=20_000**2)
+    assert off == pytest.approx(math.sqrt(256))
+    assert bounds.lemma_dimension(rows=20_000, **BASE) > asked
+
+
+def test_inner_products_are_kept_as_well_as_the_norms_of_sums_and_differences():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        matrix, x, y = rng.normal(size=(5, 4)) / np.sqrt(5), rng.normal(size=4), rng.normal(size=4)
+        distortion = max(abs((matrix @ v) @ (matrix @ v) / (v @ v) - 1) for v in (x + y, x - y))
+        bound = bounds.inner_product_bound(distortion, squared_query=x @ x, squared_counts=y @ y)
+        assert abs((matrix @ x) @ (matrix @ y) - x @ y) <= bound * (1 + 1e-9)
+
+
+def test_sums_of_laplace_noise_seldom_exceed_the_bound_of_the_projection():
+    """The moment bound of theorem 4.9's constant, and its tail on the weights of a dense projection."""
+    for x in np.linspace(0.001, 0.5, 200):
+        assert 1 / (1 - x) <= math.exp(2 * x)
+    rng, weights = np.random.default_rng(1), np.full(400, 0.05)
+    sums = rng.laplace(size=(20_000, 400)) @ weights
+    for beta in (0.1, 0.01):
+        assert (np.abs(sums) > np.linalg.norm(weights) * math.sqrt(8 * math.log(2 / beta))).mean() <= beta
+
+
+def test_rows_for_an_accuracy_of_the_projection_give_that_accuracy():
+    setting = {**BASE, "epsilon": 1.0, "delta": 1e-6}
+    rows = bounds.projection_rows(alpha=0.1, **setting)
+    assert bounds.projection_alpha(rows=math.ceil(rows), **setting) == pytest.approx(0.1, rel=1e-3)

@@ -11,6 +11,7 @@ from synthdp.errors import ParameterError
 from synthdp.mechanisms.universe.fitting_rows import MISFIT_SHARE
 from synthdp.mechanisms.universe.net import NetMechanism, alpha_net_size, net_bound, required_size
 from synthdp.privacy import noise
+from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.scores.net_scores import multisets
 
@@ -116,3 +117,33 @@ def test_under_zcdp_the_exponential_mechanism_chooses_at_an_eighth_of_epsilon_sq
     NetMechanism(QUERIES, size=3).release(curator_of(TABLE, SCHEMA, ZCDP(0.02)))
     assert seen == [pytest.approx(2 * 3 / np.sqrt(8 * 0.02 * (1 - MISFIT_SHARE)), rel=1e-12)]
     assert noise.exponential_mechanism_rho(3, scale=seen[0], monotonic=False) <= 0.02
+
+
+def test_the_size_follows_from_an_accuracy():
+    mechanism = NetMechanism(QUERIES, alpha=0.4)
+    assert mechanism.size_for(QUERIES) == required_size(QUERIES.k, alpha=0.4)
+    release = mechanism.release(curator_of(TABLE, SCHEMA, PureDP(1.0)))
+    rows = release.output.support.weights * required_size(QUERIES.k, alpha=0.4)
+    np.testing.assert_allclose(rows, np.rint(rows), atol=1e-9)
+
+
+def test_a_size_and_an_accuracy_contradict_each_other():
+    with pytest.raises(ParameterError, match="not both"):
+        NetMechanism(QUERIES, size=3, alpha=0.4)
+
+
+def test_an_accuracy_is_promised_for_queries_in_the_unit_interval_only():
+    with pytest.raises(ParameterError, match=r"values in \[0, 1\]"):
+        NetMechanism(CellQueries(DOMAIN, np.array([[0, 2, 0, 1]])), alpha=0.4)
+
+
+def test_a_selection_that_a_loss_does_not_pay_for_is_refused_before_the_spend():
+    curator = curator_of(TABLE, SCHEMA, ZCDP(0.5))
+    with pytest.raises(ParameterError, match="under zCDP take the exponential mechanism"):
+        NetMechanism(QUERIES, size=2, selection="permute_and_flip").release(curator)
+    assert curator.remaining == ZCDP(0.5)
+
+
+def test_an_unknown_selection_is_refused():
+    with pytest.raises(ParameterError, match="selection"):
+        NetMechanism(QUERIES, selection="by chance")

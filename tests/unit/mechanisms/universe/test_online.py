@@ -109,7 +109,7 @@ def test_a_wrong_guess_rules_out_half_of_the_small_tables(monkeypatch):
     for i in range(QUERIES.k):
         one = CellQueries(DOMAIN, QUERIES.values[[i]])
         (answer,) = session.ask(one)
-        left.append(len(session.knowledge._candidates))
+        left.append(len(session.construction._candidates))
         halved = answer.learned and left[-2] > 1
         assert left[-1] <= left[-2] / (1 + halved)
     assert left[-1] < left[0]

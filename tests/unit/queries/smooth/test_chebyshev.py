@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,15 +10,8 @@ from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.smooth.chebyshev import (
-    AverageMoment,
-    ChebyshevTensor,
-    least_kernel,
-    moments_swap,
-    tensor_swap,
-    tensor_swap_l2_squared,
-)
-from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis, tensor_terms
+from synthdp.queries.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
+from synthdp.queries.smooth.trigonometric import TensorBasis, tensor_terms
 from synthdp.schema.columns import Categorical, Continuous, Integer
 
 DENOMINATOR = 2**24
@@ -74,85 +65,15 @@ def test_no_record_and_no_swap_exceeds_the_declared_bounds(d, t, cells, nullable
     assert linf <= swap.linf
 
 
-def real_change(t: int) -> tuple[float, float]:
-    """L1 and squared L2 norm of the largest change in one dimension, on a fine grid that holds both ends."""
-    table = np.cos(np.linspace(0, np.pi, 361)[:, None] * np.arange(1, t))
-    gaps = table[:, None, :] - table[None, :, :]
-    return np.abs(gaps).sum(axis=2).max(), (gaps**2).sum(axis=2).max()
-
-
-@pytest.mark.parametrize("t", [2, 3, 8, 32])
-def test_in_one_dimension_the_swap_bounds_hold_on_a_fine_grid(t):
-    l1, l2_squared = real_change(t)
-    bound = tensor_swap(t, 1, denominator=DENOMINATOR)
-    assert l1 * DENOMINATOR <= bound.l1
-    assert 0.75 * bound.l2_squared <= l2_squared * DENOMINATOR**2 <= bound.l2_squared
-
-
-@pytest.mark.parametrize(("t", "times"), [(3, 1.041), (32, 1.19)])
-def test_the_printed_l1_sensitivity_is_too_small_from_three_degrees_on(t, times):
-    assert times * t < real_change(t)[0] < 1.21 * t
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_with_two_degrees_the_l2_bound_is_exact(d):
-    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
-    products = np.array([[np.prod(x[list(s)]) for s in subsets(d)] for x in corners])
-    gaps = ((products[:, None] - products[None]) ** 2).sum(axis=2)
-    assert tensor_swap_l2_squared(2, d) == pytest.approx(gaps.max(), rel=1e-3)
-
-
-def subsets(d: int) -> list[tuple[int, ...]]:
-    return [s for size in range(1, d + 1) for s in itertools.combinations(range(d), size)]
-
-
-@pytest.mark.parametrize("t", [4, 16, 64])
-def test_the_l2_bound_beats_the_naive_one(t):
-    assert tensor_swap_l2_squared(t, 2) < 0.68 * 4 * (t**2 - 1)
-
-
-@pytest.mark.parametrize("t", [2, 3, 5, 17, 50])
-def test_the_least_kernel_is_a_close_upper_bound(t):
-    x = np.cos(np.linspace(0, np.pi, 1501))
-    table = np.cos(np.arccos(x)[:, None] * np.arange(t))
-    least = max(0.0, -(table @ table[::5].T).min())
-    assert least <= least_kernel(t) <= least + 1e-3 * t
-
-
-def pair_features(points: int) -> np.ndarray:
-    x = np.linspace(-1, 1, points)
-    return np.column_stack([x, 2 * x**2 - 1])
-
-
-def test_the_constants_of_two_moments_are_exact():
-    gaps = np.abs(pair_features(801)[:, None] - pair_features(801)[None])
-    l1, l2_squared = gaps.sum(axis=2).max(), (gaps**2).sum(axis=2).max()
-    bound = moments_swap(2, 1, denominator=DENOMINATOR)
-    assert l1 == pytest.approx(3.125, abs=1e-4)
-    assert l2_squared == pytest.approx(5.1446, abs=1e-4)
-    assert l1 <= bound.l1 / DENOMINATOR <= l1 + 1e-4
-    assert l2_squared <= bound.l2_squared / DENOMINATOR**2 <= l2_squared + 1e-4
-
-
-def test_the_constants_of_two_moments_add_up_over_columns():
-    one, five = moments_swap(2, 1, denominator=DENOMINATOR), moments_swap(2, 5, denominator=DENOMINATOR)
-    assert five.l1 / one.l1 == pytest.approx(5)
-    assert five.l2_squared / one.l2_squared == pytest.approx(5)
-    assert five.linf == one.linf == 2 * DENOMINATOR
-
-
-@pytest.mark.parametrize("p", [1, 2, 3, 6])
-def test_the_bounds_of_moments_hold_with_missing_and_special_cells(p):
-    axis = axis_of("x", Continuous(-1, 1, nullable=True, special=(9.0,)), bins=61)
-    domain = Domain((axis,))
-    pointless = [(Indicator(0, 61),), (Indicator(0, 62),)]
-    terms = [(Cosine(0, m),) for m in range(1, p + 1)] + pointless
-    features = TensorBasis(domain, tuple(terms), denominator=DENOMINATOR).features(all_codes(domain))
-    l1, l2_squared, linf = largest_change(features)
-    bound = moments_swap(p, 1, denominator=DENOMINATOR)
-    assert l1 <= bound.l1
-    assert l2_squared <= bound.l2_squared
-    assert linf <= bound.linf
+@pytest.mark.parametrize(("d", "t"), [(1, 2), (1, 3), (1, 6), (2, 2), (2, 3), (3, 2)])
+def test_with_counts_of_misfits_no_swap_exceeds_the_declared_bounds(d, t):
+    domain = Domain(tuple(axis_of(f"x{j}", Integer(0, 2, nullable=True), bins=3) for j in range(d)))
+    asked = TensorWithMisfits(ChebyshevTensor(domain, t))
+    assert len(asked.cells) == d
+    l1, l2_squared, linf = largest_change(asked.features(all_codes(domain)))
+    assert l1 <= asked.bounds.swap.l1
+    assert l2_squared <= asked.bounds.swap.l2_squared
+    assert linf <= asked.bounds.swap.linf
 
 
 def test_the_average_moment_is_the_mean_over_columns_and_stays_within_its_bounds():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'synthdp[spark]'; it needs Java 17")
 
-from pyspark import TaskContext
+from pyspark import TaskContext, cloudpickle
 from pyspark.sql import SparkSession
 from rule_models import model_of
 from source_settings import SETTINGS, answer, curator_of, every_pair, sums, table as busy_table
@@ -63,8 +64,7 @@ def table_of(rows: int = 3000, seed: int = 0) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def spark():
-    import sys
-
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find the tests themselves
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     session = (

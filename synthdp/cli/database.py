@@ -1,0 +1,143 @@
+"""Several tables on the command line: a folder of files in, a folder of files out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synthdp.cli.progress import progress_bar
+from synthdp.cli.reading import table_at
+from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.files import replacing_folder
+from synthdp.publishing import receipt_text, whole_file
+from synthdp.schema.csv_format import CsvFormat
+from synthdp.schema.database import DatabaseSchema
+from synthdp.tables.source import Source
+
+ENDINGS = (".parquet", ".csv", ".csv.gz", ".arrow", ".duckdb", ".xlsx")
+
+
+def is_database(path: Path) -> bool:
+    """Say whether a schema file is of several tables."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False  # whoever reads it as a schema says what is wrong
+    return isinstance(document, dict) and "synthdp_database" in document
+
+
+def release_database(
+    folder: Path,
+    schema_path: Path,
+    *,
+    out: Path,
+    save: Path | None,
+    receipt: Path | None,
+    rows: int | None,
+    seed: int | None,
+    told: CsvFormat,
+    as_json: bool,
+    unsupported: Mapping[str, bool],
+    **promise: Any,
+) -> None:
+    """Release the tables of a folder, each a file that its table is named after, into another folder.
+
+    Raises
+    ------
+    DataError, ParameterError
+        If a file is missing, a place is taken, or an option is for one table only; nothing is spent then.
+    """
+    from synthdp.estimators.database_release import DatabaseRelease
+    from synthdp.storage import check_place
+
+    given = [name for name, used in unsupported.items() if used]
+    if given:
+        raise ParameterError(f"{given[0]} is for one table, not for a database")
+    schema = DatabaseSchema.read(schema_path)
+    files = {name: file_of(folder, name) for name in schema.tables}
+    _check_out(out, folder)
+    if save is not None:
+        check_place(save)
+    sources: dict[str, Source] = {name: table_at(path, told, schema.tables[name].csv) for name, path in files.items()}
+    with progress_bar() as on_progress:
+        made = DatabaseRelease(schema=schema, random_state=seed, on_progress=on_progress, **promise).fit(sources)
+    written = write_tables(made.sample(rows), out, endings={name: path.suffix for name, path in files.items()})
+    if receipt is not None:
+        with whole_file(receipt) as scratch:
+            scratch.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
+    if save is not None:
+        made.save(save)
+    _tell(written, out, receipt=made.receipt_, as_json=as_json)
+
+
+def sample_database(
+    model: Any, *, out: Path, rows: int | None, seed: int | None, given: Mapping[str, Any] | None, as_json: bool
+) -> None:
+    """Draw persons of a saved release into a folder of CSV files."""
+    _check_out(out, None)
+    tables = model.sample(rows, random_state=seed, given=given)
+    _tell(write_tables(tables, out, endings={}), out, receipt=None, as_json=as_json)
+
+
+def file_of(folder: Path, table: str) -> Path:
+    """Return the one file of a table in a folder.
+
+    Raises
+    ------
+    DataError
+        If there is none, or more than one.
+    """
+    found = [folder / f"{table}{ending}" for ending in ENDINGS if (folder / f"{table}{ending}").exists()]
+    if len(found) != 1:
+        which = "no file" if not found else "more than one file"
+        raise DataError(
+            f"'{folder}' has {which} of table {table!r}: give one, such as '{table}.csv' or '{table}.parquet'"
+        )
+    return found[0]
+
+
+def write_tables(tables: Mapping[str, Any], out: Path, *, endings: Mapping[str, str]) -> dict[str, int]:
+    """Write tables into a new folder, Parquet where the private one is, else CSV; return their numbers of rows.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written.
+    """
+    from synthdp.tables.sources.csv import write_csv
+
+    try:
+        with replacing_folder(out) as scratch:
+            for name, synthetic in tables.items():
+                if endings.get(name) == ".parquet":
+                    synthetic.to_parquet(scratch / f"{name}.parquet", index=False)
+                else:
+                    write_csv(synthetic, scratch / f"{name}.csv")
+    except (OSError, FormatError) as error:
+        raise DataError(
+            f"'{out}' cannot be written: {getattr(error, 'strerror', None) or 'see the file system'}"
+        ) from None
+    return {name: len(synthetic) for name, synthetic in tables.items()}
+
+
+def _check_out(out: Path, folder: Path | None) -> None:
+    if folder is not None and out.resolve() == folder.resolve():
+        raise ParameterError(f"'{out}' is the folder of the private tables: give another")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DataError(f"'{out}' exists: the synthetic tables need a new folder")
+
+
+def _tell(written: Mapping[str, int], out: Path, *, receipt: Any, as_json: bool) -> None:
+    if as_json:
+        document = {"rows": dict(written), "out": str(out)}
+        click.echo(json.dumps(document | ({} if receipt is None else {"receipt": receipt.to_document()})))
+        return
+    if receipt is not None:
+        click.echo(f"{receipt}\n")
+    for name, rows in written.items():
+        click.echo(f"{rows} synthetic rows of {name}")
+    click.echo(f"in {out}")

@@ -1,0 +1,374 @@
+"""What the curator guards of several tables: persons, each with all its rows, encoded as one record.
+
+A person is a value of the root's key.  Which rows of it are used, and in which order, is decided by its own rows and by
+nothing else, so that all of them together are one record: adding, removing or replacing a person changes one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals, narrow
+from synthdp.curator.contribution import Bounding, mixed, place_in_run
+from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns
+from synthdp.curator.spill import MEMORY_BYTES, Store
+from synthdp.domain.encoder import encode
+from synthdp.domain.grid import grid_of
+from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout, Order, TableLayout
+from synthdp.errors import DataError, InternalError
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.protocol import Statistic
+from synthdp.tables.source import Source
+from synthdp.tables.sources.resolve import source_of
+
+LEAST_PERSONS = 4096
+"""Persons that are coded at once, at least."""
+
+
+@dataclass(slots=True, repr=False)
+class PrivateDatabase(PrivateTable):
+    """Private tables as one table of persons.
+
+    Parameters
+    ----------
+    sources
+        Where the rows of each table are.
+    layout
+        The record of a person.
+    """
+
+    sources: dict[str, Source] = field(default_factory=dict)
+    layout: Layout | None = None
+
+    def close(self) -> None:
+        """Forget the rows; every later read raises."""
+        PrivateTable.close(self)
+        self.sources = {}
+
+    def _grid_indices(self) -> Store:
+        """Return all persons as grid indices of the record's columns, in blocks, read and joined once."""
+        if self._stored is None:
+            self.open()
+            layout = self._layout()
+            store, buckets = Store(), _buckets(layout)
+            try:
+                for table in layout.tables:
+                    self._distribute(table, buckets[table.name])
+                for number in range(BUCKETS):
+                    parts = {name: [*stores[number].blocks()] for name, stores in buckets.items()}
+                    store.add(records_of(layout, {name: _joined(blocks) for name, blocks in parts.items()}))
+                    for stores in buckets.values():
+                        stores[number].close()
+            except BaseException:
+                for left in (store, *(one for stores in buckets.values() for one in stores)):
+                    left.close()
+                raise
+            self._stored = store
+        return self._stored
+
+    def rows(self) -> int:
+        """Return the exact number of persons.
+
+        It may leave only where it is public.
+        """
+        return sum(len(block[0]) for block in self._grid_indices().blocks())
+
+    def _cell_totals(self, statistic: Statistic) -> Totals:
+        return self._block_totals(statistic)
+
+    @property
+    def _slab_rows(self) -> int:
+        """Persons that are coded at once: fewer, the wider their records are."""
+        return max(LEAST_PERSONS, 2 * SLAB_ROWS // len(self.schema))
+
+    def _layout(self) -> Layout:
+        if self.layout is None:
+            raise InternalError("a private database needs a layout")
+        return self.layout
+
+    def _distribute(self, table: TableLayout, stores: Sequence[Store]) -> None:
+        """Read one table and put each row where all rows of its person go."""
+        schema = self._layout().schema
+        columns = {name: one for name, one in schema.tables[table.name].items() if not one.names_rows}
+        keys = schema.keys_of(table.name)
+        bound = Bounding(1)
+        for raw in self.sources[table.name].blocks(columns, extra=keys):
+            indices = [encode(column, raw[name]) for name, column in columns.items()]
+            digests = [bound.digests(raw[key]) for key in keys]
+            _scatter([*indices, *digests[1:]], digests[0], stores)
+
+
+def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tuple[PrivateDatabase, tuple[str, ...]]:
+    """Return the persons of several tables, and the columns beyond the schema, after a look at the names alone.
+
+    Raises
+    ------
+    DataError
+        If a table or a column is missing.
+    """
+    schema = layout.schema
+    if not isinstance(tables, Mapping):
+        raise DataError(f"the tables must be a dict by name, not {type(tables).__name__}")
+    missing = [name for name in schema.tables if name not in tables]
+    if missing:
+        raise DataError(f"table {missing[0]!r} is missing; the schema has: {', '.join(schema.tables)}")
+    beyond = [name for name in tables if name not in schema.tables]
+    if beyond:
+        raise DataError(f"there is a table that the schema does not have; it has: {', '.join(schema.tables)}")
+    sources = {name: source_of(tables[name], one) for name, one in schema.tables.items()}
+    extra: list[str] = []
+    for name, source in sources.items():
+        for key in schema.keys_of(name):
+            if key not in source.names:
+                raise DataError(
+                    f"table {name!r} has no column {key!r}: every table needs the person's key and those of its relations"
+                )
+        found = check_columns(source, schema.tables[name])
+        extra += [f"{name}.{column}" for column in found if column not in schema.keys_of(name)]
+    first = sources[schema.root]
+    made = PrivateDatabase(first, layout.wide, adjacency, sources=sources, layout=layout)
+    return made, tuple(extra)
+
+
+def _buckets(layout: Layout) -> dict[str, list[Store]]:
+    memory = MEMORY_BYTES // (BUCKETS * len(layout.tables))
+    return {table.name: [Store(memory=memory) for _ in range(BUCKETS)] for table in layout.tables}
+
+
+def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[Store]) -> None:
+    """Put every row with the others of its person; a row without a key is a person of its own, known by no other."""
+    bucket = (digests[:, 0] % np.uint64(len(stores))).astype(np.uint8)
+    order = np.argsort(bucket, kind="stable")
+    ends = np.cumsum(np.bincount(bucket, minlength=len(stores)))[:-1]
+    parts = [np.split(array[order], ends) for array in (*arrays, digests)]
+    for i, store in enumerate(stores):
+        store.add([part[i] for part in parts])
+
+
+def _joined(blocks: Sequence[tuple[AnyArray, ...]]) -> list[AnyArray]:
+    return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+
+def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[GridIndices]:
+    """Return one record for every person that some rows name.
+
+    Removing all rows of one person removes one record and changes no other; so does replacing them.
+
+    Parameters
+    ----------
+    layout
+        The record.
+    tables
+        For each table the grid indices of its columns, (n,) each, the (n, 2) digests of keys beyond the person's, and last
+        the digests of persons; zeros stand for a missing key.
+
+    Returns
+    -------
+    (persons,) grid indices of each column of the record.
+    """
+    owner, persons = _owners([tables[table.name][-1] for table in layout.tables])
+    record = [_blank(persons, axis.column) for axis in layout.domain.axes]
+    chosen: list[_Chosen] = []
+    for i, table in enumerate(layout.tables):
+        found, left_out = _chosen(layout, i, tables, owner[i], chosen, persons)
+        chosen.append(found)
+        columns = [name for name, one in layout.schema.tables[table.name].items() if not one.names_rows]
+        for name, values in zip(columns, tables[table.name], strict=False):
+            if name in layout.place[i]:
+                _put(record, layout.place[i][name], found, values)
+        if i:
+            parent = chosen[layout.tables[i].parent]
+            counted = layout.place[layout.tables[i].parent][table.count]
+            _count(record, counted, parent, _counts(table, found, tables[table.name], layout))
+            _flag(record, layout.place[0][table.left_out], left_out)
+        else:
+            state = np.where(np.bincount(owner[0], minlength=persons) == 0, NO_PARENT_ROW, 0)
+            state += np.where(np.bincount(owner[0], minlength=persons) > 1, REPEATED_ROW, 0)
+            _flag(record, layout.place[0][STATE], state)
+    return record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Chosen:
+    """Which rows of a table are used.
+
+    Parameters
+    ----------
+    rows
+        (used,) their positions in the table.
+    person, slot
+        Whose they are, and at which place.
+    parent
+        (used,) the position, among the parent's used rows, of the row that each belongs to.
+    """
+
+    rows: IntArray
+    person: IntArray
+    slot: IntArray
+    parent: IntArray
+
+
+def _owners(digests: Sequence[AnyArray]) -> tuple[list[IntArray], int]:
+    """Return the number of each row's person, in every table, and how many persons there are.
+
+    A row without a key is a person of its own.
+    """
+    every = np.concatenate(digests)
+    different, number = np.unique(np.ascontiguousarray(every).view("V16").ravel(), return_inverse=True)
+    nobody = ~every.any(axis=1)
+    # Zeros stand for no key and sort first: their number is freed, and each such row takes a new one at the end.
+    freed = 1 if nobody.any() else 0
+    number = number.ravel() - freed
+    number[nobody] = len(different) - freed + np.arange(np.count_nonzero(nobody))
+    ends = np.cumsum([len(one) for one in digests])[:-1]
+    return np.split(number, ends), len(different) - freed + int(np.count_nonzero(nobody))
+
+
+def _chosen(
+    layout: Layout,
+    i: int,
+    tables: Mapping[str, list[AnyArray]],
+    owner: IntArray,
+    chosen: Sequence[_Chosen],
+    persons: int,
+) -> tuple[_Chosen, IntArray]:
+    """Return which rows of a table are used, and which persons have some that are not."""
+    kind = layout.tables[i]
+    table = tables[kind.name]
+    names = [name for name, one in layout.schema.tables[kind.name].items() if not one.names_rows]
+    values = dict(zip(names, table, strict=False))
+    parent = _parents(layout, i, tables, owner, chosen, persons)
+    period = None if kind.period is None else values[kind.period].astype(np.int64)
+    usable = parent >= 0
+    if kind.unique and period is not None and kind.periods is not None:
+        usable &= period < kind.periods.grid.regular
+    salt = _salts(table[-1])
+    own = [
+        half for digests in table[len(names) : -1] for half in digests.T
+    ]  # rows with children are known by their keys
+    order = _ranked(parent, salt, [*values.values(), *own], usable)
+    if kind.unique and period is not None:  # of rows of one period, the first by their hash
+        by_period = order[np.lexsort([np.arange(len(order)), period[order], parent[order]])]
+        anew = (np.diff(parent[by_period]) != 0) | (np.diff(period[by_period]) != 0)
+        first = np.zeros(len(owner), np.bool_)
+        first[by_period] = place_in_run(anew) == 0 if len(by_period) else False
+        order = order[first[order]]
+    if len(order):
+        order = order[place_in_run(np.diff(parent[order]) != 0) < kind.at_most]
+    if period is not None:
+        order = order[np.lexsort([np.arange(len(order)), period[order], parent[order]])]
+    place = place_in_run(np.diff(parent[order]) != 0) if len(order) else np.zeros(0, np.int64)
+    above = chosen[kind.parent].slot[parent[order]] if i else np.zeros(len(order), np.int64)
+    kept = np.zeros(len(owner), np.bool_)
+    kept[order] = True
+    left_out = np.minimum(np.bincount(owner[~kept], minlength=persons), 1)
+    slots = above * kind.at_most + place
+    return _Chosen(rows=order, person=owner[order], slot=slots, parent=parent[order]), left_out
+
+
+def _parents(
+    layout: Layout,
+    i: int,
+    tables: Mapping[str, list[AnyArray]],
+    owner: IntArray,
+    chosen: Sequence[_Chosen],
+    persons: int,
+) -> IntArray:
+    """Return the position of each row's parent among the used rows of the parent table; -1 where there is none."""
+    kind = layout.tables[i]
+    if kind.order is Order.ROOT:
+        return owner
+    above = chosen[kind.parent]
+    table, tables_above = tables[kind.name], tables[layout.tables[kind.parent].name]
+    if layout.tables[kind.parent].order is Order.ROOT:
+        of_person = np.full(persons, -1)
+        of_person[above.person] = np.arange(len(above.person))
+        return of_person[owner]
+    number = layout.schema.keys_of(kind.name).index(_key_to_parent(layout, i)) - 1
+    number_above = layout.schema.keys_of(layout.tables[kind.parent].name).index(_key_to_parent(layout, i)) - 1
+    digests = table[_columns(layout, i) + number]
+    digests_above = tables_above[_columns(layout, kind.parent) + number_above][above.rows]
+    return _matches(_named(above.person, digests_above), _named(owner, digests), (digests != 0).any(axis=1))
+
+
+def _columns(layout: Layout, i: int) -> int:
+    """Return how many columns of a table are read, which come before its digests."""
+    return sum(not one.names_rows for one in layout.schema.tables[layout.tables[i].name].values())
+
+
+def _key_to_parent(layout: Layout, i: int) -> str:
+    relation = layout.schema.relation_to(layout.tables[i].name)
+    if relation is None:
+        raise InternalError("the root has no parent")
+    return relation.key
+
+
+def _named(person: IntArray, digests: AnyArray) -> AnyArray:
+    """Return what names a row of a person: its number and the digest of the row's own key."""
+    both = np.column_stack([person.astype(np.uint64), digests])
+    return np.ascontiguousarray(both).view("V24").ravel()
+
+
+def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
+    """Return the first of the rows above that has the name of each row below; -1 where none has, or it has no name."""
+    if not len(above):
+        return np.full(len(below), -1)
+    different, first = np.unique(above, return_index=True)
+    place = np.minimum(np.searchsorted(different, below), len(different) - 1)
+    return np.where(named & (different[place] == below), first[place], -1)
+
+
+def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable: AnyArray) -> IntArray:
+    """Return the usable rows, those of a parent together, in an order that its own rows decide.
+
+    By a hash of the person, the row's values and how often the same row came before.
+    """
+    rows = np.flatnonzero(usable)
+    parent, salt = parent[rows], salt[rows]
+    row = mixed(np.zeros(len(rows), np.uint64), *(column[rows] for column in values))
+    order = np.lexsort([row, parent])
+    repeat = np.empty(len(rows), np.int64)
+    if len(rows):
+        repeat[order] = place_in_run((np.diff(parent[order]) != 0) | (row[order][1:] != row[order][:-1]))
+    return rows[np.lexsort([mixed(salt, row, repeat), parent])]
+
+
+def _salts(digests: AnyArray) -> AnyArray:
+    return digests[:, 1]
+
+
+def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout: Layout) -> tuple[IntArray, IntArray]:
+    """Return for each used row its parent and what it adds to the parent's count: one, or the bit of its period."""
+    if table.order is not Order.PATTERN or table.period is None:
+        return found.parent, np.ones(len(found.parent), np.int64)
+    names = [name for name, one in layout.schema.tables[table.name].items() if not one.names_rows]
+    period = columns[names.index(table.period)][found.rows].astype(np.int64)
+    return found.parent, np.left_shift(np.int64(1), period)
+
+
+def _blank(persons: int, column: object) -> GridIndices:
+    """Return the last grid point, which is never released, for every person."""
+    size = grid_of(column).size  # type: ignore[arg-type]
+    return narrow(np.full(persons, size - 1), size)
+
+
+def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: AnyArray) -> None:
+    inside = values[found.rows]
+    for slot, place in enumerate(places):
+        here = found.slot == slot
+        record[place][found.person[here]] = inside[here]
+
+
+def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts: tuple[IntArray, IntArray]) -> None:
+    """Write how many rows, or which periods, each used parent row has."""
+    total = np.bincount(counts[0], counts[1], minlength=len(parent.person)).astype(np.int64)
+    for slot, place in enumerate(places):
+        here = parent.slot == slot
+        record[place][parent.person[here]] = total[here]
+
+
+def _flag(record: list[GridIndices], places: IntArray, values: IntArray) -> None:
+    record[places[0]][:] = values

@@ -1,0 +1,365 @@
+"""A distribution of persons with all their rows: log-linear conditionals in an order, drawn forwards.
+
+Attributes are drawn one after the other: those of the person, then those of its first row, of its second, and so on.  The
+law of each given what was drawn before is log-linear in tables (`PersonTable`), which all rows share.  Drawing forwards
+is exact, needs no junction tree, and a person's history may be as long as its count says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.distribution.protocol import ImpossibleEvidenceError
+from synthdp.domain.histories import Layout, Order
+from synthdp.errors import InternalError
+from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
+from synthdp.queries.related.persons import Persons, Rows, spread
+from synthdp.randomness import Generator
+
+IMPOSSIBLE = -1e9
+"""The logarithm that stands for probability zero."""
+
+PROPOSALS = 8
+"""Persons that are drawn for each one that is kept, where not all are allowed."""
+
+
+@dataclass(slots=True, eq=False)
+class Factor:
+    """One table of a conditional.
+
+    Parameters
+    ----------
+    table
+        What it is about; its second axis is the attribute that is drawn.
+    theta
+        (table.shape) what it adds to the logarithm.
+    """
+
+    table: PersonTable
+    theta: FloatArray
+
+
+@dataclass(slots=True, eq=False)
+class Conditional:
+    """The law of one attribute given what was drawn before.
+
+    Parameters
+    ----------
+    table, attribute
+        Which.
+    base
+        (1 or groups of periods, cells) logarithms before the factors; `IMPOSSIBLE` where a cell is never drawn.
+    factors
+        What else it depends on.
+    """
+
+    table: int
+    attribute: str
+    base: FloatArray
+    factors: list[Factor] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Expectations:
+    """What a pass expects of one-way tables and of factors, in persons; filled as rows are drawn.
+
+    Parameters
+    ----------
+    ones
+        By table and attribute, (1 or groups of periods, cells).
+    factors
+        By factor's identity, shaped as its table.
+    """
+
+    ones: dict[tuple[int, str], FloatArray]
+    factors: dict[int, FloatArray]
+
+    @classmethod
+    def of(cls, model: Histories) -> Expectations:
+        """Return nothing yet."""
+        return cls(
+            {key: np.zeros(one.base.shape) for key, one in model.conditionals.items()},
+            {id(f): np.zeros(f.theta.shape) for one in model.conditionals.values() for f in one.factors},
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Histories:
+    """Persons with all their rows.
+
+    Parameters
+    ----------
+    layout
+        The record of a person.
+    conditionals
+        By table and attribute, in the order in which they are drawn.
+    """
+
+    layout: Layout
+    conditionals: dict[tuple[int, str], Conditional]
+
+    def draw(
+        self,
+        persons: int,
+        rng: Generator,
+        *,
+        expected: Expectations | None = None,
+        allowed: Mapping[tuple[int, str], BoolArray | FloatArray] | None = None,
+    ) -> Persons:
+        """Draw persons.
+
+        Parameters
+        ----------
+        persons
+            How many.
+        rng
+            Source of the draws.
+        expected
+            Takes what the conditionals expect on the way.
+        allowed
+            For attributes of persons, the share of each cell that is allowed; others are not drawn.
+
+        Raises
+        ------
+        ImpossibleEvidenceError
+            If no person has what is allowed.
+        """
+        layout = self.layout
+        none = np.zeros(persons, np.int64)
+        tables = [self._root(persons, rng, expected, allowed or {})]
+        for i, table in enumerate(layout.tables[1:], start=1):
+            pattern = tables[table.parent].values[table.count]
+            parent, rank, many = spread(layout.rows_of_count(i)[pattern])
+            period = np.zeros(len(parent), np.int64)
+            if table.order is Order.PATTERN:
+                period = layout.periods_of_pattern(i)[pattern[parent], rank]
+            tables.append(Rows(parent, rank, many, period, table.group_of_period[period]))
+            _Pass(self, Persons(layout, tuple(tables), none), i, rng, expected, {}).run()
+        return Persons(layout, tuple(tables), none)
+
+    def _root(
+        self,
+        persons: int,
+        rng: Generator,
+        expected: Expectations | None,
+        allowed: Mapping[tuple[int, str], BoolArray | FloatArray],
+    ) -> Rows:
+        """Draw the persons themselves; where not all are allowed, more of them, and choose by how likely they were to be."""
+        wanted = persons * PROPOSALS if allowed else persons
+        none = np.zeros(wanted, np.int64)
+        rows = Rows(np.arange(wanted), none, np.ones(wanted, np.int64), none, none)
+        weights = _Pass(self, Persons(self.layout, (rows,), none), 0, rng, expected, allowed).run()
+        if not allowed:
+            return rows
+        if weights.sum() <= 0:
+            raise ImpossibleEvidenceError("no person has what is given")
+        chosen = rng.choice(wanted, persons, p=weights / weights.sum())
+        none = np.zeros(persons, np.int64)
+        values = {name: codes[chosen] for name, codes in rows.values.items()}
+        return Rows(np.arange(persons), none, np.ones(persons, np.int64), none, none, values)
+
+
+@dataclass(slots=True, eq=False)
+class _Pass:
+    """The drawing of one table's rows."""
+
+    model: Histories
+    persons: Persons
+    table: int
+    rng: Generator
+    expected: Expectations | None
+    allowed: Mapping[tuple[int, str], BoolArray | FloatArray]
+
+    def run(self) -> FloatArray:
+        """Draw all attributes of all rows, the first rows of all parents first; return how likely each was to be allowed."""
+        model, i = self.model, self.table
+        weights = np.ones(len(self.persons.tables[i]))
+        rows, layout = self.persons.tables[i], model.layout.tables[i]
+        mine = [one for (t, _), one in model.conditionals.items() if t == i]
+        one = self.persons.whole(i)
+        share = self.persons.shares(i) / one
+        even = self.persons.even_shares(i) / one if layout.unique and layout.groups == layout.regular_periods else share
+        step, third = (self.persons.step_shares(i, before) / one for before in (1, 2)) if i else (share, share)
+        shares = {Kind.STEP: step, Kind.STAY: step, Kind.BEFORE: third}
+        above = {id(f): self._of_parent(f.table) for c in mine for f in c.factors if f.table.kind is Kind.PARENT}
+        sums = {f.table.other: np.zeros((2, len(rows)), np.int64) for c in mine for f in c.factors
+                if f.table.kind is Kind.BEFORE and _ranks(f.table)}  # fmt: skip
+        for c in mine:
+            rows.values[c.attribute] = np.zeros(len(rows), np.int64)
+        for rank in range(int(rows.rank.max(initial=-1)) + 1):
+            index = np.flatnonzero(rows.rank == rank)
+            for c in mine:
+                values = rows.values[c.attribute]
+                factors = [(f, self._given(f, rows, index, above, sums)) for f in c.factors if _counts(f, rank)]
+                group = rows.group[index] if len(c.base) > 1 else np.zeros(len(index), np.int64)
+                z = c.base[group].copy()
+                for f, given in factors:
+                    _push(z, f, given, rows, index)
+                if layout.period == c.attribute:
+                    _forbid_periods(z, rows, index, rank, values, unique=layout.unique)
+                mask = self.allowed.get((i, c.attribute))
+                probability = _softmax(z)
+                if mask is not None and rank == 0:
+                    probability *= mask
+                    inside = probability.sum(axis=1)
+                    weights[index] *= inside
+                    probability /= np.maximum(inside, 1e-300)[:, None]
+                values[index] = _drawn(probability, self.rng)
+                if layout.period == c.attribute:
+                    rows.period[index] = values[index]
+                    rows.group[index] = layout.group_of_period[values[index]]
+                if self.expected is not None:
+                    weight = (even if len(c.base) > 1 else share)[index]
+                    self._expect_one(c, group, probability, weight)
+                    for f, given in factors:
+                        self._expect(f, given, probability, shares.get(f.table.kind, share)[index], rows, index)
+            for name, both in sums.items():
+                _add_ranks(both, mine, name, rows, index)
+        return weights
+
+    def _of_parent(self, table: PersonTable) -> IntArray:
+        above = self.persons.tables[table.above]
+        grouping = _grouping(table)
+        return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
+
+    def _given(
+        self, f: Factor, rows: Rows, index: IntArray, above: Mapping[int, IntArray], sums: Mapping[str, IntArray]
+    ) -> IntArray:
+        """Return the cell of the first axis for some rows."""
+        table = f.table
+        match table.kind:
+            case Kind.PARENT:
+                return above[id(f)][index]
+            case Kind.STAY:
+                return rows.values[table.attribute][index - 1]
+            case Kind.ROW:
+                return _grouping(table).of(rows.values[table.other][index], rows.group[index])
+            case Kind.STEP:
+                return _grouping(table).of(rows.values[table.other][index - 1], rows.group[index - 1])
+            case Kind.ENTRY:
+                before = _grouping(table).of(rows.values[table.other][index - 1], rows.group[index - 1])
+                return np.where(rows.rank[index] > 0, before, _grouping(table).size)
+        grouping = _grouping(table)
+        if not _ranks(table):
+            return grouping.of(rows.values[table.other][index - 2], rows.group[index - 2])
+        both = sums[table.other]
+        return group_of_mean(grouping, both[0, index], both[1, index])
+
+    def _expect_one(self, c: Conditional, group: IntArray, probability: FloatArray, weight: FloatArray) -> None:
+        if self.expected is None:
+            return
+        into = self.expected.ones[c.table, c.attribute]
+        for g in range(len(into)):
+            here = group == g
+            into[g] += weight[here] @ probability[here]
+
+    def _expect(
+        self, f: Factor, given: IntArray, probability: FloatArray, weight: FloatArray, rows: Rows, index: IntArray
+    ) -> None:
+        if self.expected is None:
+            return
+        into = self.expected.factors[id(f)]
+        if f.table.kind is Kind.STAY:
+            groups = f.table.grouping.of(given, rows.group[index - 1])
+            stayed = probability[np.arange(len(index)), given] * weight
+            into[:, 0] += np.bincount(groups, stayed, len(into))
+            return
+        weighted = probability * weight[:, None]
+        grouping = f.table.grouping
+        if len(grouping.groups) == 1:
+            summed = _summed_by(given, weighted, len(into))
+            _add_columns(into, grouping.groups[0], summed)
+            return
+        for g in range(len(grouping.groups)):
+            here = rows.group[index] == g
+            summed = _summed_by(given[here], weighted[here], len(into))
+            _add_columns(into, grouping.groups[g], summed)
+
+
+def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
+    """Return (size, cells) sums of rows by a number that each has."""
+    found = np.zeros((size, weighted.shape[1]))
+    if len(given):
+        order = np.argsort(given, kind="stable")
+        ordered = given[order]
+        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        found[ordered[starts]] = np.add.reduceat(weighted[order], starts, axis=0)
+    return found
+
+
+def _add_columns(into: FloatArray, groups: IntArray, summed: FloatArray) -> None:
+    """Add the columns of one table to those of another, by the group of each."""
+    into += summed @ (groups[:, None] == np.arange(into.shape[1]))
+
+
+def _grouping(table: PersonTable) -> Grouping:
+    if table.other_grouping is None:
+        raise InternalError("a table of two attributes needs a grouping of each")
+    return table.other_grouping
+
+
+def _ranks(table: PersonTable) -> bool:
+    return table.other_grouping is not None and table.other_grouping.ranks is not None
+
+
+def _counts(f: Factor, rank: int) -> bool:
+    """Say whether a factor says something of rows with so many rows before them."""
+    return rank >= {Kind.STEP: 1, Kind.STAY: 1, Kind.BEFORE: 2}.get(f.table.kind, 0)
+
+
+def _push(z: FloatArray, f: Factor, given: IntArray, rows: Rows, index: IntArray) -> None:
+    """Add what a factor says to the logarithms of all cells."""
+    if f.table.kind is Kind.STAY:
+        groups = f.table.grouping.of(given, rows.group[index - 1])
+        z[np.arange(len(index)), given] += f.theta[groups, 0]
+        return
+    grouping = f.table.grouping
+    for g in range(len(grouping.groups)):
+        here = slice(None) if len(grouping.groups) == 1 else rows.group[index] == g
+        z[here] += f.theta[:, grouping.groups[g]][given[here]]
+
+
+def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, values: IntArray, *, unique: bool) -> None:
+    """Make periods go upwards; where they differ, leave room for the rows that follow."""
+    cells = np.arange(z.shape[1])
+    if rank:
+        before = values[index - 1] + unique
+        z[cells < before[:, None]] = IMPOSSIBLE
+    if unique:
+        last = np.flatnonzero(z.max(axis=0) > IMPOSSIBLE / 2).max(initial=0)
+        room = last - (rows.many[index] - 1 - rank)
+        z[cells > room[:, None]] = IMPOSSIBLE
+
+
+def _softmax(z: FloatArray) -> FloatArray:
+    z -= z.max(axis=1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=1, keepdims=True)
+    return z
+
+
+def _drawn(probability: FloatArray, rng: Generator) -> IntArray:
+    """Draw a cell of positive probability for every row."""
+    cumulated = probability.cumsum(axis=1)
+    wanted = rng.random(len(probability)) * cumulated[:, -1]
+    found = (cumulated <= wanted[:, None]).sum(axis=1)
+    return np.asarray(np.minimum(found, probability.shape[1] - 1), np.int64)
+
+
+def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, index: IntArray) -> None:
+    """Carry the sum of the ranks so far, and how many there are, to the next row of the parent."""
+    grouping = next(
+        f.table.other_grouping for c in mine for f in c.factors if f.table.kind is Kind.BEFORE and f.table.other == name
+    )
+    if grouping is None or grouping.ranks is None:
+        return
+    values = rows.values[name][index]
+    ranks = grouping.ranks[rows.group[index] if len(grouping.ranks) > 1 else 0, values]
+    going = rows.rank[index] + 1 < rows.many[index]
+    after = index[going] + 1
+    both[0, after] = both[0, index[going]] + np.maximum(ranks, 0)[going]
+    both[1, after] = both[1, index[going]] + (ranks >= 0)[going]

@@ -1,0 +1,268 @@
+"""A person with all rows of all tables as one record of finitely many values: the domain of a database.
+
+Every row that a person may have is a place with a number, its slot; a place that is not filled is told by the count of
+the parent row.  The record of a person has a column for every attribute of every slot.  Public facts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from synthdp.arrays import IntArray, frozen
+from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import axis_of, finest_axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.grid import grid_of
+from synthdp.errors import SchemaError
+from synthdp.schema.columns import Column, Integer
+from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.schema import Schema
+
+BINS = 24
+"""Most bins of an ordered column."""
+
+MOST_PATTERN = 8
+"""Most periods whose subsets are counted one by one: 256 of them."""
+
+MOST_PERIODS = 64
+"""Most values of an order that a parent row may have once each."""
+
+MOST_GROUPS = 5
+"""Periods, or groups of them, by which the attributes of rows are measured."""
+
+NO_PARENT_ROW, REPEATED_ROW = 1, 2
+"""What is unusual in a person, as bits of `STATE`: no row in the root table; more than one, of which one is used."""
+
+STATE = "#state"
+"""The attribute of a person that says so."""
+
+
+class Order(StrEnum):
+    """How the rows of a parent row are numbered."""
+
+    ROOT = "root"
+    NONE = "no order"
+    SEQUENCE = "sequence"
+    PATTERN = "pattern"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableLayout:
+    """What is known of one table of a person.
+
+    Parameters
+    ----------
+    name
+        The table.
+    parent
+        Position of the parent table; -1 for the root.
+    at_most
+        Rows of one parent row.
+    slots
+        Rows of one person.
+    order
+        How the rows of a parent row are numbered.
+    period
+        Name of the column that orders them, if any.
+    unique
+        Whether no two of them have the same period.
+    axes
+        The attributes of a row, in the order in which they are drawn: the period of a sequence, the counts of children,
+        the columns.
+    periods
+        The axis of the period; ``None`` without one.
+    """
+
+    name: str
+    parent: int
+    at_most: int
+    slots: int
+    order: Order
+    period: str | None
+    unique: bool
+    axes: Mapping[str, Axis]
+    periods: Axis | None
+
+    @property
+    def count(self) -> str:
+        """The attribute of the parent table that says how many rows there are, or which periods have one."""
+        return f"#{self.name}"
+
+    @property
+    def left_out(self) -> str:
+        """The attribute of a person that says whether rows were left out."""
+        return f"#left out of {self.name}"
+
+    @property
+    def groups(self) -> int:
+        """Number of groups of periods."""
+        return 1 if self.periods is None else min(self.periods.grid.regular, MOST_GROUPS)
+
+    @property
+    def group_of_period(self) -> IntArray:
+        """(periods,) group of each period; one that does not fit counts as the last."""
+        if self.periods is None:
+            return np.zeros(1, np.int64)
+        regular = np.arange(self.periods.size) * self.groups // max(1, self.regular_periods)
+        return np.minimum(regular, self.groups - 1)
+
+    @property
+    def regular_periods(self) -> int:
+        """Number of cells of periods that are neither missing nor unforeseen."""
+        if self.periods is None:
+            return 1
+        return (
+            int(self.periods.cells[np.searchsorted(self.periods.starts, self.periods.grid.regular - 1, "right") - 1])
+            + 1
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """The record of a person.
+
+    Parameters
+    ----------
+    schema
+        The tables.
+
+    Attributes
+    ----------
+    tables
+        Layouts, parents before children.
+    wide
+        The schema of the record: what a curator of persons is asked about.
+    domain
+        The same, with its bins.
+    place
+        Per table and attribute the (slots,) columns of the record.
+    """
+
+    schema: DatabaseSchema
+    tables: tuple[TableLayout, ...] = field(init=False)
+    wide: Schema = field(init=False)
+    domain: Domain = field(init=False)
+    place: tuple[Mapping[str, IntArray], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.schema.undeclared:
+            name, column = self.schema.undeclared[0]
+            raise SchemaError(
+                f"column {column!r} of table {name!r} must have declared bounds or levels: none are discovered in "
+                "several tables"
+            )
+        tables = tuple(_table(self.schema, name) for name in self.schema.names)
+        columns: dict[str, Column] = {}
+        axes: list[Axis] = []
+        place: list[dict[str, IntArray]] = []
+        for table in tables:
+            place.append({})
+            for name, axis in (*table.axes.items(), *_flags(self.schema, table).items()):
+                numbers = np.arange(len(axes), len(axes) + table.slots)
+                place[-1][name] = frozen(numbers)
+                for slot in range(table.slots):
+                    full = f"{table.name}[{slot}].{name}"
+                    columns[full] = axis.column
+                    axes.append(Axis(full, axis.column, axis.starts, axis.cells))
+        object.__setattr__(self, "tables", tables)
+        object.__setattr__(self, "wide", Schema(columns))
+        object.__setattr__(self, "domain", Domain(tuple(axes)))
+        object.__setattr__(self, "place", tuple(place))
+
+    def position(self, name: str) -> int:
+        """Return the position of a table."""
+        return self.schema.names.index(name)
+
+    def children(self, table: int) -> tuple[int, ...]:
+        """Return the positions of the child tables of one."""
+        return tuple(i for i, one in enumerate(self.tables) if one.parent == table)
+
+    def axis(self, table: int, attribute: str) -> Axis:
+        """Return the axis of an attribute of a table."""
+        return self.domain.axes[int(self.place[table][attribute][0])]
+
+    def ancestors(self, table: int) -> tuple[int, ...]:
+        """Return the positions of a table's parent, its parent, and so on."""
+        found: list[int] = []
+        while (table := self.tables[table].parent) >= 0:
+            found.append(table)
+        return tuple(found)
+
+    def rows_of_count(self, table: int) -> IntArray:
+        """Return how many rows each cell of a table's count stands for; the last cell, which never occurs, for none."""
+        layout = self.tables[table]
+        if layout.order is Order.PATTERN:
+            codes = np.arange(2**layout.regular_periods)
+            bits = (codes[:, None] >> np.arange(layout.regular_periods)) & 1
+            return np.append(bits.sum(axis=1), 0)
+        return np.append(np.arange(layout.at_most + 1), 0)
+
+    def periods_of_pattern(self, table: int) -> IntArray:
+        """Return (patterns, rows) the period of each row of a pattern, in order; -1 beyond."""
+        periods = self.tables[table].regular_periods
+        found = np.full((2**periods + 1, periods), -1)
+        for code in range(2**periods):
+            inside = [t for t in range(periods) if code >> t & 1]
+            found[code, : len(inside)] = inside
+        return found
+
+
+def _table(schema: DatabaseSchema, name: str) -> TableLayout:
+    relation = schema.relation_to(name)
+    columns = {column: kind for column, kind in schema.tables[name].items() if not kind.names_rows}
+    axes: dict[str, Axis] = {}
+    order, periods, period = Order.ROOT if relation is None else Order.NONE, None, None
+    if relation is not None and relation.order is not None:
+        period = relation.order
+        order, periods = _periods(period, columns.pop(period), unique=relation.unique, where=relation.where)
+        if order is Order.SEQUENCE:
+            axes[period] = periods
+    for child in schema.children(name):
+        column = columns_of_count(schema, child.child)
+        axes[f"#{child.child}"] = finest_axis(f"#{child.child}", column)
+    axes |= {column: axis_of(column, kind, bins=BINS) for column, kind in columns.items()}
+    return TableLayout(
+        name=name, parent=-1 if relation is None else schema.names.index(relation.parent),
+        at_most=1 if relation is None else relation.at_most, slots=schema.slots(name), order=order, period=period,
+        unique=relation is not None and relation.unique, axes=axes, periods=periods,
+    )  # fmt: skip
+
+
+def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Order, Axis]:
+    if not column.is_complete:
+        raise SchemaError(
+            f"{where} is ordered by {name!r}, whose levels or bounds must be declared: periods are public"
+        )
+    regular = grid_of(column).regular
+    if unique and regular > MOST_PERIODS:
+        raise SchemaError(
+            f"{where} is unique by {name!r}, which has {regular} values, more than {MOST_PERIODS}: declare fewer, or leave "
+            "unique out"
+        )
+    if unique:
+        axis = finest_axis(name, column)
+        return (Order.PATTERN if regular <= MOST_PATTERN else Order.SEQUENCE), axis
+    return Order.SEQUENCE, axis_of(name, column, bins=BINS)
+
+
+def columns_of_count(schema: DatabaseSchema, child: str) -> Column:
+    """Return the column that says how many rows of a child table there are: a number, or which periods have one."""
+    relation = schema.relation_to(child)
+    if relation is None:
+        raise SchemaError(f"table {child!r} is nobody's child")
+    column = schema.tables[child].get(relation.order) if relation.order is not None else None
+    if relation.unique and column is not None and column.is_complete and grid_of(column).regular <= MOST_PATTERN:
+        return Integer(0, 2 ** grid_of(column).regular - 1)
+    return Integer(0, relation.at_most)
+
+
+def _flags(schema: DatabaseSchema, table: TableLayout) -> dict[str, Axis]:
+    """Return what is said of a person beside its rows, as attributes of the root."""
+    if table.order is not Order.ROOT:
+        return {}
+    flags = {STATE: Integer(0, 3)} | {f"#left out of {name}": Integer(0, 1) for name in schema.names[1:]}
+    return {name: finest_axis(name, column) for name, column in flags.items()}

@@ -1,0 +1,298 @@
+"""`DatabaseRelease`: several private tables in, as many synthetic ones out.  No arithmetic in it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from synthdp.checks import check_number, check_whole
+from synthdp.curator.curator import Curator
+from synthdp.domain.fresh_keys import check_enough_keys
+from synthdp.domain.histories import Layout
+from synthdp.errors import DataError, ParameterError
+from synthdp.estimators.synthetic_release import EPSILONS, LARGE_EPSILON, SyntheticRelease
+from synthdp.mechanisms.related.related_tables import RelatedTables
+from synthdp.planning.database_plan import DatabasePlan, plan_database
+from synthdp.privacy.loss import PrivacyLoss, loss_of
+from synthdp.privacy.neighbors import neighbors_named
+from synthdp.progress import ProgressCallback, silent
+from synthdp.randomness import RandomState, generator
+from synthdp.release import Release
+from synthdp.report.page import card_page
+from synthdp.sampling.database_model import DatabaseModel, outer_schema
+from synthdp.schema.database import DatabaseSchema, database_schema_given
+from synthdp.storage import fingerprint, load, save
+from synthdp.tables.format import TableFormat
+from synthdp.tables.key_types import check_key_types
+from synthdp.tables.source import Source
+from synthdp.tables.sources.resolve import source_of
+
+
+class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
+    """Turn several private tables into synthetic ones, with a guarantee for a person with all rows in all of them.
+
+    Parameters
+    ----------
+    schema
+        A `DatabaseSchema`, or the path of its file.
+    epsilon, delta
+        The privacy loss of everything that ``fit`` releases; ``delta=0`` is pure epsilon.
+    neighbors
+        ``"add_remove"``: the promise hides whether a person is there, with all rows.  ``"replace_one"``: it hides what all
+        rows of a person say; the number of persons is public.
+    n_rows
+        Persons of ``fit_transform``'s result; default: the noisy estimate of the real number.
+    ledger, dataset
+        Path of a ledger that records the spend before data is read, and the data's name in it.
+    random_state
+        Seed of the sampling; it never reaches noise.
+    on_progress
+        Called with a `Progress` at each stage.
+
+    Attributes
+    ----------
+    release_ : Release
+        The artefact: output, loss, receipt, measurements.
+    schema_ : DatabaseSchema
+        The schema.
+    receipt_ : Receipt
+        What was spent on what.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> persons = pd.DataFrame({"id": range(400), "sex": ["f", "m"] * 200})
+    >>> visits = pd.DataFrame({"id": np.repeat(range(400), 2), "year": [2018, 2019] * 400})
+    >>> schema = sd.DatabaseSchema(
+    ...     tables={
+    ...         "persons": sd.Schema({"sex": sd.Categorical(["f", "m"])}),
+    ...         "visits": sd.Schema({"year": sd.Integer(2015, 2019)}),
+    ...     },
+    ...     relations=[sd.Relation("persons", "visits", key="id", at_most=3, order="year", unique=True)],
+    ... )
+    >>> release = sd.DatabaseRelease(schema=schema, epsilon=1.0, random_state=0)
+    >>> tables = release.fit_transform({"persons": persons, "visits": visits})
+    >>> sorted(tables), set(tables["visits"]["id"]) <= set(tables["persons"]["id"])
+    (['persons', 'visits'], True)
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: DatabaseSchema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        neighbors: str = "add_remove",
+        n_rows: int | None = None,
+        ledger: str | PathLike[str] | None = None,
+        dataset: str | None = None,
+        random_state: RandomState = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbors = neighbors
+        self.n_rows = n_rows
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+        self.on_progress = on_progress
+
+    def fit(self, X: Mapping[str, Any], y: Any = None) -> DatabaseRelease:  # noqa: ARG002
+        """Ask the curator of the tables and keep its answers; no row is kept.
+
+        Parameters
+        ----------
+        X
+            Dataframes or sources of rows by table name.
+        y
+            Ignored.
+
+        Raises
+        ------
+        DataError, ParameterError, SchemaError
+            With one sentence; nothing is spent then.
+        BudgetExceededError, LedgerError
+            If the ledger does not cover the spend; nothing is read then.
+        """
+        schema, loss = self._checked()
+        _check_names(schema, X)
+        if not schema.relations:
+            return self._fit_one(schema, X)
+        sources = {name: source_of(X[name], one) for name, one in schema.tables.items()}
+        if getattr(sources[schema.root], "is_empty", False):
+            raise DataError(f"table {schema.root!r} has no rows: there is nothing to release")
+        formats, schema = _formats(schema, sources)
+        check_key_types(schema, sources)
+        curator = Curator(
+            sources, schema=schema, budget=loss, neighbors=self.neighbors, ledger=self.ledger, dataset=self.dataset
+        )
+        with curator:
+            mechanism = RelatedTables(on_progress=self.on_progress or silent)
+            release = mechanism.release(curator, random_state=self.random_state)
+        ignored = [f"column {name!r} is not in the schema and was ignored" for name in curator.extra_columns]
+        suited = {name: form.suited(outer_schema(schema, name)) for name, form in formats.items()}
+        model = replace(release.output, formats=suited)
+        self.release_: Release[Any] = replace(release, output=model, receipt=release.receipt.noted(*ignored))
+        self.schema_, self.receipt_ = schema, self.release_.receipt
+        self._one: SyntheticRelease | None = None
+        return self
+
+    def _fit_one(self, schema: DatabaseSchema, X: Mapping[str, Any]) -> DatabaseRelease:
+        """Release a single table as `SyntheticRelease` does: a database of one table is no other thing."""
+        one = SyntheticRelease(
+            schema=schema.tables[schema.root], epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors,
+            n_rows=self.n_rows, ledger=self.ledger, dataset=self.dataset, random_state=self.random_state,
+            on_progress=self.on_progress,
+        )  # fmt: skip
+        self._one = one.fit(X[schema.root])
+        self.release_, self.receipt_, self.schema_ = one.release_, one.receipt_, schema
+        return self
+
+    def fit_transform(self, X: Mapping[str, Any], y: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """Fit, and return synthetic tables like those of ``X``: same columns, order, types and library."""
+        return self.fit(X).sample(self.n_rows)
+
+    def sample(
+        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Draw synthetic persons with all their rows; free, as often as wanted.
+
+        Parameters
+        ----------
+        rows
+            How many persons; default: the noisy estimate of the real number.
+        random_state
+            Seed; default: the estimator's.
+        given
+            Values that the persons must have, by column of the root table; see `SyntheticModel.sample`.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        if self._one is not None:
+            return {self.schema_.root: self._one.sample(rows, random_state=seed, given=given)}
+        made: dict[str, Any] = self.release_.sample(rows, random_state=generator(seed), given=given)
+        return made
+
+    def persons_with_history(self, rows: int | None = None, *, random_state: RandomState = None) -> Any:
+        """Draw synthetic persons as one table, with a column for each value of each of their rows.
+
+        Rows of a child table are numbered from 1: ``visits[1].cost``; what a person does not have is missing.  For models
+        that take a table of features; `synthdp.tables.histories.with_history` makes the same of real tables.
+
+        Parameters
+        ----------
+        rows
+            How many persons; default: the noisy estimate of the real number.
+        random_state
+            Seed; default: the estimator's.
+        """
+        from synthdp.tables.histories import with_history
+
+        return with_history(self.sample(rows, random_state=random_state), self.schema_)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release to a folder of JSON and npz; `synthdp.load` reads it."""
+        check_is_fitted(self)
+        save(self.release_, path)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write the privacy card and the receipt as an HTML page, from the release alone: publishable, without network.
+
+        Of one table it is the report of `SyntheticRelease`.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        """
+        check_is_fitted(self)
+        if self._one is not None:
+            self._one.report(path)
+            return
+        try:
+            Path(path).write_text(card_page(self.release_, fingerprint=fingerprint(self.release_)), encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+
+    def plan(self, *, rows: Mapping[str, int] | None = None, epsilon: float | None = None) -> DatabasePlan:
+        """Say what ``fit`` will cost and how large its noise will be, before any spend; reads no row.
+
+        Parameters
+        ----------
+        rows
+            About how many rows each table has, an assumption of yours; default: 10 000 persons, each with half of the rows
+            that it may have.
+        epsilon
+            Another loss than the estimator's.
+
+        Raises
+        ------
+        ParameterError, SchemaError
+            If a setting is out of range, or the schema is of one table: `SyntheticRelease.plan` is for that.
+        """
+        schema, _ = self._checked()
+        if not schema.relations:
+            raise ParameterError("a database of one table is planned by SyntheticRelease.plan")
+        loss = loss_of(self.epsilon if epsilon is None else epsilon, self.delta)
+        return plan_database(Layout(schema), loss, neighbors=self.neighbors, rows=rows or {})
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Release[DatabaseModel]:
+        """Read a release from a folder."""
+        return load(path)
+
+    def _checked(self) -> tuple[DatabaseSchema, PrivacyLoss]:
+        """Check the settings that no later step checks; return the schema and the whole loss."""
+        if self.schema is None:
+            raise ParameterError("several tables need a DatabaseSchema: which columns join them cannot be guessed")
+        schema = database_schema_given(self.schema)
+        loss = loss_of(self.epsilon, self.delta)
+        check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
+        neighbors_named(self.neighbors)
+        generator(self.random_state)
+        if self.n_rows is not None:
+            check_whole("n_rows", self.n_rows)
+            check_enough_keys(outer_schema(schema, schema.root), self.n_rows)
+        if self.on_progress is not None and not callable(self.on_progress):
+            raise ParameterError("on_progress must be a function of one Progress")
+        if self.epsilon > LARGE_EPSILON:
+            warnings.warn(
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
+                UserWarning,
+                stacklevel=3,
+            )
+        return schema, loss
+
+
+def _check_names(schema: DatabaseSchema, X: object) -> None:
+    if not isinstance(X, Mapping):
+        raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
+    missing = [name for name in schema.tables if name not in X]
+    if missing:
+        raise DataError(f"table {missing[0]!r} is missing; the schema has: {', '.join(schema.tables)}")
+    if set(X) - set(schema.tables):
+        raise DataError(f"there is a table that the schema does not have; it has: {', '.join(schema.tables)}")
+
+
+def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dict[str, TableFormat], DatabaseSchema]:
+    """Return the outer form of every table, and the schema without missing values where a type cannot hold them."""
+    formats, tables = {}, {}
+    for name, source in sources.items():
+        outer = outer_schema(schema, name)
+        lacking = [column for column in outer if column not in source.names]
+        if lacking:
+            raise DataError(f"column {lacking[0]!r} is missing in table {name!r}; the schema has: {', '.join(outer)}")
+        formats[name] = TableFormat.of(source, outer)
+        tables[name] = formats[name].without_impossible_nulls(schema.tables[name])
+    return formats, DatabaseSchema(tables, schema.relations)

@@ -1,0 +1,274 @@
+"""Values as JSON and arrays, by the declared types of their fields: for the classes of `FORMS`, and for no others.
+
+A class in the list is written as its name and the fields of its constructor, and read by calling that constructor, which
+checks them.  What a field holds is checked against its declared type first.  Nothing is looked up by a name from a file
+but in this list.  Under `storage`, which writes the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from functools import cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from synthdp.arrays import AnyArray
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.sparse_table import SparseTable
+from synthdp.domain.domain import Domain
+from synthdp.errors import FormatError, ParameterError
+from synthdp.fit.explicit.solver import FitResult
+from synthdp.measurements import Measurements, Noise
+from synthdp.mechanisms.direct_answers import DirectAnswers
+from synthdp.mechanisms.fourier.decision_list_release import DecisionListSummary
+from synthdp.mechanisms.fourier.fourier_marginals import FourierTable
+from synthdp.mechanisms.fourier.monomial_release import MonomialSummary
+from synthdp.mechanisms.fourier.parity_summary import ParitySummary
+from synthdp.mechanisms.fourier.polynomial_families import AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily
+from synthdp.mechanisms.fourier.polynomial_release import PolynomialSummary
+from synthdp.mechanisms.smooth.answers import TrigonometricSummary
+from synthdp.mechanisms.sparse.model import SparseModel
+from synthdp.mechanisms.sparse.projection import ProjectedRecords
+from synthdp.mechanisms.sparse.stability_histogram import FrequentRecords
+from synthdp.mechanisms.universe.cell_model import CellModel
+from synthdp.mechanisms.universe.private_boosting import BoostedTables
+from synthdp.privacy.key_histogram import HistogramPlan, KeyCounts
+from synthdp.queries.explicit import CellQueries
+from synthdp.queries.fitting import FittingRows
+from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
+from synthdp.queries.fourier.binarized import Binarized, Bit
+from synthdp.queries.fourier.characters import CellParities
+from synthdp.queries.fourier.list_coefficients import ListCoefficients
+from synthdp.queries.fourier.monomials import Monomials
+from synthdp.queries.fourier.parities import Parities
+from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.norms import Norms
+from synthdp.queries.smooth.chebyshev import ChebyshevTensor
+from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis
+from synthdp.queries.sparse.hashing import PolynomialHash
+from synthdp.queries.sparse.sketches import CountSketch, SignProjection
+from synthdp.queries.stack import Stack
+from synthdp.queries.subset import Subset
+from synthdp.queries.total import Total
+from synthdp.schema.schema import Schema
+
+OUTPUTS: tuple[type[Any], ...] = (
+    BoostedTables,
+    CellModel,
+    DecisionListSummary,
+    DirectAnswers,
+    FourierTable,
+    FrequentRecords,
+    MonomialSummary,
+    ParitySummary,
+    PolynomialSummary,
+    ProjectedRecords,
+    SparseModel,
+    TrigonometricSummary,
+)
+"""What a release may hold, besides a `SyntheticModel`, and still be written."""
+
+PARTS: tuple[type[Any], ...] = (
+    *(Explicit, FitResult, HistogramPlan, KeyCounts, Measurements, Noise, SparseTable),
+    *(ChebyshevTensor, CountSketch, PolynomialHash, SignProjection),
+    *(AverageConjunctions, AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily),
+    *(
+        Binarized,
+        Bit,
+        CellParities,
+        CellQueries,
+        Cosine,
+        FittingRows,
+        Indicator,
+        ListCoefficients,
+        Marginals,
+        Monomials,
+    ),
+    *(Norms, Parities, PrefixCoefficients, Stack, Subset, TensorBasis, Total),
+)
+"""What these are made of."""
+
+FORMS: Mapping[str, type[Any]] = MappingProxyType({kind.__name__: kind for kind in (*OUTPUTS, *PARTS)})
+
+KIND = "kind"
+_ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How one class that is not in the list is written and read: by a table of its own, which `storage` holds.
+
+    Parameters
+    ----------
+    write
+        The object to a JSON document.
+    read
+        The document to an object.
+    """
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+@dataclass(slots=True)
+class Arrays:
+    """Arrays by name; what occurs twice is kept once."""
+
+    named: dict[str, AnyArray] = field(default_factory=dict)
+    _names: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
+
+    def put(self, array: AnyArray) -> str:
+        """Keep an array and return its name."""
+        content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
+        same = array.dtype.str, array.shape, content
+        if same not in self._names:
+            self._names[same] = f"a{len(self.named)}"
+            self.named[self._names[same]] = array
+        return self._names[same]
+
+
+def constructor_fields(kind: type[Any]) -> list[str]:
+    """Return the names of the fields that a class is made from."""
+    return [one.name for one in fields(kind) if one.init]
+
+
+def has_form(value: object) -> bool:
+    """Return whether a value is of a class in the list, and all that it is made of."""
+    try:
+        written(value, Arrays(), {Domain: Form(lambda _: 0, _nothing), Schema: Form(lambda _: 0, _nothing)})
+    except ParameterError:
+        return False
+    return True
+
+
+def written(value: Any, arrays: Arrays, special: Mapping[type[Any], Form]) -> Any:
+    """Return a value as what JSON can hold.
+
+    Raises
+    ------
+    ParameterError
+        If something in it is of a class that has no file form.
+    """
+
+    def write(one: Any) -> Any:
+        if type(one) in special:
+            return special[type(one)].write(one)
+        match one:
+            case np.ndarray() if one.dtype.kind in "biuf":
+                return arrays.put(one)
+            case np.generic():
+                return write(one.item())
+            case Enum():
+                return one.name
+            case None | bool() | int() | str():
+                return one
+            case float():
+                return one if math.isfinite(one) else repr(one)
+            case bytes():
+                return one.hex()
+            case tuple() | list():
+                return [write(part) for part in one]
+            case frozenset():
+                return sorted(write(part) for part in one)
+            case Mapping():
+                return [[write(key), write(part)] for key, part in one.items()]
+        kind = type(one)
+        if FORMS.get(kind.__name__) is not kind:
+            raise ParameterError(f"a {kind.__name__} has no file form")
+        return {KIND: kind.__name__, **{name: write(getattr(one, name)) for name in constructor_fields(kind)}}
+
+    return write(value)
+
+
+def read(document: Any, hint: Any, arrays: Mapping[str, AnyArray], special: Mapping[type[Any], Form]) -> Any:
+    """Return the value that was written, if it is of the type that is expected.
+
+    Raises
+    ------
+    FormatError
+        If it is of another type.
+    """
+
+    def value(one: Any, expected: Any) -> Any:
+        origin, parts = get_origin(expected), get_args(expected)
+        if origin in (Union, UnionType):
+            return choice(one, parts)
+        if origin is np.ndarray:
+            return array(one, parts[1])
+        if origin is not None and issubclass(origin, Mapping):
+            return {value(key, parts[0]): value(part, parts[1]) for key, part in listed(one)}
+        if origin in (tuple, frozenset) or (origin is not None and issubclass(origin, Sequence)):
+            return origin_of(origin)(several(listed(one), parts))
+        return plain(one, expected)
+
+    def choice(one: Any, parts: tuple[Any, ...]) -> Any:
+        for part in parts:
+            try:
+                return value(one, part)
+            except FormatError:
+                continue
+        raise FormatError("a value of a release is of a type that it must not have")
+
+    def several(items: list[Any], parts: tuple[Any, ...]) -> list[Any]:
+        if len(parts) == 1 or parts[1:] == (...,):
+            return [value(item, parts[0]) for item in items]
+        return [value(item, part) for item, part in zip(items, parts, strict=True)]
+
+    def array(one: Any, dtype: Any) -> AnyArray:
+        scalar = get_origin(get_args(dtype)[0]) or get_args(dtype)[0]
+        found = arrays[one]
+        if scalar is not Any and not np.issubdtype(found.dtype, scalar):
+            raise FormatError("an array of a release holds other numbers than it must")
+        return found
+
+    def plain(one: Any, expected: Any) -> Any:
+        text = one if isinstance(one, str) else ""
+        if expected is float and (type(one) in (float, int) or text in _ENDLESS):
+            return _ENDLESS[text] if text else float(one)
+        if expected in (bool, int, str, NoneType) and type(one) is expected:
+            return one
+        if expected is bytes and isinstance(one, str):
+            return bytes.fromhex(one)
+        if isinstance(expected, type) and issubclass(expected, Enum) and text in expected.__members__:
+            return expected[text]
+        if expected in special:
+            return special[expected].read(one)
+        if isinstance(one, dict) and str(one.get(KIND)) in FORMS:
+            kind = FORMS[one[KIND]]
+            hints = _hints(kind)  # type: ignore[arg-type]  # a class has a hash
+            made = kind(**{name: value(one[name], hints[name]) for name in constructor_fields(kind)})
+            if isinstance(made, Measurements) and not len(made.values) == made.queries.k == made.noise.k:
+                raise FormatError("the answers of a release do not fit what was asked")
+            if isinstance(expected, type) and isinstance(made, expected):
+                return made
+        raise FormatError("a value of a release is of a type that it must not have")
+
+    return value(document, hint)
+
+
+def listed(one: Any) -> list[Any]:
+    """Return a list of a document, or refuse what is none."""
+    if not isinstance(one, list):
+        raise FormatError("a value of a release is of a type that it must not have")
+    return one
+
+
+def origin_of(origin: Any) -> type[Any]:
+    """Return what a field declared by this origin is made as: sequences as tuples."""
+    return frozenset if origin is frozenset else tuple
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _nothing(_: Any) -> Any:
+    raise FormatError("a value of a release is of a type that it must not have")

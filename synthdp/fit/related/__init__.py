@@ -1,0 +1,1 @@
+"""From noisy tables of persons to histories: post-processing."""

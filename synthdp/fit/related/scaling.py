@@ -1,0 +1,95 @@
+"""The fit of histories: generalised iterative scaling of all conditionals at once, on synthetic persons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.distribution.histories import Expectations, Factor, Histories
+from synthdp.queries.related.person_tables import Kind
+from synthdp.randomness import Generator
+
+MOST_STEP = 1.0
+"""Most that a logarithm moves in one sweep."""
+
+LARGEST, LARGEST_STAY = 8.0, 14.0
+"""Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A table that expectations are brought to.
+
+    Parameters
+    ----------
+    counts
+        What it should be, in persons.
+    stddev
+        Of the noise in a cell, in persons: below it no difference is worth a step.
+    """
+
+    counts: FloatArray
+    stddev: float
+
+
+def fit_histories(
+    model: Histories,
+    ones: Mapping[tuple[int, str], FloatArray],
+    targets: Mapping[int, Target],
+    *,
+    persons: int,
+    total: float,
+    sweeps: int,
+    rng: Generator,
+    rate: float = 2.0,
+) -> None:
+    """Move the logarithms of a model in place until its expectations are near the tables.
+
+    Each sweep draws persons forwards, and moves every conditional by the logarithm of the ratio of what a table should be
+    to what is expected, given the persons drawn.  Model and tables weigh rows alike, so that the weights bias nothing.
+
+    Parameters
+    ----------
+    model
+        The conditionals, changed in place.
+    ones
+        By table and attribute the one-way table, in persons.
+    targets
+        By the identity of its factor, the table of each factor.
+    persons
+        How many are drawn in a sweep.
+    total
+        How many persons the tables are of.
+    sweeps
+        How often.
+    rng
+        Source of the persons.
+    rate
+        How far a conditional moves with all its tables together, in units of the step that one of them would take.
+    """
+    scale = persons / total
+    for _ in range(sweeps):
+        expected = Expectations.of(model)
+        model.draw(persons, rng, expected=expected)
+        for key, conditional in model.conditionals.items():
+            step = min(1.0, rate / (1 + len(conditional.factors)))
+            wanted = ones[key] * scale
+            now = expected.ones[key]
+            now = now * (wanted.sum(axis=1) / np.maximum(now.sum(axis=1), 1e-9))[:, None]
+            conditional.base += step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP)
+            for factor in conditional.factors:
+                _move(factor, targets[id(factor)], expected.factors[id(factor)], scale=scale, step=step)
+
+
+def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> None:
+    wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
+    most = LARGEST
+    if factor.table.kind is Kind.STAY:
+        step, most = 0.6, LARGEST_STAY
+    else:
+        now = now * (wanted.sum() / max(float(now.sum()), 1e-9))
+    moved = factor.theta + step * np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP)
+    factor.theta = np.clip(moved, -most, most)

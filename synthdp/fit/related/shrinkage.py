@@ -1,0 +1,87 @@
+"""Noisy tables of persons brought nearer to the truth by what is known of them besides: shrinkage, margins, rare cells."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+
+SMALL = 5
+"""Tables with fewer rows or columns are shrunk as a whole."""
+
+SWEEPS = 30
+"""Of iterative proportional fitting to the margins."""
+
+
+def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
+    """Return noisy differences from an expectation, shrunk towards none.
+
+    Singular values by the optimal shrinker for the Frobenius norm (Gavish, Donoho 2017); small tables by the positive-part
+    rule of James and Stein.
+
+    Parameters
+    ----------
+    gap
+        (m, n) differences.
+    stddev
+        Of the noise in each cell.
+    """
+    m, n = gap.shape
+    if min(m, n) < SMALL:
+        return gap * max(0.0, 1 - gap.size * stddev**2 / max(float((gap**2).sum()), 1e-9))
+    u, s, v = np.linalg.svd(gap, full_matrices=False)
+    s = s / stddev
+    inside = np.maximum((s**2 - m - n) ** 2 - 4.0 * m * n, 0)
+    kept = np.where(s > math.sqrt(m) + math.sqrt(n), np.sqrt(inside) / np.maximum(s, 1e-9), 0)
+    return np.asarray((u * (kept * stddev)) @ v, np.float64)
+
+
+def towards(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:
+    """Return a noisy table shrunk towards an expected one, whose margins it keeps as far as noise does not deny them.
+
+    Parameters
+    ----------
+    noisy, expected
+        (m, n) counts; the total is taken from ``noisy``.
+    stddev
+        Of the noise in each cell.
+    """
+    now = expected * max(float(noisy.sum()), 1.0) / max(float(expected.sum()), 1e-9)
+    gap = noisy - now
+    table = np.maximum(now + shrunk(gap, stddev), 0)
+    margins = []
+    for axis in (1, 0):
+        a, b = gap.sum(axis=axis), now.sum(axis=axis)
+        kept = max(0.0, 1 - len(a) * gap.shape[axis] * stddev**2 / max(float((a**2).sum()), 1e-9))
+        margin = np.maximum(b + kept * a, 0)
+        margins.append(margin / max(float(margin.sum()), 1e-9) * now.sum())
+    table = table + 1e-3 * np.outer(*margins) / max(float(now.sum()), 1e-9)
+    for _ in range(SWEEPS):
+        table *= (margins[0] / np.maximum(table.sum(axis=1), 1e-12))[:, None]
+        table *= (margins[1] / np.maximum(table.sum(axis=0), 1e-12))[None]
+    return np.asarray(table, np.float64)
+
+
+def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:
+    """Return a noisy one-way table by group of periods, shrunk towards no change from one to the next.
+
+    Parameters
+    ----------
+    noisy
+        (groups, cells) counts.
+    stddev
+        Of the noise in each cell.
+    least
+        Cells whose total is below so many standard deviations of it are empty.
+    """
+    rows = len(noisy)
+    total = noisy.sum(axis=0)
+    total = np.where(total < least * stddev * math.sqrt(rows), 0, total)
+    if total.sum() <= 0:
+        total = np.maximum(noisy.sum(axis=0), 0) + 1e-9
+    level = np.maximum(noisy.sum(axis=1), stddev)
+    base = np.outer(level, total / total.sum())
+    gap = shrunk(noisy - base, stddev) if rows > 1 else np.zeros_like(base)
+    return np.asarray(np.maximum(base + gap, 0) * (total > 0), np.float64)

@@ -1,0 +1,99 @@
+"""Any iterative database construction gives an interactive mechanism (Gupta, Roth, Ullman 2012; Blum, Roth 2011, section 3).
+
+A construction holds a public hypothesis about the table.  The sparse vector finds the queries on which it is off; each of
+those is answered with noise, and the answer moves the hypothesis.  A construction that needs few such updates can answer
+a great many queries.  Sparse and private multiplicative weights and the median mechanism are three of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeVar
+
+from synthdp.curator.curator import SparseVector
+from synthdp.privacy.above_threshold import AboveThresholdAnswer
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.sparse.supports import Support
+
+QueryT_contra = TypeVar("QueryT_contra", contravariant=True)
+
+
+class IterativeConstruction(Protocol[QueryT_contra]):
+    """A public hypothesis about a table, and how a noisy answer moves it: public arithmetic that knows no rows."""
+
+    def guess(self, query: QueryT_contra) -> float:
+        """Return what the hypothesis expects of a query: a sum over rows."""
+        ...
+
+    def check(self, query: QueryT_contra) -> None:
+        """Refuse a query that an update could not take; called before the table is asked.
+
+        Raises
+        ------
+        MechanismFailure
+            Where the hypothesis has no room for it.
+        """
+        ...
+
+    def update(self, query: QueryT_contra, answer: float, *, stddev: float) -> None:
+        """Move the hypothesis towards a noisy answer: the update rule U of the papers.
+
+        Parameters
+        ----------
+        query
+            On which the guess was found to be off.
+        answer
+            Its noisy sum over rows.
+        stddev
+            Of the noise.
+        """
+        ...
+
+    def update_bound(self, alpha: float) -> float:
+        """Return B(alpha): how many updates there can be on guesses that are off by ``alpha`` of the rows or more.
+
+        For answers that are off by at most half as much as the guess.  Infinite where no number can be promised.
+        """
+        ...
+
+
+class Interaction(NamedTuple):
+    """What came of one query."""
+
+    guess: float
+    """Of the hypothesis, in rows."""
+    checked: bool
+    """Whether it was compared with the table."""
+    found: AboveThresholdAnswer | None
+    """The noisy answer, where the guess was found to be off."""
+
+
+def interact(
+    construction: IterativeConstruction[QueryT_contra],
+    watch: SparseVector,
+    query: QueryT_contra,
+    *,
+    asked: LinearQueries | Support,
+) -> Interaction:
+    """Guess one query, have the guess checked, and learn from a noisy answer: one step of the reduction.
+
+    Costs nothing beyond what the watch was opened with.
+
+    Parameters
+    ----------
+    construction
+        What is known; changed in place by an update.
+    watch
+        The open sparse vector.
+    query
+        As the construction takes it.
+    asked
+        The same query as the watch takes it.
+    """
+    guess = construction.guess(query)
+    if watch.exhausted:
+        return Interaction(guess, checked=False, found=None)
+    construction.check(query)
+    found = watch.ask(asked, guess=guess)
+    if found is not None:
+        construction.update(query, found.count, stddev=found.stddev)
+    return Interaction(guess, checked=True, found=found)

@@ -1,0 +1,1 @@
+"""Synthetic persons with all their rows, from noisy tables of persons."""

@@ -1,0 +1,131 @@
+"""Which tables of persons there are to measure: always, and if a noisy score says that they pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from synthdp.domain.histories import STATE, Layout, Order
+from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
+
+MOST_STEPS = 8
+"""Groups of a column without order beyond which only staying is measured, not every value and the next."""
+
+MANY_LEVELS = 20
+"""Cells of a column without order beyond which it is not measured by period."""
+
+Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
+"""By table and attribute, groupings by name; ``pairs`` and ``steps`` of columns, ``many`` and ``first`` of counts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute:
+    """One thing that is drawn of a row.
+
+    Parameters
+    ----------
+    table, name
+        Which.
+    counts
+        The child table whose count it is; -1 of columns.
+    """
+
+    table: int
+    name: str
+    counts: int
+
+
+def attributes(layout: Layout) -> list[Attribute]:
+    """Return everything that is drawn, in order."""
+    found = []
+    for i, table in enumerate(layout.tables):
+        counted = {layout.tables[child].count: child for child in layout.children(i)}
+        found += [Attribute(i, name, counted.get(name, -1)) for name in table.axes]
+    return found
+
+
+def cells_of(layout: Layout, attribute: Attribute) -> Grouping:
+    """Return the grouping in which every cell is alone."""
+    return Grouping("cells", list(range(layout.axis(attribute.table, attribute.name).size)))  # type: ignore[arg-type]
+
+
+def one_way(layout: Layout, attribute: Attribute) -> PersonTable:
+    """Return the table of an attribute, by group of periods where it has few cells."""
+    table, axis = layout.tables[attribute.table], layout.axis(attribute.table, attribute.name)
+    few = axis.grid.ordered or axis.size <= MANY_LEVELS
+    by_period = table.groups > 1 and few and attribute.name != table.period and attribute.counts < 0
+    return PersonTable(
+        Kind.ONE, attribute.table, attribute.name, cells_of(layout, attribute), other="period" if by_period else ""
+    )
+
+
+def unusual(layout: Layout) -> list[PersonTable]:
+    """Return what is unusual of persons: no root row or several, rows that were left out."""
+    found = [PersonTable(Kind.STATE, 0, STATE, cells_of(layout, Attribute(0, STATE, -1)))]
+    for table in layout.tables[1:]:
+        flag = Attribute(0, table.left_out, -1)
+        found.append(PersonTable(Kind.ONE, 0, table.left_out, cells_of(layout, flag)))
+    return found
+
+
+def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
+    """Return what each attribute has to do with itself one row before, and what two counts have to do with each other."""
+    found = []
+    for one in attributes(layout):
+        table = layout.tables[one.table]
+        if table.order is Order.ROOT or table.at_most == 1:
+            continue
+        known = groupings[one.table, one.name]
+        fine = known.get("steps", known.get("many"))
+        if fine is None:
+            continue
+        key = {"table": one.table, "attribute": one.name, "grouping": fine}
+        if one.name == table.period:
+            found.append(PersonTable(Kind.ENTRY, **key, other=one.name, other_grouping=fine))  # type: ignore[arg-type]
+        elif not layout.axis(one.table, one.name).grid.ordered and fine.size > MOST_STEPS:
+            found.append(PersonTable(Kind.STAY, **key))  # type: ignore[arg-type]
+        else:
+            found.append(PersonTable(Kind.STEP, **key, other=one.name, other_grouping=fine))  # type: ignore[arg-type]
+    return found
+
+
+def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
+    """Return all other tables of two attributes: of one row, of a row and one above, of a row and the one before."""
+    every = attributes(layout)
+    found: list[PersonTable] = []
+    for b in every:
+        coarse = groupings[b.table, b.name].get("pairs", groupings[b.table, b.name].get("many"))
+        if coarse is None:
+            continue
+        table = layout.tables[b.table]
+        key = {"table": b.table, "attribute": b.name, "grouping": coarse}
+        for a in every:
+            for grouping in _given(groupings[a.table, a.name]):
+                other = {"other": a.name, "other_grouping": grouping}
+                if a.table == b.table:
+                    found += _of_one_table(layout, a, b, every, key | other)
+                elif a.table in layout.ancestors(b.table):
+                    found.append(PersonTable(Kind.PARENT, **key, **other, above=a.table))  # type: ignore[arg-type]
+        if table.order is not Order.ROOT and table.at_most > 2:
+            found.append(PersonTable(Kind.BEFORE, **key, other=b.name, other_grouping=coarse))  # type: ignore[arg-type]
+    return found
+
+
+def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:
+    """Yield the groupings in which an attribute is given: pairs of columns, both of counts."""
+    for name in ("pairs", "many", "first"):
+        if name in groupings:
+            yield groupings[name]
+
+
+def _of_one_table(
+    layout: Layout, a: Attribute, b: Attribute, every: list[Attribute], key: dict[str, object]
+) -> list[PersonTable]:
+    """Return the tables of two attributes of one table: of one row, and of a row and the one before."""
+    table = layout.tables[b.table]
+    found = []
+    if every.index(a) < every.index(b):
+        found.append(PersonTable(Kind.ROW, **key))  # type: ignore[arg-type]
+    if a.name != b.name and table.order is not Order.ROOT and table.at_most > 1:
+        found.append(PersonTable(Kind.STEP, **key))  # type: ignore[arg-type]
+    return found

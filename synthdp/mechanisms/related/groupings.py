@@ -1,0 +1,99 @@
+"""Groups of an attribute's cells for tables of two attributes, from its noisy one-way table: post-processing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.domain.axis import Axis
+from synthdp.domain.histories import Layout
+from synthdp.queries.related.person_tables import RANKS, Grouping
+
+HEAVY = 0.3
+"""Share of the mass from which on a cell of an ordered column is a group of its own."""
+
+RARE = 3.0
+"""Levels with fewer persons than so many standard deviations of the noise share a group."""
+
+COUNT_ENDS = (1, 2, 3, 5, 8, 11)
+"""Numbers of rows at which groups of such numbers end."""
+
+Fineness = Literal["pairs", "steps"]
+GROUPS: dict[Fineness, int] = {"pairs": 6, "steps": 8}
+"""Groups of an ordered column in tables of pairs, and in tables of a value and the next."""
+
+
+def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, name: str) -> Grouping:
+    """Return groups of a column's cells.
+
+    Levels that are rare share one.  Numbers are grouped by rank within their period, so that growth over time drops out
+    and one table of a value and the next serves all periods.
+
+    Parameters
+    ----------
+    axis
+        The cells.
+    counts
+        (1 or groups of periods, cells) what is known of them, at least 0.
+    stddev
+        Of the noise in each cell.
+    groups
+        Most groups of regular values of an ordered column.
+    name
+        What tells it from other groupings.
+    """
+    regular = _regular_cells(axis)
+    if not axis.grid.ordered:
+        return Grouping(name, _levels(counts.sum(axis=0), stddev * np.sqrt(len(counts)), axis))
+    inside = counts[:, :regular]
+    total = inside.sum(axis=0)
+    if len(counts) > 1 and total.max(initial=0) > HEAVY * total.sum():
+        inside = total[None]
+    found = np.vstack([_by_rank(row, groups) for row in inside])
+    found = np.unique(found, return_inverse=True)[1].reshape(found.shape)
+    beyond = found.max() + 1 + np.arange(axis.size - regular)
+    full = np.column_stack([found, np.tile(beyond, (len(found), 1))])
+    return Grouping(name, full, _ranks(counts, regular))
+
+
+def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
+    """Return the groupings of a table's count, an attribute of its parents: how many rows, and the first period."""
+    many = layout.rows_of_count(table)
+    found = {"many": Grouping("many", np.searchsorted([0.5, *(end + 0.5 for end in COUNT_ENDS)], many))}
+    if len(many) > layout.tables[table].at_most + 2:
+        first = layout.periods_of_pattern(table)[:, 0]
+        found["first"] = Grouping("first", np.append(first, -1)[: len(many)] + 1)
+    return {name: Grouping(name, np.unique(one.groups[0], return_inverse=True)[1]) for name, one in found.items()}
+
+
+def _regular_cells(axis: Axis) -> int:
+    """Return how many cells hold regular values; they come first."""
+    return int(axis.cells[np.searchsorted(axis.starts, axis.grid.regular - 1, side="right") - 1]) + 1
+
+
+def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
+    rare = (counts < RARE * stddev) | ~axis.releasable
+    if rare.sum() <= 1:
+        return np.arange(len(counts))
+    return np.where(rare, np.count_nonzero(~rare), np.cumsum(~rare) - 1)
+
+
+def _by_rank(counts: FloatArray, groups: int) -> IntArray:
+    """Return groups of about equal mass, of neighbouring cells; heavy cells alone."""
+    heavy = counts > HEAVY * counts.sum()
+    rest = np.where(heavy, 0, counts)
+    parts = max(1, groups - int(heavy.sum()))
+    middle = np.cumsum(rest) - rest / 2
+    part = np.clip(np.floor(middle / max(float(rest.sum()), 1e-9) * parts), 0, parts - 1).astype(np.int64)
+    apart = np.cumsum(heavy) * 2 * (groups + 1) - heavy * (groups + 1)
+    return np.asarray(apart + part * ~heavy)
+
+
+def _ranks(counts: FloatArray, regular: int) -> IntArray:
+    """Return the middle rank of each regular cell among those of its period, and -1 for the others."""
+    inside = counts[:, :regular]
+    middle = (np.cumsum(inside, axis=1) - inside / 2) / np.maximum(inside.sum(axis=1, keepdims=True), 1e-9)
+    ranks = np.clip(np.rint(middle * RANKS), 0, RANKS - 1).astype(np.int64)
+    return np.column_stack([ranks, np.full((len(counts), counts.shape[1] - regular), -1)])

@@ -1,0 +1,331 @@
+"""Synthetic persons with all their rows: one-way tables, what stays, what a screening chooses, and a fit by histories.
+
+The program asks the curator four times, whatever the tables hold: for counts and one-way tables; for what every attribute
+has to do with itself one row before; for a noisy score of every other table of two attributes; for the tables that pay.
+The rest is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.checks import whole
+from synthdp.curator.curator import Curator
+from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Factor, Histories
+from synthdp.domain.histories import NO_PARENT_ROW, Layout
+from synthdp.errors import ParameterError
+from synthdp.fit.related.scaling import Target, fit_histories
+from synthdp.fit.related.shrinkage import by_period, towards
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.related.candidates import (
+    Attribute,
+    always,
+    attributes,
+    candidates,
+    one_way,
+    unusual,
+)
+from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of
+from synthdp.privacy.loss import Remaining, Spend
+from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.related.persons import Persons, whole_of_table
+from synthdp.randomness import Generator, RandomState, generator
+from synthdp.release import Release
+from synthdp.sampling.database_model import DatabaseModel, format_of_database
+
+UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
+"""Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
+
+UNIT, FINER = 2**20, 8
+"""About the whole number that stands for one person in the table with the least noise, and at least how many times what the
+weights of a person's rows add up to."""
+
+MOST_CHOSEN = 60
+"""Most tables that the screening chooses."""
+
+WORTH = 0.5
+"""Part of the mean absolute noise of a table by which its score must exceed the model's misfit to be worth measuring."""
+
+STAGES = ("one-way tables", "what stays", "screening", "tables", "fit")
+"""What a progress callback is told, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedTables(Spender):
+    """Synthetic persons with all their rows in several tables (docs/mechanisms/related-tables.md).
+
+    Costs ``spend``, fixed before any row is read, for the curator's neighbours: a person with all rows.
+
+    Parameters
+    ----------
+    spend
+        The whole cost.
+    particles
+        Most persons that are drawn in a sweep of the fit.
+    sweeps
+        Of the first fit, to one-way tables and what stays, and of the second, to all tables.
+    on_progress
+        Called at the start of each stage, with public numbers only.
+    """
+
+    gaussian: ClassVar[bool] = True
+    spend: Spend = Remaining()
+    particles: int = 20_000
+    sweeps: tuple[int, int] = (22, 34)
+    on_progress: ProgressCallback = silent
+
+    def __post_init__(self) -> None:
+        whole("particles", self.particles, least=50)
+        if len(self.sweeps) != 2 or min(self.sweeps) < 1:
+            raise ParameterError("sweeps must be two whole numbers of at least 1")
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[DatabaseModel]:
+        """Ask the curator, fit, and return a model to sample.
+
+        Costs ``spend``, for the curator's neighbours.
+
+        Parameters
+        ----------
+        curator
+            Of several tables.
+        random_state
+            Seed of the synthetic persons of the fit; it never reaches noise.
+        """
+        layout, rng = curator.layout, generator(random_state)
+        loss = curator.cost(self.spend)
+        account = curator.open_account(loss)
+        budget = BudgetAllocation.of(account)
+        known = self._one_ways(account, layout, budget)
+        stays = always(layout, known.groupings)
+        if stays:
+            self._tell("what stays")
+            known = self._measured(account, known, stays, rng, share=STAYS, step="what stays")
+            self._fit(known, rng, sweeps=self.sweeps[0])
+        others = candidates(layout, known.groupings)
+        if others:
+            self._tell("screening")
+            chosen, known = _screened(account, known, others, self._persons(known, rng), share=SCREENING)
+            self._tell("tables")
+            known = self._measured(account, known, chosen, rng, share=known.left.share, step="tables of two")
+        self._tell("fit")
+        self._fit(known, rng, sweeps=self.sweeps[1])
+        model = DatabaseModel(
+            layout=layout, histories=known.model, total=known.total, formats=format_of_database(layout.schema)
+        )
+        receipt = curator.receipt(notes=model.notes)
+        return Release(mechanism="related tables", output=model, loss=loss, receipt=receipt, measurements=known.answers)
+
+    def _one_ways(self, account: Curator, layout: Layout, budget: BudgetAllocation) -> _Known:
+        """Measure how many persons there are, what is unusual of them, counts, and every attribute."""
+        self._tell("one-way tables")
+        every, odd = attributes(layout), len(unusual(layout))
+        tables, shares = one_way_tables(layout)
+        part, left = budget.take(sum(shares))
+        queries = person_tables(layout, tables, shares)
+        found = account.measure(queries, spend=part.loss, step="one-way tables of persons")
+        noisy = queries.split(found.answers)
+        stddevs = found.stddev * queries.denominator / queries.ones
+        states = noisy[0][0]
+        alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]
+        total_persons = max(1.0, float(alive.sum()))
+        model = Histories(layout, {})
+        known = _Known(layout, model, {}, {}, {}, total_persons, left, (found,), ())
+        for one, counted, stddev in zip(every, noisy[odd:], stddevs[odd:], strict=True):
+            known.add(one, counted, float(stddev))
+        return known
+
+    def _persons(self, known: _Known, rng: Generator) -> Persons:
+        return known.model.draw(self._drawn(known), rng)
+
+    def _drawn(self, known: _Known) -> int:
+        return int(np.clip(round(known.total), 50, self.particles))
+
+    def _measured(
+        self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float, step: str
+    ) -> _Known:
+        """Measure tables, shrink them towards the model so far, and make them factors of it.
+
+        Costs ``share`` of the whole budget.
+        """
+        sizes = [math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables]
+        part, left = known.left.take(share)
+        queries = person_tables(known.layout, tables, sizes)
+        found = account.measure(queries, spend=part.loss, step=f"{step} of persons")
+        stddevs = found.stddev * queries.denominator / queries.ones
+        persons = self._persons(known, rng)
+        scale = known.total / len(persons)
+        for table, noisy, stddev in zip(tables, queries.split(found.answers), stddevs, strict=True):
+            now = table.tabulate(persons) * scale
+            if table.kind is Kind.STAY:
+                came = _came(table, persons) * scale
+                now = came * min(1.0, max(0.0, float(noisy.sum())) / max(float(came.sum()), 1e-9))
+                counts = towards_stay(noisy, now, float(stddev))
+            else:
+                counts = towards(noisy, now, float(stddev))
+            factor = Factor(table, np.zeros(table.sizes(known.layout)))
+            known.model.conditionals[table.table, table.attribute].factors.append(factor)
+            known.targets[id(factor)] = Target(counts, float(stddev))
+        return replace(known, left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables))
+
+    def _fit(self, known: _Known, rng: Generator, *, sweeps: int) -> None:
+        fit_histories(
+            known.model,
+            known.ones,
+            known.targets,
+            persons=self._drawn(known),
+            total=known.total,
+            sweeps=sweeps,
+            rng=rng,
+        )
+
+    def _tell(self, stage: str) -> None:
+        self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """What the program has learned.
+
+    Parameters
+    ----------
+    layout, model
+        The record of a person, and the law of the persons so far.
+    ones
+        By table and attribute the one-way table that the model is fitted to, in persons.
+    groupings
+        Groups of cells by table and attribute.
+    targets
+        By the identity of its factor, the table of each factor.
+    total
+        Number of persons.
+    left
+        What may still be spent.
+    answers
+        What was measured.
+    chosen
+        The tables of two attributes that are in the model.
+    """
+
+    layout: Layout
+    model: Histories
+    ones: dict[tuple[int, str], FloatArray]
+    groupings: dict[tuple[int, str], Mapping[str, Grouping]]
+    targets: dict[int, Target]
+    total: float
+    left: BudgetAllocation
+    answers: tuple[Measurements, ...]
+    chosen: tuple[PersonTable, ...]
+
+    def add(self, one: Attribute, noisy: FloatArray, stddev: float) -> None:
+        """Take the noisy one-way table of an attribute: its groups, and its law before any relation is known."""
+        axis = self.layout.axis(one.table, one.name)
+        releasable = axis.releasable
+        if one.counts >= 0:  # no more rows than a parent row may have, whatever noise says of such patterns
+            rows = self.layout.rows_of_count(one.counts)
+            releasable = releasable & (rows <= self.layout.tables[one.counts].at_most)
+        root = one.table == 0
+        if root:
+            least = 2.0 if one.counts >= 0 and noisy.shape[1] > 9 else 1.0
+            counts = np.maximum(noisy, 0) * (noisy >= least * stddev)
+        else:
+            counts = by_period(noisy, stddev, least=1.5 if noisy.shape[1] <= 30 else 0.7)
+        counts = counts * releasable
+        if counts.sum() <= 0:
+            counts = np.ones_like(counts) * releasable
+        if root:
+            counts = counts * (self.total / counts.sum())
+        counts = counts + 1e-9 * releasable
+        key = one.table, one.name
+        self.ones[key] = counts
+        logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
+        base = np.where(releasable, logs, IMPOSSIBLE)
+        self.model.conditionals[key] = Conditional(one.table, one.name, base)
+        if one.counts >= 0:
+            self.groupings[key] = count_groupings(self.layout, one.counts)
+        else:
+            self.groupings[key] = {
+                str(name): grouping_of(axis, counts, stddev, groups=groups, name=name)
+                for name, groups in GROUPS.items()
+            }
+
+
+def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
+    """Return the first tables that are measured, what is unusual of persons before all others, and the share of each."""
+    odd, every = unusual(layout), attributes(layout)
+    ones = [one_way(layout, one) for one in every]
+    counts = [one.counts >= 0 and one.table == 0 for one in every]
+    sizes = [math.prod(table.sizes(layout)) ** (1 / 3) for table in ones]
+    whole_of = {
+        kind: sum(size for size, one in zip(sizes, counts, strict=True) if one is kind) for kind in (True, False)
+    }
+    shares = [0.7 * UNUSUAL, *[0.3 * UNUSUAL / max(1, len(odd) - 1)] * (len(odd) - 1)]
+    for size, one in zip(sizes, counts, strict=True):
+        shares.append((COUNTS if one else ONE_WAYS) * size / whole_of[one])
+    return [*odd, *ones], shares
+
+
+def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequence[float]) -> PersonTables:
+    """Return tables with multipliers such that equal noise is noise of variance 1 / share in each."""
+    largest = max(shares)
+    unit = max(UNIT, FINER * max(whole_of_table(layout, table.table) for table in tables))
+    multipliers = [
+        max(1, round(unit * math.sqrt(share / largest) / whole_of_table(layout, table.table)))
+        for table, share in zip(tables, shares, strict=True)
+    ]
+    return PersonTables(layout, tuple(tables), tuple(multipliers))
+
+
+def _came(table: PersonTable, persons: Persons) -> FloatArray:
+    """Return, for a table of staying, the weights of all steps by the value that they come from."""
+    rows = persons.tables[table.table]
+    later = rows.later
+    before = table.grouping.of(rows[table.attribute][later - 1], rows.group[later - 1])
+    weights = persons.step_shares(table.table, 1)[later] / persons.whole(table.table)
+    return np.asarray(np.bincount(before, weights, table.grouping.size)[:, None], np.float64)
+
+
+def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:
+    """Return how often each value stays, shrunk towards one rate for all."""
+    gap = noisy - expected
+    kept = max(0.0, 1 - gap.size * stddev**2 / max(float((gap**2).sum()), 1e-9))
+    return np.maximum(expected + kept * gap, 0)
+
+
+def _screened(
+    account: Curator, known: _Known, tables: Sequence[PersonTable], persons: Persons, *, share: float
+) -> tuple[list[PersonTable], _Known]:
+    """Return the tables whose distance from the model so far is worth their noise, at least the one with the best score.
+
+    Costs ``share`` of the whole budget.
+    """
+    layout, scale = known.layout, known.total / len(persons)
+    queries = person_tables(layout, tables, [1.0] * len(tables))
+    expected = queries.sums_of(persons) * scale
+    part, left = known.left.take(share)
+    scores = PersonDistances(queries, np.rint(expected).astype(np.int64))
+    found = account.measure(scores, spend=part.loss, step="scores of tables of two of persons")
+    ones, noise = queries.ones, found.stddev * queries.denominator / queries.ones
+    now = [part_ / one for part_, one in zip(np.split(expected, queries.offsets[1:-1]), ones, strict=True)]
+    floor = np.array([0.8 * np.sqrt(one + 1).sum() for one in now])
+    gains = found.answers * queries.denominator / ones - floor
+    sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)
+    order = np.argsort(-gains / np.sqrt(sizes))[:MOST_CHOSEN]
+    best, picked = -math.inf, order[:0]
+    for j in range(1, len(order) + 1):
+        some = order[:j]
+        shares = sizes[some] ** (2 / 3)
+        stddev = np.array([left.table_stddev(left.share * one / shares.sum()) for one in shares])
+        gained = np.maximum(gains[some] - WORTH * sizes[some] * stddev, -0.2 * np.maximum(gains[some], 0)).sum()
+        if gained > best:
+            best, picked = float(gained), some
+    chosen = [tables[i] for i in picked if gains[i] > noise[i]] or [tables[order[0]]]
+    return chosen, replace(known, left=left, answers=(*known.answers, found))

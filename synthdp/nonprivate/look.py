@@ -1,0 +1,109 @@
+"""A NON-PRIVATE look at one column, for the person who may see its rows and decides what is known about it without them.
+
+Nothing here has noise.  Only the page's child process and drafts may import it, and what it returns is shown, not kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.errors import DataError
+from synthdp.figures import in_figures, round_step
+from synthdp.nonprivate.draft_reading import Seen, csv_of, read_table
+from synthdp.schema.column import Column
+from synthdp.schema.csv_format import CsvFormat
+from synthdp.tables.source import Source, TextSource
+
+FREQUENT_SHARE, FREQUENT_ROWS = 0.001, 20
+"""A value is shown if it has at least this share of the rows, and so many: a rarer one could point at somebody."""
+
+MOST_SHOWN = 150
+"""Values that are shown at most."""
+
+BARS, INNER = 16, (0.02, 0.98)
+"""Bars of a histogram, and the quantiles between which it is drawn: the ends of a column belong to somebody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one column holds, without noise: as private as the rows.
+
+    Parameters
+    ----------
+    missing
+        Share of the rows without a value.
+    bars
+        Of a column of numbers or times, the middle of its values: where each bar begins and ends, and its share.
+    levels
+        The frequent values of any other column, as texts, each with its share.
+    rarer
+        How many different values are not shown.
+    """
+
+    missing: float
+    bars: tuple[tuple[str, str, float], ...]
+    levels: tuple[tuple[str, float], ...]
+    rarer: int
+
+
+def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
+    """Look at the rows of one column.  NOT private.
+
+    Parameters
+    ----------
+    source
+        The table.
+    name
+        The column.
+    csv
+        Of a file of texts, which of them are missing.
+
+    Raises
+    ------
+    DataError
+        If there is no such column, or it cannot be read.
+    """
+    if name not in source.names:
+        raise DataError(f"the table has no column {name!r}")
+    told = None if csv is None else csv.missing
+    read = csv_of(source, told) if isinstance(source, TextSource) else None
+    seen, kinds = read_table(source, [name], read, sure=told is not None)
+    if name not in seen:
+        raise DataError(f"column {name!r} cannot be read")
+    one, kind = seen[name], kinds[name]
+    missing = one.missing / one.rows if one.rows else 0.0
+    least = max(FREQUENT_ROWS, FREQUENT_SHARE * one.rows)
+    levels = [(str(value), count / one.rows) for value, count in one.counts.most_common(MOST_SHOWN) if count >= least]
+    return Look(
+        missing=missing,
+        bars=_bars(one, kind) if kind.measured else (),
+        levels=tuple(sorted(levels) if not kind.measured else levels[:BARS]),
+        rarer=len(one.counts) - len(levels),
+    )
+
+
+def _bars(seen: Seen, kind: Column) -> tuple[tuple[str, str, float], ...]:
+    """Return the shares of bars between round numbers around the middle of the values."""
+    if len(seen.counts) < 2 or seen.present < FREQUENT_ROWS:
+        return ()
+    values, counts = np.array(sorted(seen.counts), np.float64), np.array([seen.counts[v] for v in sorted(seen.counts)])
+    shares = np.cumsum(counts) / counts.sum()
+    low, high = (float(values[min(int(np.searchsorted(shares, q)), len(values) - 1)]) for q in INNER)
+    if low == high:
+        return ()
+    step = round_step((high - low) / BARS)
+    step = max(step, 1.0) if kind.whole else step
+    first, last = math.floor(low / step), math.ceil(high / step)
+    edges = np.arange(first, last + 1) * step
+    inside, _ = np.histogram(values, np.append(edges, edges[-1] + step), weights=counts)
+    return tuple(
+        (_shown(kind, start), _shown(kind, start + step), float(count / seen.rows))
+        for start, count in zip(edges.tolist(), inside.tolist(), strict=True)
+    )
+
+
+def _shown(kind: Column, value: float) -> str:
+    return str(kind.shown(value)) if kind.temporal else in_figures(value, digits=6)

@@ -1,0 +1,258 @@
+"""From what a person typed about a column, or into a rule, to the entry of a schema document; and back into the form.
+
+Nothing is filled in from the rows: what is not typed is not known.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from synthdp.errors import ParameterError, SchemaError
+from synthdp.schema.column import LONGEST_SOURCE, Column
+from synthdp.schema.public_documents import whole_number
+from synthdp.schema.schema import Schema
+from synthdp.schema.schema_json import VERSION, column_document
+
+HOW = ("limits", "list", "truth", "known", "open", "name", "out")
+"""What may be known about a column, as the form sends it."""
+
+MEASURED = {
+    "integer": "whole number", "continuous": "number", "decimal": "amount with decimals", "datetime": "date and time",
+    "date": "date", "time": "time of day", "duration": "length of time, in seconds",
+}  # fmt: skip
+LABELLED = {"categorical": "categories", "ordinal": "categories with an order"}
+TYPES = {**MEASURED, **LABELLED}
+FIELDS = ("how", "type", "lower", "upper", "decimals", "levels", "nullable", "source", "known")
+NO_SOURCE = "Say how you know it without this table: a codebook, a law, a form. One line is enough."
+
+
+def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer about one column.
+
+    Parameters
+    ----------
+    name
+        The column.
+    typed
+        The fields of its card.
+    ticked
+        Levels that were ticked in the private drawer.
+    guess
+        What its type seems to be.
+
+    Raises
+    ------
+    SchemaError
+        In one sentence, if something is missing or cannot be.
+    """
+    how, kept = typed.get("how", ""), {name: typed[name] for name in FIELDS if name in typed}
+    if how not in HOW:
+        raise SchemaError("Choose what is known about the column without this table.")
+    entry: dict[str, Any] | None = {"name": name}
+    match how:
+        case "limits":
+            entry = _limits(name, typed, guess)
+        case "list":
+            entry = _list(name, typed, ticked)
+            kept["levels"] = "\n".join(map(str, entry["levels"]))
+        case "truth":
+            entry = {"name": name, "type": "boolean", "source": "true or false"}
+        case "known":
+            entry = column_document(name, Schema.known(typed.get("known", "")))
+        case "open":
+            entry = _open(name, typed, guess)
+        case "name":
+            entry = {"name": name, "type": "identifier"}
+        case "out":
+            entry = None
+    if entry is not None:
+        entry |= {"nullable": True} if typed.get("nullable") and how != "name" else {}
+        column_of(entry)
+    return {"entry": entry, "typed": kept}
+
+
+def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
+    kind = typed.get("type", "")
+    if kind not in MEASURED:
+        raise SchemaError(
+            f"Limits are for numbers and times. Choose one of these types: {', '.join(MEASURED.values())}."
+        )
+    entry: dict[str, Any] = {"name": name, "type": kind}
+    for end, said in (("lower", "lowest"), ("upper", "highest")):
+        text = typed.get(end, "").strip()
+        if not text:
+            raise SchemaError(f"The {said} value that can occur is missing.")
+        entry[end] = number_of(text) if kind in ("integer", "continuous", "decimal", "duration") else text
+    if decimals := typed.get("decimals", "").strip():
+        if (digits := whole_number(decimals)) is None:
+            raise SchemaError("Digits after the point must be a whole number.")
+        entry["decimals"] = digits
+    if kind == "datetime":
+        entry |= {key: guess[key] for key in ("resolution", "zone") if key in guess}
+    return entry | _source(typed)
+
+
+def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[str, Any]:
+    lines = [line.strip() for text in typed.get("levels", "").splitlines() for line in text.split("|")]
+    levels: list[Any] = list(dict.fromkeys([*filter(None, lines), *ticked]))
+    if not levels:
+        raise SchemaError("The list is empty: write one value a line, or put | between them.")
+    numbers = [whole_number(level) for level in levels]
+    kind = typed.get("type", "")
+    return {
+        "name": name, "type": kind if kind in LABELLED else "categorical",
+        "levels": levels if None in numbers else numbers,
+    } | _source(typed)  # fmt: skip
+
+
+def _open(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
+    kind = typed.get("type", "") or "categorical"
+    if kind in MEASURED:
+        return {"name": name, "type": kind} | {key: guess[key] for key in ("resolution", "zone") if key in guess}
+    return {"name": name, "type": "categorical", "levels": None, "other": "other"}
+
+
+def _source(typed: Mapping[str, str]) -> dict[str, str]:
+    text = " ".join(typed.get("source", "").split())
+    if not text:
+        raise SchemaError(NO_SOURCE)
+    if len(text) > LONGEST_SOURCE:
+        raise SchemaError(f"How you know it must fit on one line, of at most {LONGEST_SOURCE} characters.")
+    return {"source": text}
+
+
+def column_of(entry: Mapping[str, Any]) -> Column:
+    """Return the column that an entry of a schema document declares.
+
+    Raises
+    ------
+    SchemaError
+        If its settings contradict each other.
+    """
+    document = {"synthdp_schema": VERSION, "columns": [entry]}
+    return Schema.from_json(json.dumps(document), source="your answers")[entry["name"]]
+
+
+def number_of(text: str) -> int | float:
+    """Return the number that somebody typed, with a point or a comma.
+
+    Raises
+    ------
+    SchemaError
+        If it is none.
+    """
+    bare = text.strip().replace("\u2212", "-").replace(" ", "")
+    if "," in bare:
+        bare = bare.replace(",", ".") if bare.count(",") == 1 and "." not in bare and not _thousands(bare) else bare
+    if (whole := whole_number(bare)) is not None:
+        return whole
+    try:
+        found = float(bare)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise SchemaError("Write a number in plain digits, such as 1500 or 0.5.")
+    return found
+
+
+def _thousands(text: str) -> bool:
+    """Say whether a comma may stand for thousands as well as for decimals: what it means is not guessed."""
+    return len(text.rpartition(",")[2]) == 3
+
+
+def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer that a public document gives about a column.
+
+    Raises
+    ------
+    SchemaError
+        If its settings contradict each other.
+    """
+    kept = {key: value for key, value in entry.items() if key not in ("comment", "description")}
+    column = column_of(kept)
+    typed = {"type": str(kept["type"]), "source": str(kept.get("source", ""))}
+    typed |= {"nullable": "yes"} if kept.get("nullable") else {}
+    if column.names_rows:
+        typed["how"] = "name"
+    elif column.quantity == "truth":
+        typed["how"] = "truth"
+    elif not column.is_complete:
+        typed["how"] = "open"
+    elif column.labelled:
+        typed |= {"how": "list", "levels": "\n".join(map(str, kept["levels"]))}
+    else:
+        typed |= {"how": "limits", "lower": str(kept["lower"]), "upper": str(kept["upper"])}
+        typed |= {"decimals": str(kept["decimals"])} if "decimals" in kept else {}
+    return {"entry": kept, "typed": typed}
+
+
+def in_words(answer: Mapping[str, Any]) -> str:
+    """Return what was answered, in a few words."""
+    if answer["entry"] is None:
+        return "left out"
+    column = column_of(answer["entry"])
+    if column.names_rows:
+        return "names a row or a person: fresh labels come out"
+    if not column.is_complete:
+        return "not known: to be discovered, at a price"
+    levels = getattr(column, "levels", None) or ()
+    return f"{len(levels)} values, from {levels[0]} to {levels[-1]}" if levels else column.in_words()
+
+
+def rule_of(kind: str, names: Sequence[str], texts: Sequence[str], schema: Schema) -> dict[str, Any]:
+    """Return the document of a rule between two columns.
+
+    Parameters
+    ----------
+    kind
+        ``less_equal``, ``implies`` or ``forbidden``.
+    names, texts
+        The two columns, and what was typed as their values.
+    schema
+        What they may hold.
+
+    Raises
+    ------
+    SchemaError
+        If a value is not one that its column can hold.
+    """
+    first, second = names
+    if first == second:
+        raise SchemaError("Choose two different columns.")
+    if kind == "less_equal":
+        return {"rule": kind, "left": first, "right": second}
+    values = [_values(schema.outputs[name], text) for name, text in zip(names, texts, strict=True)]
+    if kind == "implies":
+        return {"rule": kind, "when": {first: values[0]}, "then": {second: values[1]}}
+    if kind == "forbidden":
+        return {"rule": kind, "values": {first: values[0], second: values[1]}}
+    raise ParameterError("Choose a kind of rule.")
+
+
+def _values(column: Column, text: str) -> list[Any]:
+    """Return the values that were typed: levels with | between them, a range "0 to 17", or "missing"."""
+    found: list[Any] = []
+    for part in filter(None, (one.strip() for one in text.split("|"))):
+        levels = getattr(column, "levels", None) or ()
+        named = [level for level in levels if str(level) == part]
+        low, to, high = part.partition(" to ")
+        if named:
+            found.append(named[0])
+        elif part == "missing":
+            found.append(None)
+        elif column.quantity == "truth" and part.casefold() in ("true", "false"):
+            found.append(part.casefold() == "true")
+        elif to:
+            found.append([_end(column, end) for end in (low, high)])
+        else:
+            found.append(_end(column, part))
+    if not found:
+        raise SchemaError("Write the values of both columns: several with | between them, or a range such as 0 to 17.")
+    return found
+
+
+def _end(column: Column, text: str) -> Any:
+    return number_of(text) if column.quantity == "number" else text.strip()

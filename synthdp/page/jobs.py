@@ -1,0 +1,174 @@
+"""Child processes of the page: started with a request, followed by their progress, stopped on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synthdp.page.work import SECONDS_TO_END, UNEXPECTED
+
+PACKAGE = Path(__file__).resolve().parents[2]
+MOST_BYTES = 64 * 2**20
+"""Longest line that a child may answer."""
+
+WORDS = {
+    "reading": "Reading the table",
+    "document": "Reading the document",
+    "discovery": "Discovering what was left open, under noise",
+    "one-ways": "Measuring single columns, with noise",
+    "pairs": "Measuring which columns go together, with noise",
+    "second stage": "Measuring again what matters most, with noise",
+    "fit": "Fitting a model to the noisy answers",
+    "dry run": "Rehearsing on made-up rows",
+    "drawing rows": "Drawing synthetic rows",
+    "columns": "Report: columns",
+    "accuracy": "Report: expected accuracy",
+    "pairs of columns": "Report: pairs of columns",
+    "answer": "Answering from the release",
+}
+"""The stages of all jobs, in plain words."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One child process.
+
+    Parameters
+    ----------
+    name
+        What it does.
+    folder
+        Where it runs, so that files go by their names alone, in messages and on the receipt.
+    at_end
+        Called once it has ended, however it did.
+    about
+        What it is about, for the page that asks.
+    """
+
+    name: str
+    folder: Path
+    at_end: Callable[[Job], None] = lambda _: None
+    about: Any = None
+    state: str = "running"
+    stages: list[str] = field(default_factory=list)
+    result: Any = None
+    error: str = ""
+    warnings: list[str] = field(default_factory=list)
+    begun: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    task: asyncio.Task[None] | None = None
+    _told_to_stop: bool = False
+    _child: asyncio.subprocess.Process | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.state == "running"
+
+    @property
+    def seconds(self) -> int:
+        """How long it has run, or ran."""
+        return round((self.ended or time.monotonic()) - self.begun)
+
+    async def follow(self, request: dict[str, Any]) -> None:
+        """Run the child to its end."""
+        try:
+            await self._converse(request)
+        except (OSError, ValueError):
+            self.error = UNEXPECTED
+        finally:
+            self.ended = time.monotonic()
+            done = self.result is not None and not self.error
+            self.state = "done" if done else "stopped" if self._told_to_stop else "failed"
+            self.error = self.error or (UNEXPECTED if self.state == "failed" else "")
+            self.at_end(self)
+
+    async def _converse(self, request: dict[str, Any]) -> None:
+        paths = [str(PACKAGE), *map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        child = self._child = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "synthdp.page.work", stdin=pipe, stdout=pipe, stderr=nowhere,
+            start_new_session=True, cwd=self.folder, limit=MOST_BYTES, env=environment,
+        )  # fmt: skip
+        if child.stdin is None or child.stdout is None:
+            raise OSError
+        if self._told_to_stop:  # before there was a child
+            child.kill()
+        try:
+            with contextlib.suppress(ConnectionError):
+                child.stdin.write(json.dumps(request).encode() + b"\n")
+                await child.stdin.drain()
+            while line := await child.stdout.readline():
+                self._hear(json.loads(line))
+        finally:
+            child.stdin.close()  # which also ends a child that still runs
+            await child.wait()
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        if (progress := message.get("progress")) is not None:
+            said = WORDS.get(progress["stage"], progress["stage"])
+            if said not in self.stages[-1:]:
+                self.stages.append(said)
+            return
+        self.result, self.error = message.get("result"), message.get("error", "")
+        self.warnings = message.get("warnings", [])
+
+    async def stop(self) -> None:
+        """End the child, gently first, and wait until it has gone."""
+        if not self.running or self.task is None:
+            return
+        self._told_to_stop = True
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            if self._child is not None and self._child.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._child.pid, sign)
+            ended, _ = await asyncio.wait([self.task], timeout=SECONDS_TO_END)
+            if ended:
+                return
+
+
+class Jobs:
+    """The jobs of one server in a folder, at most one of each name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._jobs: dict[str, Job] = {}
+
+    def __getitem__(self, name: str) -> Job | None:
+        return self._jobs.get(name)
+
+    @property
+    def busy(self) -> bool:
+        """Whether one is running."""
+        return any(job.running for job in self._jobs.values())
+
+    def start(
+        self, name: str, request: dict[str, Any], *, at_end: Callable[[Job], None] = lambda _: None, about: Any = None
+    ) -> Job:
+        """Start a job, or return the one of that name that is running."""
+        known = self._jobs.get(name)
+        if known is not None and known.running:
+            return known
+        job = self._jobs[name] = Job(name, self.folder, at_end, about)
+        job.task = asyncio.get_running_loop().create_task(job.follow({"job": name, **request}))
+        return job
+
+    def forget(self, *names: str) -> None:
+        """Forget the results of jobs that have ended."""
+        for name in names:
+            if (job := self._jobs.get(name)) is not None and not job.running:
+                del self._jobs[name]
+
+    async def stop_all(self) -> None:
+        """End all children."""
+        await asyncio.gather(*(job.stop() for job in self._jobs.values()))

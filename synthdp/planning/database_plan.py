@@ -1,0 +1,141 @@
+"""What to expect of a release of several tables, from the schema and a guess of the numbers of rows alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from synthdp.checks import whole
+from synthdp.domain.histories import Layout
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.related.related_tables import (
+    CHOSEN,
+    SCREENING,
+    STAYS,
+    one_way_tables,
+    person_tables,
+)
+from synthdp.privacy.calibration import account_inside, calibrate
+from synthdp.privacy.loss import PrivacyLoss
+from synthdp.privacy.neighbors import Adjacency, neighbors_named
+from synthdp.queries.related.person_tables import Kind
+
+ASSUMED_PERSONS = 10_000
+
+MEAN_ABS = math.sqrt(2 / math.pi)
+"""Mean absolute value of a standard normal variable."""
+
+NOISY = 0.1
+"""Total variation distance from which on the plan warns of a column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabasePlan:
+    """What to expect of a release of several tables.
+
+    Parameters
+    ----------
+    rows
+        Rows of each table, as assumed.
+    loss, neighbors
+        The promise.
+    persons_stddev
+        Of the estimated number of persons.
+    by_column
+        By table and column the total variation distance of its table that noise alone makes, at most.
+    stages
+        Part of the budget of each stage.
+    memory_mb, seconds
+        About what it takes.
+    advice
+        What to know or change.
+    """
+
+    rows: Mapping[str, int]
+    loss: str
+    neighbors: str
+    persons_stddev: float
+    by_column: Mapping[str, Mapping[str, float]]
+    stages: Mapping[str, float]
+    memory_mb: float
+    seconds: float
+    advice: tuple[str, ...]
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the plan as a JSON document."""
+        return asdict(self) | {"advice": list(self.advice)}
+
+    def __str__(self) -> str:
+        rows = ", ".join(f"{many} rows of {name!r}" for name, many in self.rows.items())
+        lines = [f"Plan for {rows}", f"  promise     {self.loss}; {self.neighbors}"]
+        lines.append(f"  persons     counted with a standard error of {self.persons_stddev:.3g}")
+        for name, columns in self.by_column.items():
+            noisiest = sorted(columns.items(), key=lambda pair: -pair[1])
+            said = ", ".join(f"{column} {error:.3f}" for column, error in noisiest)
+            lines.append(f"  {name:<10}  noise of one column (total variation): {said}")
+        lines.append("  budget      " + ", ".join(f"{stage} {share:.0%}" for stage, share in self.stages.items()))
+        lines.append(f"  takes       about {self.seconds:.0f} s of one core and {self.memory_mb:.0f} MB")
+        return "\n".join([*lines, *(f"  note        {line}" for line in self.advice)])
+
+
+def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Mapping[str, int]) -> DatabasePlan:
+    """Return what to expect; reads no row.
+
+    Parameters
+    ----------
+    layout
+        The record of a person.
+    loss
+        The whole cost.
+    neighbors
+        Which tables are neighbours.
+    rows
+        About how many rows each table has; those that are not named are guessed.
+
+    Raises
+    ------
+    ParameterError
+        If a number of rows is below 1 or of no table.
+    """
+    unknown = [name for name in rows if name not in layout.schema.tables]
+    if unknown:
+        raise ParameterError(f"rows names {unknown[0]!r}; the tables are: {', '.join(layout.schema.tables)}")
+    guessed: dict[str, int] = {}
+    for table in layout.tables:
+        above = guessed[layout.tables[table.parent].name] if table.parent >= 0 else 0
+        guess = ASSUMED_PERSONS if table.parent < 0 else max(1, above * table.at_most // 2)
+        guessed[table.name] = whole("rows", rows.get(table.name, guess), least=1)
+    persons = guessed[layout.schema.root]
+    bounds = tuple((name, layout.schema.slots(name)) for name in layout.schema.names[1:])
+    adjacency = Adjacency(neighbors_named(neighbors), layout.schema.key, 1, bounds)
+    budget = BudgetAllocation(account_inside(loss, None), adjacency)  # type: ignore[arg-type]
+    tables, shares = one_way_tables(layout)
+    queries = person_tables(layout, tables, shares)
+    part, _ = budget.take(sum(shares))
+    made = calibrate(adjacency.sensitivity(queries), part.loss, k=queries.k)
+    stddevs = made.noise.stddev / made.resolution / queries.ones
+    by_column: dict[str, dict[str, float]] = {name: {} for name in layout.schema.names}
+    for one, stddev in zip(tables, stddevs, strict=True):
+        if one.kind is Kind.ONE and not one.attribute.startswith("#"):
+            name = layout.schema.names[one.table]
+            error = 0.5 * math.prod(one.sizes(layout)) * MEAN_ABS * float(stddev) / min(persons, guessed[name])
+            by_column[name][one.attribute] = min(1.0, error)
+    cells = sum(layout.axis(i, name).size for i, table in enumerate(layout.tables) for name in table.axes)
+    drawn = min(persons, 20_000) / persons * sum(guessed.values())
+    record = sum(layout.schema.slots(table.name) * (len(table.axes) + 1) for table in layout.tables)
+    noisy = [f"{name}.{column}" for name, some in by_column.items() for column, error in some.items() if error > NOISY]
+    advice = [f"noise alone moves {', '.join(noisy)} by more than {NOISY:.0%}: declare fewer levels or spend more"]
+    return DatabasePlan(
+        rows={name: guessed[name] for name in layout.schema.tables}, loss=str(loss), neighbors=str(adjacency),
+        persons_stddev=float(stddevs[0]) * math.sqrt(2), by_column=by_column,
+        stages={
+            "one-way tables": sum(shares), "what stays": STAYS, "screening": SCREENING, "tables of two": CHOSEN
+        },
+        memory_mb=150 + 2 * persons * record / 2**20 + 40 * sum(guessed.values()) / 2**20 + 6 * drawn * cells / len(
+            layout.tables
+        ) / 2**20,
+        seconds=2 + 3e-6 * drawn * cells + 2e-5 * sum(guessed.values()), advice=tuple(advice) if noisy else (),
+    )  # fmt: skip

@@ -1,0 +1,224 @@
+"""From private rows to the files that are published: one job, which the command line and the page both do.
+
+Each file is whole or not at all, in the form that its ending names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.estimators.synthetic_release import SyntheticRelease, write_report
+from synthdp.files import replacing
+from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.report.card import privacy_card
+from synthdp.report.page import card_page
+from synthdp.schema.schema import Schema
+from synthdp.storage import check_place, fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where the files of a release go; ``None`` for those that nobody wants.
+
+    Parameters
+    ----------
+    table
+        The synthetic rows, csv or parquet by ending.
+    release
+        A folder for the release itself, which can be sampled and asked again.
+    receipt, card
+        The receipt and the privacy card; text, JSON or HTML by ending.
+    report
+        A page about the release, HTML.
+    """
+
+    table: Path
+    release: Path | None = None
+    receipt: Path | None = None
+    card: Path | None = None
+    report: Path | None = None
+
+    @classmethod
+    def within(cls, folder: Path) -> Self:
+        """Return the places of all files in one folder to publish."""
+        return cls(
+            table=folder / "synthetic.csv", release=folder / "release", receipt=folder / "receipt.json",
+            card=folder / "card.html", report=folder / "report.html",
+        )  # fmt: skip
+
+    def check(self, *, inputs: Iterable[Path | None]) -> None:
+        """Refuse places that cannot be meant, before anything is read or spent.
+
+        Raises
+        ------
+        ParameterError
+            If a table has another ending, or a file is one that is read, or is written twice.
+        DataError
+            If the release would replace something that is none.
+        """
+        check_ending(self.table)
+        check_places((getattr(self, field.name) for field in fields(self)), inputs=inputs)
+        if self.release is not None:
+            check_place(self.release)
+
+    @contextmanager
+    def opened(self) -> Iterator[Places]:
+        """Give scratch files, which move to their places together at the end, or are gone."""
+        with ExitStack() as stack:
+            scratch = {
+                field.name: stack.enter_context(whole_file(place))
+                for field in fields(self)
+                if field.name != "release" and (place := getattr(self, field.name)) is not None
+            }
+            yield replace(self, **scratch)
+
+
+def publish(
+    source: Any,
+    release: SyntheticRelease,
+    places: Places,
+    *,
+    rows: int | None = None,
+    escape_formulas: bool = False,
+    on_progress: ProgressCallback = silent,
+) -> int:
+    """Make a release of private rows and write what is to be published; return how many synthetic rows there are.
+
+    What cannot be written is found out before anything is spent.  The release itself is saved as soon as it is paid for, so
+    that what follows can be made again, by `write_results`, without another spend.
+
+    Costs the loss of ``release``, for its neighbours.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    release
+        The settings; it is fitted.
+    places
+        Where the files go.
+    rows
+        Of the synthetic table; default: the noisy estimate of the real number.
+    escape_formulas
+        Whether to defuse texts that a spreadsheet would run.
+    on_progress
+        Called at each stage after the fit, which has a callback of its own.
+
+    Raises
+    ------
+    SynthDPError
+        In one sentence; of a spend that was refused nothing is left behind.
+    """
+    with places.opened() as scratch:
+        made = release.fit(source)
+        if places.release is not None:
+            made.save(places.release)
+        return _write(
+            made.release_, scratch, rows=rows, target=release.target, escape_formulas=escape_formulas,
+            random_state=release.random_state, on_progress=on_progress,
+        )  # fmt: skip
+
+
+def write_results(
+    release: Release[Any],
+    places: Places,
+    *,
+    rows: int | None = None,
+    target: str | None = None,
+    escape_formulas: bool = False,
+    random_state: RandomState = None,
+    on_progress: ProgressCallback = silent,
+) -> int:
+    """Write the files of a release that was made before, from it alone; return how many synthetic rows there are."""
+    with places.opened() as scratch:
+        return _write(
+            release, scratch, rows=rows, target=target, escape_formulas=escape_formulas, random_state=random_state,
+            on_progress=on_progress,
+        )  # fmt: skip
+
+
+def _write(
+    release: Release[Any],
+    places: Places,
+    *,
+    rows: int | None,
+    target: str | None,
+    escape_formulas: bool,
+    random_state: RandomState,
+    on_progress: ProgressCallback,
+) -> int:
+    """Write the table, the receipt, the card and the report, each where it is wanted."""
+    on_progress(Progress(stage="drawing rows", done=0, total=1))
+    count = release.output.rows if rows is None else rows
+    release.output.sample_to(places.table, rows=count, random_state=random_state, escape_formulas=escape_formulas)
+    for path in (places.receipt, places.card):
+        if path is not None:
+            path.write_text(receipt_text(release, path.suffix), encoding="utf-8")
+    if places.report is not None:
+        known = target if target in release.output.schema.outputs else None
+        write_report(release, places.report, target=known, on_progress=on_progress)
+    return int(count)
+
+
+def without_source(schema: Schema) -> tuple[str, ...]:
+    """Return the columns that are declared without a word on where that is known from."""
+    read = [name for name, column in schema.items() if not column.names_rows and column.quantity != "truth"]
+    return tuple(name for name in read if name not in schema.undeclared and schema[name].source is None)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a scratch file beside ``path`` and move it there when all went well; nothing is left behind otherwise.
+
+    Its folder is made if only that one is missing.
+    """
+    if path.is_dir():
+        raise DataError(f"'{path}' is a folder: give a file name")
+    new_folder = not path.parent.exists()
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with replacing(path) as scratch:
+            try:
+                yield scratch
+            except FormatError as error:
+                raise FormatError(str(error).replace(str(scratch), str(path))) from None
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+    finally:
+        if new_folder:
+            with suppress(OSError):  # not empty: all went well
+                path.parent.rmdir()
+
+
+def check_places(outputs: Iterable[Path | None], *, inputs: Iterable[Path | None]) -> None:
+    """Raise `ParameterError` if a file to write is one that is read, or is written twice: above all the private table."""
+    taken = {path.resolve(): "read" for path in inputs if path is not None}
+    for path in outputs:
+        if path is not None:
+            if use := taken.get(path.resolve()):
+                raise ParameterError(f"'{path}' is {use} by the same command: give another file name")
+            taken[path.resolve()] = "written"
+
+
+def check_ending(path: Path) -> None:
+    """Raise `ParameterError` unless a path ends as a table does."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise ParameterError(f"'{path}' must end in .csv or .parquet")
+
+
+def receipt_text(release: Any, ending: str) -> str:
+    """Return a release's receipt and privacy card as JSON or HTML, or the receipt as text, by an ending."""
+    if ending == ".html":
+        return card_page(release, fingerprint=fingerprint(release))
+    if ending != ".json":
+        return f"{release.receipt}\n"
+    card = privacy_card(release, fingerprint=fingerprint(release))
+    return json.dumps({**card.pop("receipt"), "card": card}, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,367 @@
+"""Contingency tables over the rows of persons, with weights such that one person counts as one.
+
+A person has several rows, so that a plain count of rows moves by as many.  Here the rows of a person share one: each of m
+rows counts 1/m, each of m - 1 steps from a row to the next 1/(m - 1), and where the cells of a person are known to differ,
+as by period, 1/sqrt(m).  Weights are whole numbers (`synthdp.queries.related.persons`), so that sums and sensitivities
+are exact (docs/proofs/persons.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Codes, FloatArray, IntArray, Totals, frozen
+from synthdp.checks import whole
+from synthdp.domain.domain import Domain
+from synthdp.domain.histories import Layout
+from synthdp.errors import ParameterError
+from synthdp.queries.linear import Counting
+from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds, expectations
+from synthdp.queries.protocol import check_overflow
+from synthdp.queries.related.persons import Persons, whole_of_table
+
+RANKS = 2**16
+"""The whole number that stands for rank 1."""
+
+
+class Kind(StrEnum):
+    """What two things of a row a table is about."""
+
+    STATE = "what is unusual of a person"
+    ONE = "one attribute, by period"
+    ROW = "two attributes of a row"
+    PARENT = "an attribute of a row above and one of the row"
+    ENTRY = "the period of the row before, or that there is none, and that of the row"
+    STEP = "an attribute of the row before and one of the row"
+    STAY = "whether an attribute is that of the row before, by its value"
+    BEFORE = "what the rows before have been and an attribute of the row"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """Groups of an attribute's cells, perhaps others in each group of periods.
+
+    Parameters
+    ----------
+    name
+        What tells it from other groupings of the attribute.
+    groups
+        (1 or groups of periods, cells) the group of each cell.
+    ranks
+        (same shape) where a cell lies among those of its period, in multiples of 1 / `RANKS`; -1 for cells without a rank.
+        ``None`` where there is no order.
+    """
+
+    name: str
+    groups: IntArray
+    ranks: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", frozen(np.atleast_2d(np.asarray(self.groups, np.int64))))
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return int(self.groups.max()) + 1
+
+    def of(self, cells: IntArray, period_group: IntArray) -> IntArray:
+        """Return the group of each cell."""
+        if len(self.groups) == 1:
+            return np.asarray(self.groups[0][cells])
+        return np.asarray(self.groups[period_group, cells])
+
+    @property
+    def ranked(self) -> BoolArray:
+        """(groups,) whether a group has a rank."""
+        found = np.zeros(self.size, np.bool_)
+        if self.ranks is not None:
+            found[self.groups[:, (self.ranks >= 0).any(axis=0)]] = True
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonTable:
+    """One table of a person's rows.
+
+    Parameters
+    ----------
+    kind
+        What it is about.
+    table
+        The table of the rows.
+    attribute, grouping
+        The second axis.
+    above
+        For `Kind.PARENT` the table of the first axis.
+    other, other_grouping
+        The first axis; for `Kind.ONE` the group of the period.
+    """
+
+    kind: Kind
+    table: int
+    attribute: str
+    grouping: Grouping
+    above: int = -1
+    other: str = ""
+    other_grouping: Grouping | None = None
+
+    @property
+    def name(self) -> tuple[str, int, str, int, str]:
+        """What tells it from other tables of the same groupings."""
+        return self.kind.value, self.table, self.attribute, self.above, self.other
+
+    def sizes(self, layout: Layout) -> tuple[int, int]:
+        """Return the numbers of groups of the two axes."""
+        if self.kind is Kind.ONE:
+            return (layout.tables[self.table].groups if self.by_period else 1), self.grouping.size
+        if self.kind is Kind.STATE:
+            return 1, self.grouping.size
+        if self.kind is Kind.STAY:
+            return self.grouping.size, 1
+        if self.other_grouping is None:
+            raise ParameterError("a table of two attributes needs a grouping of each")
+        return self.other_grouping.size + (self.kind is Kind.ENTRY), self.grouping.size
+
+    @property
+    def by_period(self) -> bool:
+        """For `Kind.ONE`: whether each group of periods has its own."""
+        return self.other == "period"
+
+    def even(self, layout: Layout) -> bool:
+        """Return whether a person's cells are known to differ, so that each of m rows may count 1/sqrt(m)."""
+        one = layout.tables[self.table]
+        return self.kind is Kind.ONE and self.by_period and one.unique and one.groups == one.regular_periods
+
+    def norms(self, layout: Layout) -> Norms:
+        """Return how far one person moves the table, in whole numbers."""
+        one = whole_of_table(layout, self.table)
+        if not self.even(layout):
+            return Norms(one, one * one, one)
+        most = layout.tables[self.table].at_most
+        return Norms.within(
+            math.prod(self.sizes(layout)), one, l1=one * (math.isqrt(most - 1) + 1), l2_squared=one * one
+        )
+
+    def cells(self, persons: Persons) -> tuple[IntArray, IntArray]:
+        """Return the cell of every row that counts, and its weight."""
+        rows = persons.tables[self.table]
+        size = self.grouping.size
+        if self.kind is Kind.STATE:
+            return self.grouping.of(persons.states, persons.states), np.ones(len(persons.states), np.int64)
+        if self.kind is Kind.STAY:
+            later = rows.later
+            before = rows[self.attribute][later - 1]
+            same = rows[self.attribute][later] == before
+            inside = self.grouping.of(before, rows.group[later - 1])[same]
+            return inside, persons.step_shares(self.table, 1)[later][same]
+        second = self.grouping.of(rows[self.attribute], rows.group)
+        if self.kind is Kind.ONE:
+            weights = persons.even_shares(self.table) if self.even(persons.layout) else persons.shares(self.table)
+            return (rows.group * size if self.by_period else 0) + second, weights
+        if self.kind is Kind.STEP:
+            later = rows.later
+            first = self._first(rows[self.other], rows.group)
+            return first[later - 1] * size + second[later], persons.step_shares(self.table, 1)[later]
+        if self.kind is Kind.ENTRY:
+            before = np.concatenate([second[:1], second[:-1]])
+            return np.where(rows.rank > 0, before, size) * size + second, persons.shares(self.table)
+        if self.kind is Kind.BEFORE:
+            third = rows.third
+            return self.before(persons)[third] * size + second[third], persons.step_shares(self.table, 2)[third]
+        if self.kind is Kind.PARENT:
+            above = persons.tables[self.above]
+            first = self._first(above[self.other], above.group)[persons.ancestor(self.table, self.above)]
+        else:
+            first = self._first(rows[self.other], rows.group)
+        return first * size + second, persons.shares(self.table)
+
+    def before(self, persons: Persons) -> IntArray:
+        """Return the group of what the rows before a row have been: their mean rank, or the value two rows ago."""
+        rows = persons.tables[self.table]
+        grouping, values = self._other, rows[self.other]
+        if grouping.ranks is None:
+            return np.asarray(grouping.of(values, rows.group)[np.maximum(np.arange(len(rows)) - 2, 0)])
+        ranks = grouping.ranks[rows.group if len(grouping.ranks) > 1 else 0, values]
+        sums = np.cumsum(np.maximum(ranks, 0)) - np.maximum(
+            ranks, 0
+        )  # whole numbers: no rounding, whoever comes before
+        many = np.cumsum(ranks >= 0) - (ranks >= 0)
+        first = np.arange(len(rows)) - rows.rank
+        return group_of_mean(grouping, sums - sums[first], many - many[first])
+
+    def tabulate(self, persons: Persons) -> FloatArray:
+        """Return the table of some persons, shaped; every person counts as one."""
+        cells, weights = self.cells(persons)
+        rows, columns = self.sizes(persons.layout)
+        found = np.bincount(cells, weights / persons.whole(self.table), rows * columns)
+        return np.asarray(found.reshape(rows, columns))
+
+    def _first(self, values: IntArray, group: IntArray) -> IntArray:
+        return self._other.of(values, group)
+
+    @property
+    def _other(self) -> Grouping:
+        if self.other_grouping is None:
+            raise ParameterError("a table of two attributes needs a grouping of each")
+        return self.other_grouping
+
+
+def group_of_mean(grouping: Grouping, sums: IntArray, many: IntArray) -> IntArray:
+    """Return the group of a mean rank: as many equal parts as the grouping has groups with a rank, and one for none."""
+    parts = int(grouping.ranked.sum())
+    inside = np.minimum(sums * parts // np.maximum(many * RANKS, 1), parts - 1)
+    return np.asarray(np.where(many > 0, inside, grouping.size - 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonTables(Counting):
+    """Several tables at once, each multiplied by a whole number, so that equal noise is noise of chosen ratios.
+
+    Parameters
+    ----------
+    layout
+        The record of a person.
+    tables
+        What to count.
+    multipliers
+        One a table, >= 1.
+
+    Attributes
+    ----------
+    offsets
+        (tables + 1,) where each table begins and ends.
+    """
+
+    layout: Layout
+    tables: tuple[PersonTable, ...]
+    multipliers: tuple[int, ...]
+    offsets: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "multipliers", tuple(whole("multipliers", one, least=1) for one in self.multipliers))
+        if len(self.tables) != len(self.multipliers) or not self.tables:
+            raise ParameterError("there must be one table or more, and a multiplier for each")
+        sizes = [math.prod(table.sizes(self.layout)) for table in self.tables]
+        object.__setattr__(self, "offsets", frozen(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)))
+
+    @property
+    def domain(self) -> Domain:
+        """The record of a person."""
+        return self.layout.domain
+
+    @property
+    def denominator(self) -> int:
+        """The whole number that stands for one person in the table with the least noise."""
+        return int(self.ones.max())
+
+    @property
+    def k(self) -> int:
+        """Number of cells in all."""
+        return int(self.offsets[-1])
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """All cells of a person are at least 0, so that replacing it moves the squared length by at most twice as much."""
+        one = Norms(0, 0, 0)
+        for table, times in zip(self.tables, self.multipliers, strict=True):
+            one = one.plus(table.norms(self.layout).times(times))
+        return RecordBounds(one, Norms(2 * one.l1, 2 * one.l2_squared, one.linf))
+
+    @property
+    def ones(self) -> FloatArray:
+        """(tables,) the whole number that stands for one person in each table."""
+        return np.array(
+            [
+                whole_of_table(self.layout, table.table) * times
+                for table, times in zip(self.tables, self.multipliers, strict=True)
+            ],
+            np.float64,
+        )
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the weighted counts of some persons, (k,), exactly."""
+        return self.sums_of(Persons.of_records(self.layout, codes))
+
+    def sums_of(self, persons: Persons) -> Totals:
+        """Return the same for persons that are known row by row."""
+        found = np.zeros(self.k, np.int64)
+        for i, (table, times) in enumerate(zip(self.tables, self.multipliers, strict=True)):
+            cells, weights = table.cells(persons)
+            start, stop = self.offsets[i], self.offsets[i + 1]
+            # Weights of a person add up to 2**24 at most: of 2**28 persons the sums are below 2**53, hence exact.
+            counted = np.bincount(cells, weights, stop - start)
+            found[start:stop] = counted.astype(np.int64) * times
+        return found
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the sums unchanged."""
+        return sums
+
+    def split(self, answers: FloatArray) -> list[FloatArray]:
+        """Return the shaped tables, in persons, of a vector of all answers, which are multiples of the ``denominator``."""
+        parts = np.split(np.asarray(answers, np.float64) * self.denominator, self.offsets[1:-1])
+        return [
+            part.reshape(table.sizes(self.layout)) / one
+            for part, table, one in zip(parts, self.tables, self.ones, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonDistances(Counting):
+    """For each table the sum of the absolute differences between its cells and expected ones.
+
+    By the triangle inequality a person moves each by at most what it moves the table in l1.
+
+    Parameters
+    ----------
+    queries
+        The tables.
+    expected
+        (queries.k,) expected sums, in the whole numbers of ``queries``.
+    """
+
+    queries: PersonTables
+    expected: IntArray
+
+    def __post_init__(self) -> None:
+        most = LARGEST_DENOMINATOR // self.queries.k
+        object.__setattr__(self, "expected", expectations("expected", self.expected, most=most))
+        if self.expected.shape != (self.queries.k,):
+            raise ParameterError("expected must have one whole number per cell")
+        check_overflow(self)
+
+    @property
+    def domain(self) -> Domain:
+        """The record of a person."""
+        return self.queries.domain
+
+    @property
+    def denominator(self) -> int:
+        """That of the tables."""
+        return self.queries.denominator
+
+    @property
+    def k(self) -> int:
+        """Number of distances."""
+        return len(self.queries.tables)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Every distance moves by at most the l1 norm of its table; twice that if a person is replaced."""
+        one = Norms(0, 0, 0)
+        for table, times in zip(self.queries.tables, self.queries.multipliers, strict=True):
+            most = table.norms(self.queries.layout).l1 * times
+            one = one.plus(Norms(most, most * most, most))
+        return RecordBounds.of(one)
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the weighted counts of some persons, (queries.k,)."""
+        return self.queries.sums(codes)
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the distances, (k,)."""
+        return np.add.reduceat(np.abs(sums - self.expected), self.queries.offsets[:-1])

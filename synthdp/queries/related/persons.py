@@ -1,0 +1,201 @@
+"""The rows of persons, table by table: what record maps over a person are made of.
+
+The same class holds private persons, decoded from their records inside a statistic, and synthetic ones, so that a model
+is compared with what was measured and with nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthdp.arrays import Codes, IntArray
+from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout, Order
+
+MOST_SHARED = 2**16
+"""Least common multiples beyond are not used as the whole number that stands for 1."""
+
+
+@dataclass(slots=True, eq=False)
+class Rows:
+    """The rows of one table, those of a parent row together and in order.
+
+    Parameters
+    ----------
+    parent
+        (n,) position of the parent row in its table; of the root, of the person.
+    rank
+        (n,) place among the rows of the parent, from 0.
+    many
+        (n,) how many rows the parent has.
+    values
+        By attribute the (n,) codes; filled as they are drawn, or read when asked for.
+    period
+        (n,) code of the period; zeros where there is none.
+    group
+        (n,) group of the period.
+    read
+        Returns the codes of an attribute that is not in ``values`` yet.
+    """
+
+    parent: IntArray
+    rank: IntArray
+    many: IntArray
+    period: IntArray
+    group: IntArray
+    values: dict[str, IntArray] = field(default_factory=dict)
+    read: Callable[[str], IntArray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def __getitem__(self, attribute: str) -> IntArray:
+        if attribute not in self.values and self.read is not None:
+            self.values[attribute] = self.read(attribute)
+        return self.values[attribute]
+
+    @property
+    def later(self) -> IntArray:
+        """Positions of the rows that have one before them."""
+        return np.flatnonzero(self.rank > 0)
+
+    @property
+    def third(self) -> IntArray:
+        """Positions of the rows that have two or more before them."""
+        return np.flatnonzero(self.rank > 1)
+
+
+def whole_of(at_most: int, *, depth: int) -> int:
+    """Return the whole number that stands for 1 where rows of a parent share it.
+
+    The least common multiple of 1 ... ``at_most`` where that is small; else a power of two, of which little is lost when
+    shares are rounded down.  Of tables below tables such numbers are multiplied, so they are smaller.
+    """
+    multiple = math.lcm(*range(1, at_most + 1))
+    if depth <= 1:
+        return min(multiple, MOST_SHARED)
+    return multiple if multiple <= 2**10 else 2 ** math.ceil(math.log2(16 * at_most))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Persons:
+    """All rows of some persons.
+
+    Parameters
+    ----------
+    layout
+        The record of a person.
+    tables
+        Rows of each table, in the order of the layout.
+    states
+        What is unusual of each person, of those without a root row too, who are in no table.
+    """
+
+    layout: Layout
+    tables: tuple[Rows, ...]
+    states: IntArray
+
+    def __len__(self) -> int:
+        return len(self.tables[0])
+
+    @classmethod
+    def of_records(cls, layout: Layout, codes: Codes) -> Persons:
+        """Return the rows of persons from (n, d) codes of their records; a person without a root row has none.
+
+        Every row is decided by the record of its own person.
+        """
+        states = codes[:, int(layout.place[0][STATE][0])].astype(np.int64)
+        alive = np.flatnonzero((states & NO_PARENT_ROW) == 0)
+        person, slot = [alive], [np.zeros(len(alive), np.int64)]
+        none, first = np.zeros(len(alive), np.int64), np.arange(len(alive))
+        tables = [Rows(first, none, none + 1, none, none, {}, _reader(layout, 0, codes, alive, none))]
+        for i, table in enumerate(layout.tables[1:], start=1):
+            above = tables[table.parent]
+            pattern = above[table.count]
+            parent, rank, many = spread(layout.rows_of_count(i)[pattern])
+            person.append(person[table.parent][parent])
+            slot.append(slot[table.parent][parent] * table.at_most + rank)
+            read = _reader(layout, i, codes, person[i], slot[i])
+            tables.append(Rows(parent, rank, many, *_periods(layout, i, pattern[parent], rank, read), {}, read))
+        return cls(layout, tuple(tables), states)
+
+    def ancestor(self, table: int, above: int) -> IntArray:
+        """Return for each row of a table the position of its ancestor in a table above."""
+        rows = self.tables[table].parent
+        while (table := self.layout.tables[table].parent) != above:
+            rows = self.tables[table].parent[rows]
+        return rows
+
+    def shares(self, table: int) -> IntArray:
+        """Return the weight of each row: those of one person add up to at most `whole` of the table, in whole numbers."""
+        if self.layout.tables[table].parent < 0:
+            return np.ones(len(self.tables[table]), np.int64)
+        rows = self.tables[table]
+        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
+        above = self.layout.tables[table].parent
+        return np.asarray(self.shares(above)[rows.parent] * (one // np.maximum(rows.many, 1)), np.int64)
+
+    def even_shares(self, table: int) -> IntArray:
+        """Return weights whose squares, over rows with different periods of one parent, add up to those of `shares`."""
+        rows = self.tables[table]
+        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
+        above = self.layout.tables[table].parent
+        each = np.array([math.isqrt(one * one // max(m, 1)) for m in range(self.layout.tables[table].at_most + 1)])
+        return np.asarray(self.shares(above)[rows.parent] * each[rows.many], np.int64)
+
+    def step_shares(self, table: int, before: int) -> IntArray:
+        """Return the weight of each row that has ``before`` rows before it: those of one parent share one."""
+        rows = self.tables[table]
+        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
+        above = self.layout.tables[table].parent
+        weights = one // np.maximum(rows.many - before, 1)
+        return np.asarray(np.where(rows.rank >= before, self.shares(above)[rows.parent] * weights, 0), np.int64)
+
+    def whole(self, table: int) -> int:
+        """Return what the weights of one person's rows of a table add up to at most."""
+        return whole_of_table(self.layout, table)
+
+
+def deepest(layout: Layout) -> int:
+    """Return the most tables that are above one: how many shares are multiplied."""
+    return max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
+
+
+def whole_of_table(layout: Layout, table: int) -> int:
+    """Return what the weights of one person's rows of a table add up to at most, in whole numbers."""
+    depth, found = deepest(layout), 1
+    while layout.tables[table].parent >= 0:
+        found *= whole_of(layout.tables[table].at_most, depth=depth)
+        table = layout.tables[table].parent
+    return found
+
+
+def _reader(layout: Layout, i: int, codes: Codes, person: IntArray, slot: IntArray) -> Callable[[str], IntArray]:
+    def read(attribute: str) -> IntArray:
+        return codes[person, layout.place[i][attribute][slot]].astype(np.int64)
+
+    return read
+
+
+def spread(many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return parent, rank and number of siblings of all rows, from the number of rows of each parent."""
+    parent = np.repeat(np.arange(len(many)), many)
+    rank = np.arange(len(parent)) - (np.cumsum(many) - many)[parent]
+    return parent, rank, many[parent]
+
+
+def _periods(
+    layout: Layout, i: int, pattern: IntArray, rank: IntArray, read: Callable[[str], IntArray]
+) -> tuple[IntArray, IntArray]:
+    """Return the period of each row and its group."""
+    table = layout.tables[i]
+    if table.order is Order.PATTERN:
+        period = layout.periods_of_pattern(i)[pattern, rank]
+    elif table.order is Order.SEQUENCE and table.period is not None:
+        period = read(table.period)
+    else:
+        period = np.zeros(len(rank), np.int64)
+    return period, table.group_of_period[period]

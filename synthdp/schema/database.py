@@ -1,0 +1,339 @@
+"""A database schema: several tables, and how their rows belong to persons.
+
+Knows schemas and relations, no row.  Everything that a release of several tables cannot do is refused here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from synthdp.errors import FormatError, SchemaError
+from synthdp.schema.columns import Identifier
+from synthdp.schema.derived import Derived
+from synthdp.schema.relation import Relation
+from synthdp.schema.schema import Schema, schema_given, schema_text
+from synthdp.schema.schema_json import parsed
+
+VERSION = 1
+"""The version of database schema files that is written and read."""
+
+MOST_PLACES = 20_000
+"""Most values of one person, over all tables, that are held: a place is kept for each row that a person may have."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_SETTINGS = ("parent", "child", "key", "at_most", "order", "unique")
+
+
+class DatabaseSchema:
+    """Tables, and the relations by which every row belongs to a row of one table: the persons.
+
+    The table that is nobody's child is the root.  A row of it is a person, and its key names the unit of privacy: all rows
+    of all tables with one value of that key.
+
+    Parameters
+    ----------
+    tables
+        Schemas by table name; names are also those of files.  Keys need not be columns of the schemas; where they are, as an
+        `Identifier`, whose labels the synthetic keys have.
+    relations
+        One for every table but the root.
+
+    Raises
+    ------
+    SchemaError
+        In one sentence, if the tables are no tree under one root, or a relation asks for what is not supported.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> persons = sd.Schema({"sex": sd.Categorical(["f", "m"]), "born": sd.Integer(1900, 2020)})
+    >>> visits = sd.Schema({"year": sd.Integer(2015, 2019), "cost": sd.Continuous(0, 500)})
+    >>> related = sd.Relation(parent="persons", child="visits", key="person_id", at_most=12, order="year")
+    >>> schema = sd.DatabaseSchema(tables={"persons": persons, "visits": visits}, relations=[related])
+    >>> schema.root, schema.key, schema.names
+    ('persons', 'person_id', ('persons', 'visits'))
+    """
+
+    __slots__ = ("key", "names", "relations", "root", "tables")
+
+    tables: Mapping[str, Schema]
+    """The schema of every table, in the order in which they were given."""
+
+    relations: tuple[Relation, ...]
+    """All relations, in the order in which they were given."""
+
+    root: str
+    """The table of persons."""
+
+    key: str | None
+    """The column, in every table, that names the person; ``None`` where there is one table only."""
+
+    names: tuple[str, ...]
+    """Names of the tables, parents before their children."""
+
+    def __init__(self, tables: Mapping[str, Any], relations: Sequence[Relation] = ()) -> None:
+        if not isinstance(tables, Mapping) or not tables:
+            raise SchemaError("tables must map names to schemas, one or more")
+        if not isinstance(relations, (list, tuple)) or not all(isinstance(one, Relation) for one in relations):
+            raise SchemaError("relations must be a list of Relation")
+        for name in tables:
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise SchemaError(
+                    f"table name {name!r} must be made of letters, digits, '_' and '-': files are named so"
+                )
+        self.tables = {
+            name: given if isinstance(given, Schema) else schema_given(given) for name, given in tables.items()
+        }
+        self.relations = tuple(relations)
+        self.root = _root(self.tables, self.relations)
+        self.names = _downwards(self.root, self.tables, self.relations)
+        self.key = next((one.key for one in self.relations if one.parent == self.root), None)
+        self._check_keys()
+        for relation in self.relations:
+            _check_order(relation, self.tables[relation.child])
+        if self.relations:
+            self._check_tables()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, DatabaseSchema)
+            and list(self.tables.items()) == list(other.tables.items())
+            and self.relations == other.relations
+        )
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.tables), self.relations))
+
+    def __repr__(self) -> str:
+        inside = "".join(f"\n  {name}: {', '.join(schema.outputs)}" for name, schema in self.tables.items())
+        related = "".join(f"\n  {one!r}" for one in self.relations)
+        return f"DatabaseSchema({inside}{related}\n)"
+
+    @property
+    def undeclared(self) -> tuple[tuple[str, str], ...]:
+        """Tables and columns whose bounds or levels are still unknown."""
+        return tuple((name, column) for name, schema in self.tables.items() for column in schema.undeclared)
+
+    def children(self, table: str) -> tuple[Relation, ...]:
+        """Return the relations in which a table is the parent."""
+        return tuple(one for one in self.relations if one.parent == table)
+
+    def relation_to(self, table: str) -> Relation | None:
+        """Return the relation in which a table is the child; ``None`` for the root."""
+        return next((one for one in self.relations if one.child == table), None)
+
+    def keys_of(self, table: str) -> tuple[str, ...]:
+        """Return the key columns that a table must have: the person's first."""
+        related = [one.key for one in self.relations if table in (one.parent, one.child)]
+        return tuple(dict.fromkeys([self.key, *related])) if self.key is not None else ()
+
+    def slots(self, table: str) -> int:
+        """Return how many rows of a table one person may have."""
+        relation = self.relation_to(table)
+        return 1 if relation is None else relation.at_most * self.slots(relation.parent)
+
+    def reviewed(self) -> DatabaseSchema:
+        """Return the schema itself; a table drafted from rows raises `SchemaError` where a column was not reviewed."""
+        for schema in self.tables.values():
+            schema.reviewed()
+        return self
+
+    def to_json(self) -> str:
+        """Return the schema as JSON text with a version."""
+        document = {
+            "synthdp_database": VERSION,
+            "tables": {name: json.loads(schema.to_json()) for name, schema in self.tables.items()},
+            "relations": [_relation_document(one) for one in self.relations],
+        }
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "the database schema") -> DatabaseSchema:
+        """Read a database schema from JSON text.
+
+        Raises
+        ------
+        FormatError
+            If the text is not a database schema of a known version.
+        SchemaError
+            If it contradicts itself, or a column is marked as not reviewed.
+        """
+        document = parsed(text, source=source)
+        if not isinstance(document, dict) or "synthdp_database" not in document:
+            raise FormatError(f"{source} is not a database schema: it has no 'synthdp_database' version")
+        if document["synthdp_database"] != VERSION:
+            raise FormatError(
+                f"{source} has database version {document['synthdp_database']!r}; this synthdp reads {VERSION}"
+            )
+        tables, relations = document.get("tables"), document.get("relations", [])
+        if not isinstance(tables, dict) or not isinstance(relations, list):
+            raise FormatError(f"{source} must map names to schemas under 'tables' and list its 'relations'")
+        schemas = {
+            name: Schema.from_json(json.dumps(one), source=f"table '{name}' of {source}")
+            for name, one in tables.items()
+        }
+        return cls(schemas, [_relation_of(one, source=source) for one in relations])
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the schema to a JSON file."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> DatabaseSchema:
+        """Read a database schema from a JSON file.
+
+        Raises
+        ------
+        FormatError
+            If the file cannot be read or is not a database schema.
+        SchemaError
+            If it contradicts itself, or a column is marked as not reviewed.
+        """
+        return cls.from_json(schema_text(path), source=f"schema file '{path}'")
+
+    @staticmethod
+    def draft(tables: Mapping[str, Any], relations: Sequence[Relation]) -> DatabaseSchema:
+        """Return a schema whose columns are read off tables, to be reviewed: NOT private, and refused until it is.
+
+        Relations are not drafted: how many rows a person may have is a bound that must not be read off the rows.
+
+        Parameters
+        ----------
+        tables
+            Dataframes, sources of rows or paths of files by table name.
+        relations
+            As for `DatabaseSchema`.
+
+        Warns
+        -----
+        DraftWarning
+            Always, once a table.
+        """
+        keys = {one.key for one in relations}
+        return DatabaseSchema({name: Schema.draft(rows, without=keys) for name, rows in tables.items()}, relations)
+
+    def _check_keys(self) -> None:
+        for relation in self.relations:
+            if relation.parent == self.root and relation.key != self.key:
+                raise SchemaError(
+                    f"the tables under {self.root!r} are joined by {self.key!r} and by {relation.key!r}: a person has one "
+                    "key, which must be a column of every table"
+                )
+            if relation.parent != self.root and relation.key == self.key:
+                raise SchemaError(
+                    f"{relation.where} is joined by {self.key!r}, which names the person: give the column that names a row "
+                    f"of {relation.parent!r}"
+                )
+            for name in (relation.parent, relation.child):
+                column = self.tables[name].outputs.get(relation.key)
+                if column is not None and not isinstance(column, Identifier):
+                    raise SchemaError(
+                        f"column {relation.key!r} of table {name!r} is a key: declare it as an Identifier, or leave it out"
+                    )
+
+    def _check_tables(self) -> None:
+        for name, schema in self.tables.items():
+            rules = [rule for rule in schema.constraints if not isinstance(rule, Derived)]
+            if rules:
+                raise SchemaError(
+                    f"table {name!r} has a rule between columns ({rules[0].in_words()}): of several tables only derived "
+                    "columns are supported"
+                )
+            for column in schema:
+                if column.startswith("#"):
+                    raise SchemaError(f"column {column!r} of table {name!r} must not begin with '#': rename it")
+            above = self.relation_to(name)
+            deep = above is not None and above.parent != self.root
+            if deep and self.children(name):
+                raise SchemaError(
+                    f"table {self.children(name)[0].child!r} is four tables deep, which is not supported: persons may "
+                    "have rows, and these may have rows"
+                )
+        places = sum(self.slots(name) * (len(schema) + 1) for name, schema in self.tables.items())
+        if places > MOST_PLACES:
+            raise SchemaError(
+                f"a person may have {places} values in all tables, more than {MOST_PLACES}: lower at_most of a relation or "
+                "leave columns out"
+            )
+
+
+def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
+    """Return the one table that is nobody's child."""
+    children: set[str] = set()
+    for relation in relations:
+        for name in (relation.parent, relation.child):
+            if name not in tables:
+                raise SchemaError(f"{relation.where} names table {name!r}; there are: {', '.join(tables)}")
+        if relation.child in children:
+            raise SchemaError(
+                f"table {relation.child!r} has two parents, which is not supported: a row belongs to one row of one table"
+            )
+        children.add(relation.child)
+    roots = [name for name in tables if name not in children]
+    if not roots:
+        raise SchemaError("the relations go in a circle: one table, the persons, must be nobody's child")
+    if len(roots) > 1:
+        raise SchemaError(
+            f"tables {roots[0]!r} and {roots[1]!r} are nobody's child: relate all tables to one table of persons"
+        )
+    return roots[0]
+
+
+def _downwards(root: str, tables: Mapping[str, Schema], relations: Sequence[Relation]) -> tuple[str, ...]:
+    """Return the tables, parents before their children."""
+    found = [root]
+    for name in found:
+        found += [one.child for one in relations if one.parent == name]
+    lost = [name for name in tables if name not in found]
+    if lost:
+        raise SchemaError(f"the relations of table {lost[0]!r} go in a circle: they must lead to {root!r}")
+    return tuple(found)
+
+
+def _check_order(relation: Relation, schema: Schema) -> None:
+    if relation.order is None:
+        return
+    column = schema.get(relation.order)
+    if column is None:
+        raise SchemaError(
+            f"{relation.where} is ordered by {relation.order!r}, which must be a column of {relation.child!r} that is not "
+            "derived"
+        )
+    if column.names_rows:
+        raise SchemaError(f"{relation.where} is ordered by {relation.order!r}, an identifier, which is never read")
+
+
+def _relation_document(relation: Relation) -> dict[str, Any]:
+    document = {name: getattr(relation, name) for name in _SETTINGS}
+    return {name: value for name, value in document.items() if value not in (None, False)}
+
+
+def _relation_of(document: object, *, source: str) -> Relation:
+    if not isinstance(document, dict) or not {"parent", "child", "key", "at_most"} <= set(document):
+        raise FormatError(f"{source} has a relation without parent, child, key and at_most")
+    unknown = [name for name in document if name not in _SETTINGS]
+    if unknown:
+        raise FormatError(f"{source} has a relation with an unknown setting {unknown[0]!r}")
+    return Relation(**document)
+
+
+def database_schema_given(given: object) -> DatabaseSchema:
+    """Return the database schema that a user gave: one, a schema document, or the path of a file.
+
+    Raises
+    ------
+    SchemaError, FormatError
+        If it contradicts itself, has not been reviewed, or is none of these.
+    """
+    if isinstance(given, DatabaseSchema):
+        return given.reviewed()
+    if isinstance(given, (str, PathLike)):
+        return DatabaseSchema.read(given)
+    if isinstance(given, Mapping) and "synthdp_database" in given:
+        return DatabaseSchema.from_json(json.dumps(given))
+    raise SchemaError("schema must be a DatabaseSchema or the path of a database schema file")

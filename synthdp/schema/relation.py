@@ -1,0 +1,68 @@
+"""A relation: which rows of one table belong to which row of another, how many, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synthdp.checks import whole
+from synthdp.errors import SchemaError
+
+MOST_ROWS = 500
+"""Most rows of a parent row that a relation may declare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows of a child table that belong to rows of a parent table.
+
+    Parameters
+    ----------
+    parent, child
+        Names of two tables.
+    key
+        The column, in both tables, whose equal values say which rows belong together.
+    at_most
+        How many child rows of one parent row are used.  If there are more, which ones are used does not depend on any
+        other person's rows.  A public bound: it must not be read off the private tables.
+    order
+        A column of the child table by which the rows of a parent row are ordered: a year, a date, a number of a wave.
+        ``None``: they have no order, as the members of a household.
+    unique
+        Whether a parent row has at most one child row with each value of ``order``, as one record a year.  Every synthetic
+        row obeys it; of private rows that do not, one is used.
+
+    Raises
+    ------
+    SchemaError
+        If a name is not text, ``at_most`` is out of range, or ``unique`` is asked without an order.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> sd.Relation(parent="persons", child="visits", key="person_id", at_most=12, order="year").at_most
+    12
+    """
+
+    parent: str
+    child: str
+    key: str
+    at_most: int
+    order: str | None = None
+    unique: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("parent", "child", "key"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise SchemaError(f"{name} of a relation must be a name, not {getattr(self, name)!r}")
+        if self.order is not None and (not isinstance(self.order, str) or not self.order):
+            raise SchemaError(f"order of a relation must be the name of a column or None, not {self.order!r}")
+        if not isinstance(self.unique, bool):
+            raise SchemaError("unique of a relation must be True or False")
+        if self.unique and self.order is None:
+            raise SchemaError("unique says that no two rows of a parent have the same order: it needs an order")
+        object.__setattr__(self, "at_most", whole("at_most", self.at_most, least=1, most=MOST_ROWS))
+
+    @property
+    def where(self) -> str:
+        """How messages call the relation."""
+        return f"relation '{self.parent}' to '{self.child}'"

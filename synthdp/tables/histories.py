@@ -1,0 +1,64 @@
+"""Persons with their rows as one table: a column for each value of each row, for models that take features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+
+from synthdp.errors import ParameterError
+from synthdp.schema.database import DatabaseSchema
+
+
+def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFrame:
+    """Return one row a person: the columns of the root, and of each child table those of every row, in order.
+
+    A pandas table, whatever the library of the tables; NOT private if they are not.  Columns are named
+    ``table[1].column``, ``table[2].column``, ...; what a person does not have is missing, and ``table.rows`` says how many
+    rows there are.  The key is the index.
+
+    Parameters
+    ----------
+    tables
+        By name; real ones or synthetic ones.
+    schema
+        Their schema: rows beyond ``at_most`` are left out.
+
+    Raises
+    ------
+    ParameterError
+        If the schema has a child of a child, which has no place in one table.
+    """
+    if any(relation.parent != schema.root for relation in schema.relations):
+        raise ParameterError("a child of a child has no place in one table of persons: take the tables as they are")
+    wide = _pandas(tables[schema.root])
+    if schema.key is None:
+        return wide
+    wide = wide.set_index(schema.key)
+    parts: list[pd.DataFrame] = [wide]
+    for relation in schema.relations:
+        child = _pandas(tables[relation.child])
+        if relation.order is not None:
+            place = {level: i for i, level in enumerate(_levels(schema, relation.child, relation.order))}
+            by = child[relation.order].map(place) if place else child[relation.order]
+            child = child.iloc[by.argsort(kind="stable")]
+        child = child.assign(**{"#": child.groupby(relation.key).cumcount() + 1})
+        child = child[child["#"] <= relation.at_most]
+        many = child.groupby(relation.key).size().reindex(wide.index, fill_value=0)
+        parts.append(pd.DataFrame({f"{relation.child}.rows": many}))
+        for rank in range(1, relation.at_most + 1):
+            one = child[child["#"] == rank].drop(columns="#").set_index(relation.key)
+            parts.append(one.reindex(wide.index).add_prefix(f"{relation.child}[{rank}]."))
+    return pd.concat(parts, axis=1)
+
+
+def _levels(schema: DatabaseSchema, table: str, column: str) -> list[Any]:
+    kind = schema.tables[table][column]
+    return list(getattr(kind, "levels", None) or [])
+
+
+def _pandas(table: Any) -> pd.DataFrame:
+    found: pd.DataFrame = nw.from_native(table).lazy().collect().to_pandas()
+    return found.reset_index(drop=True)

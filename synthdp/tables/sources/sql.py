@@ -1,0 +1,363 @@
+"""A table or a query of a database as a source of rows: PostgreSQL by ADBC, any other by its DBAPI or ADBC driver."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from synthdp.arrays import AnyArray, GridIndices, Totals, narrow
+from synthdp.checks import check_one_of
+from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.domain.grid import grid_of
+from synthdp.errors import DataError, ParameterError
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import Statistic
+from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.total import Total
+from synthdp.schema.columns import Column, Identifier
+from synthdp.schema.schema import Schema
+from synthdp.tables.columns.arrow import read
+from synthdp.tables.columns.parse import declared
+from synthdp.tables.columns.plain import labels_of_objects
+from synthdp.tables.refusals import reading
+from synthdp.tables.source import Bound
+from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sql.counting import counting_query, listing_query, repeated
+from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
+from synthdp.tables.sql.links import Cells, Link
+from synthdp.tables.sql.openers import opener_of
+from synthdp.tables.sql.planned import coding
+from synthdp.tables.sql.refusals import asking
+from synthdp.tables.sql.types import Asked, quoted, quoted_table
+
+WHOLE = Asked("whole", "int8", arrives=pa.int64())
+"""A column of whole numbers that the database computed."""
+
+MOST_PACKED = 2**62
+"""Combinations of grid indices that one whole number holds."""
+
+_NUMBERS = itertools.count()
+
+
+class SqlSource:
+    """The rows of a table or a query, which stream from the database in blocks; only the columns that are needed.
+
+    All that is read until the release is done is read in one transaction: in PostgreSQL at REPEATABLE READ, so that rows
+    which others change meanwhile are those of the moment at which it began.
+
+    Parameters
+    ----------
+    database
+        A URL such as ``"postgresql://user@host/name"`` (which reads by ADBC; ``sqlite:///path`` and ``duckdb:///path``
+        need no driver, others go through SQLAlchemy), an SQLAlchemy engine, or a connection: of ADBC, which is cloned, or
+        of a DBAPI driver, which nobody else may use meanwhile.  A password stays out of every message.
+    table
+        The table or view, perhaps after its schema and a dot; each part is taken as it is written.
+    query
+        A SELECT statement instead.
+    push
+        What the database does.  ``"rows"``: it sends values, which are encoded here.  ``"codes"``: it encodes them and sends
+        packed whole numbers, a tenth of the bytes; columns that it cannot encode exactly come as values.  ``"counts"``: it
+        codes rows into a temporary table of its own and counts there, so that only counts come here, without noise yet;
+        what is no table, such as second moments, is summed from how often each combination of cells occurs.  ``"auto"``:
+        codes if the database can encode every column, else rows.  The integers are the same.  ``"codes"`` and ``"counts"``
+        are for PostgreSQL and DuckDB, whose arithmetic is proven to be the encoder's; only there may they be asked for.
+
+    Raises
+    ------
+    DataError
+        If the database cannot be reached, or the table cannot be read.
+    ParameterError
+        If not exactly one of ``table`` and ``query`` is given, a driver is not installed, or the database cannot ``push``.
+    """
+
+    def __init__(
+        self, database: Any, *, table: str | None = None, query: str | None = None, push: str = "rows"
+    ) -> None:
+        if (table is None) == (query is None):
+            raise ParameterError("give a table, or a query, and not both")
+        check_one_of("push", push, ("rows", "codes", "counts", "auto"))
+        self._open, self._table, self._query, self._push = opener_of(database), table, query, push
+        self._link: Link | None = None
+        self._coded: tuple[Schema, str] | None = None
+        with asking():
+            link = self._open("read")
+            try:
+                self._dialect = link.dialect
+                if push in {"codes", "counts"} and link.dialect not in WORDS:
+                    raise ParameterError(
+                        f"push={push!r} is for PostgreSQL and DuckDB; from other databases rows stream"
+                    )
+                self._columns = {one.name: one for one in _checked(link.columns(self._none_of(link.dialect)))}
+            finally:
+                link.close()
+
+    def __repr__(self) -> str:
+        return f"SqlSource({len(self.names)} columns)"
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.forget()
+
+    def __reduce__(self) -> str:
+        raise ParameterError("a source of rows of a database holds a connection and cannot be pickled or copied")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(self._columns)
+
+    @property
+    def arrow_types(self) -> Mapping[str, str]:
+        """The public name of each column's Arrow type, where the database's type has one."""
+        return {name: str(asked.shown) for name, asked in self._columns.items() if asked.shown is not None}
+
+    def kind(self, name: str) -> Column:
+        """Return the kind of column that a column's type suggests; see `FrameSource.kind`."""
+        suits = self._columns[name].shown or (pa.float64() if self._columns[name].kind == "numeric" else pa.string())
+        return FrameSource(pa.schema([(name, suits)]).empty_table()).kind(name)
+
+    def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
+        """Yield all rows in blocks; see `Source.blocks`."""
+        kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
+        if self._push == "counts":
+            raise DataError("push='counts' lets no row leave the database: what asks for values is refused")
+        wanted = [self._asked_as(name, column.names_rows) for name, column in kinds.items()]
+        with asking():
+            for cells in self._asked(self._selected(wanted, self._dialect), wanted):
+                yield {
+                    name: _raw(name, column, part) for (name, column), part in zip(kinds.items(), cells, strict=True)
+                }
+
+    def check(self, schema: Schema, *, unit: str | None) -> None:
+        """Refuse a schema that cannot be counted in the database, before anything is spent.
+
+        Raises
+        ------
+        ParameterError
+            Naming the column.
+        """
+        if self._push != "counts":
+            return
+        if unit is not None:
+            raise ParameterError(
+                "push='counts' keeps no privacy_unit: use push='codes', which bounds rows of a unit here"
+            )
+        if schema.undeclared:
+            raise ParameterError(f"push='counts' discovers nothing: declare column {schema.undeclared[0]!r}")
+        left = [name for name in schema if name not in self._stages(schema)]
+        if left:
+            raise ParameterError(
+                f"column {left[0]!r} of type {self._columns[left[0]].kind} cannot be encoded in the database as "
+                f"{type(schema[left[0]]).__name__} exactly: cast it in a query, or use push='codes'"
+            )
+
+    def indices(
+        self, schema: Schema, *, extra: Sequence[str] = ()
+    ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]] | None:
+        """Yield blocks of a schema's columns encoded by the database, others as values; see `EncodingSource.indices`."""
+        stages = self._stages(schema) if self._push in {"codes", "auto"} else {}
+        if not stages or (self._push == "auto" and len(stages) < len(schema)):
+            return None
+        return self._packed(schema, stages, extra)
+
+    def sums(
+        self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
+    ) -> Totals | None:
+        """Count in the database if that was asked for; else None: rows are encoded once, and counted here."""
+        if self._push != "counts":
+            return None
+        self.check(schema, unit=unit if bound is None else unit or "unit")
+        with asking():
+            coded, domain = self._code(schema), statistic.domain
+            names = [f"g{schema.names.index(axis.name)}" for axis in domain.axes]
+            tables = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
+            if isinstance(tables, Marginals):
+                asked = counting_query(domain, tables.cliques, coded, names)
+                return asked.tables(self._numbers(asked.sql, 3), domain, tables.cliques)
+            if isinstance(statistic, Total):
+                return np.asarray(self._numbers(f"SELECT count(*) AS n FROM {coded}", 1)[0], np.int64)  # noqa: S608 - a name of our own
+            cells = repeated(self._numbers(listing_query(domain, coded, names), len(domain) + 1))
+            return statistic.sums(cells)
+
+    def _stages(self, schema: Schema) -> dict[str, Stages]:
+        """Return how the database encodes the columns that it can."""
+        if self._dialect not in WORDS:
+            return {}
+        found = {}
+        for j, (name, column) in enumerate(schema.items()):
+            stages = stages_of(column, self._columns[name], quoted(name, self._dialect), j, self._dialect)
+            if stages is not None:
+                found[name] = stages
+        return found
+
+    def _packing(
+        self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
+    ) -> tuple[str, list[list[str]], list[str]]:
+        """Return a query of packed grid indices and of values; the columns of each pack; and those that come as values."""
+        packs: list[list[str]] = []
+        room = 0
+        for name in stages:
+            size = grid_of(schema[name]).size
+            if room < size:
+                packs.append([])
+                room = MOST_PACKED
+            packs[-1].append(name)
+            room //= size
+        values = [name for name in [*schema, *extra] if name not in stages or name in extra]
+        values = list(dict.fromkeys(values))
+        asked = [self._asked_as(name, name in extra) for name in values]
+        also = {f"v{i}": one.sql.format(quoted(one.name, self._dialect)) for i, one in enumerate(asked)}
+        inner = encoded(self._rows(self._dialect), stages, also)
+        flat = [
+            _packed_sql([stages[name].index for name in pack], [grid_of(schema[n]).size for n in pack])
+            for pack in packs
+        ]
+        shown = [*(f"{sql} AS p{i}" for i, sql in enumerate(flat)), *also]
+        return f"SELECT {', '.join(shown)} FROM ({inner}) packed", packs, values  # noqa: S608
+
+    def _packed(
+        self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
+    ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]]:
+        query, packs, values = self._packing(schema, stages, extra)
+        asked = [WHOLE] * len(packs) + [self._asked_as(name, name in extra) for name in values]
+        with asking():
+            for cells in self._asked(query, asked):
+                found: dict[str, GridIndices | RawColumn] = {}
+                for pack, part in zip(packs, cells, strict=False):
+                    found |= _unpacked(_whole(part), pack, [grid_of(schema[name]).size for name in pack])
+                for name, part in zip(values, cells[len(packs) :], strict=True):
+                    found[name] = _raw(name, Identifier() if name in extra else schema[name], part)
+                units = {name: raw for name in extra if isinstance(raw := found[name], Labels | Numbers)}
+                yield [found[name] for name in schema], units
+
+    def _asked_as(self, name: str, is_name: bool) -> Asked:
+        return self._columns[name].as_name() if is_name else self._columns[name]
+
+    def _code(self, schema: Schema) -> str:
+        """Return the temporary table of all rows' grid indices, made at the first question."""
+        if self._coded is None or self._coded[0] is not schema:
+            self.forget()
+            name = f"synthdp_coded_{next(_NUMBERS)}"
+            self._linked().run(coding(name, self._rows(self._dialect), schema, self._stages(schema)))
+            self._coded = (schema, name)
+        return self._coded[1]
+
+    def _numbers(self, query: str, columns: int) -> AnyArray:
+        """Return the answer of a query of whole numbers, (rows, columns)."""
+        blocks = [np.column_stack([_whole(part) for part in cells]) for cells in self._asked(query, [WHOLE] * columns)]
+        return np.concatenate(blocks)
+
+    def write(self, frames: Iterable[Any]) -> None:
+        """Append pyarrow tables to the table, in one transaction: all rows or none.
+
+        The table is there, with its types and keys; columns that the rows lack have their defaults.  On a DBAPI connection
+        within a transaction of the caller's own, the rows are a part of it: that is how related tables are written at once.
+
+        Parameters
+        ----------
+        frames
+            One or more of the same columns.
+
+        Raises
+        ------
+        DataError
+            If the database refuses them: a column that it lacks, a type, a key, or a right.
+        ParameterError
+            If this is a query.
+        """
+        if self._table is None:
+            raise ParameterError("rows are written to a table, not to a query: give table=")
+        tables = iter(frames)
+        first = next(tables)
+        lacking = [name for name in first.column_names if name not in self.names]
+        if lacking:
+            raise DataError(f"the table has no column {lacking[0]!r} to write to")
+        self.forget()
+        with asking():
+            link = self._open("write")
+            try:
+                batches = (batch for one in itertools.chain([first], tables) for batch in one.to_batches())
+                reader = pa.RecordBatchReader.from_batches(first.schema, batches)
+                link.ingest(quoted_table(self._table, link.dialect), reader)
+                link.commit()
+            finally:
+                link.close()
+
+    def forget(self) -> None:
+        """End the transaction; the next question begins another."""
+        link, coded = self._link, self._coded
+        self._link = self._coded = None
+        if link is not None:
+            with contextlib.suppress(Exception):
+                if coded is not None:  # it goes with a transaction of ours, but not with one of the caller's
+                    link.run(f"DROP TABLE IF EXISTS {coded[1]}")
+            link.close()
+
+    def _asked(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
+        """Yield the rows of a query; whatever stops them, nothing goes on in the database."""
+        try:
+            yield from self._linked().blocks(query, columns)
+        except BaseException:
+            self.forget()
+            raise
+
+    def _linked(self) -> Link:
+        if self._link is None:
+            self._link = self._open("count" if self._push == "counts" else "read")
+        return self._link
+
+    def _selected(self, wanted: Sequence[Asked], dialect: str) -> str:
+        parts = [asked.sql.format(quoted(asked.name, dialect)) for asked in wanted] or ["1"]
+        named = ", ".join(f"{part} AS {quoted(f'c{i}', dialect)}" for i, part in enumerate(parts))
+        return f"SELECT {named} FROM {self._rows(dialect)}"  # noqa: S608 - names are quoted, the query is the caller's
+
+    def _none_of(self, dialect: str) -> str:
+        """Return a query of no row, which the database refuses if the columns may not be read."""
+        return f"SELECT * FROM {self._rows(dialect)} WHERE 1 = 0"  # noqa: S608
+
+    def _rows(self, dialect: str) -> str:
+        if self._table is not None:
+            return quoted_table(self._table, dialect)
+        return f"({(self._query or '').rstrip().rstrip(';')}\n) synthdp_rows"
+
+
+def _checked(columns: list[Asked]) -> list[Asked]:
+    for name, times in Counter(asked.name for asked in columns).items():
+        if times > 1:
+            raise DataError(f"the query gives {times} columns of the name {name!r}: name each of them differently")
+    return columns
+
+
+def _raw(name: str, column: Column, cells: Cells) -> RawColumn:
+    """Return a block's cells as raw values; what is no Arrow array is read as Python's objects are anywhere."""
+    with reading(name):
+        if isinstance(cells, list):
+            return declared(labels_of_objects(cells), column)
+        return read(cells, column)
+
+
+def _packed_sql(names: Sequence[str], sizes: Sequence[int]) -> str:
+    flat = f"CAST({names[0]} AS bigint)"
+    for name, size in zip(names[1:], sizes[1:], strict=True):
+        flat = f"({flat} * {size} + {name})"
+    return flat
+
+
+def _unpacked(packed: AnyArray, names: Sequence[str], sizes: Sequence[int]) -> dict[str, GridIndices]:
+    found = {}
+    for name, size in zip(names[:0:-1], sizes[:0:-1], strict=True):
+        packed, index = np.divmod(packed, size)
+        found[name] = narrow(index, size)
+    return found | {names[0]: narrow(packed, sizes[0])}
+
+
+def _whole(cells: Cells) -> AnyArray:
+    numbers = pa.array(cells, pa.int64()) if isinstance(cells, list) else cells.cast(pa.int64())
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64)

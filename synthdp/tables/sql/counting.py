@@ -1,0 +1,130 @@
+"""Tables counted in a database: rows are coded once into a temporary table, and every question is one statement over it.
+
+Columns are packed as `synthdp.queries.counting` packs them: a GROUP BY over two packs counts all pairs of columns between
+them, and the tables are summed out of it here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, Clique, Codes, Totals
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.queries.counting import MOST_CELLS, margin_of, pack
+
+
+@dataclass(frozen=True, slots=True)
+class CountingQuery:
+    """One statement that counts several tables, and how they are cut out of its answer.
+
+    Parameters
+    ----------
+    sql
+        It gives rows of three whole numbers: which group, which cell, how many rows.
+    groups
+        The columns of each group, in the order of its axes.
+    """
+
+    sql: str
+    groups: tuple[Clique, ...]
+
+    def tables(self, answer: AnyArray, domain: Domain, cliques: Sequence[Clique]) -> Totals:
+        """Return the flat tables of some cliques one after the other from the statement's answer, (m, 3)."""
+        counted: list[AnyArray] = []
+        for number, group in enumerate(self.groups):
+            mine = answer[answer[:, 0] == number]
+            table = np.zeros(math.prod(domain.shape[j] for j in group), np.int64)
+            table[mine[:, 1]] = mine[:, 2]
+            counted.append(table.reshape([domain.shape[j] for j in group]))
+        places = [next(g for g, group in enumerate(self.groups) if set(clique) <= set(group)) for clique in cliques]
+        pairs = zip(places, cliques, strict=True)
+        return np.concatenate([margin_of(counted[g], self.groups[g], clique) for g, clique in pairs])
+
+
+def counting_query(domain: Domain, cliques: Sequence[Clique], coded: str, names: Sequence[str]) -> CountingQuery:
+    """Return the statement that counts the tables of some cliques in one pass over the coded rows.
+
+    Parameters
+    ----------
+    domain
+        The cells of each column.
+    cliques
+        The tables.
+    coded
+        The table of grid indices.
+    names
+        The name of each column's grid index in it.
+    """
+    groups = _groups(domain.shape, cliques)
+    used = sorted({j for group in groups for j in group})
+    cells = ", ".join(f"{cell_sql(domain.axes[j], names[j])} AS c{j}" for j in used)
+    counts = []
+    for number, group in enumerate(groups):
+        cell = _flat([f"c{j}" for j in group], [domain.shape[j] for j in group])
+        counts.append(f"SELECT {number} AS which, {cell} AS cell, count(*) AS n FROM coded_cells GROUP BY {cell}")  # noqa: S608
+    sql = f"WITH coded_cells AS MATERIALIZED (SELECT {cells} FROM {coded}) {' UNION ALL '.join(counts)}"  # noqa: S608
+    return CountingQuery(sql, tuple(groups))
+
+
+def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
+    """Return a query of every combination of cells that occurs, and how often: for what is no sum of tables."""
+    cells = [cell_sql(axis, names[j]) for j, axis in enumerate(domain.axes)]
+    named = ", ".join(f"{cell} AS c{j}" for j, cell in enumerate(cells))
+    every = ", ".join(f"c{j}" for j in range(len(cells)))
+    return f"SELECT {every}, count(*) AS n FROM (SELECT {named} FROM {coded}) listed GROUP BY {every}"  # noqa: S608
+
+
+def repeated(answer: AnyArray) -> Codes:
+    """Return rows from combinations of cells and how often each occurs, (m, d + 1)."""
+    return np.asfortranarray(np.repeat(answer[:, :-1], answer[:, -1], axis=0))
+
+
+def cell_sql(axis: Axis, index: str) -> str:
+    """Return the cell of a grid index: the index itself where each has a cell of its own, else found by halving."""
+    starts, cells = axis.starts.tolist(), axis.cells.tolist()
+    if cells == starts:
+        return index
+    return _search(index, starts[1:], cells)
+
+
+def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:
+    if not ends:
+        return str(cells[0])
+    middle = len(ends) // 2
+    low, high = (
+        _search(index, ends[:middle], cells[: middle + 1]),
+        _search(index, ends[middle + 1 :], cells[middle + 1 :]),
+    )
+    return f"CASE WHEN {index} < {ends[middle]} THEN {low} ELSE {high} END"
+
+
+def _groups(shape: Sequence[int], cliques: Sequence[Clique]) -> list[Clique]:
+    """Return sets of columns whose tables hold those of all cliques."""
+    groups: dict[Clique, None] = {}
+    for ways in sorted({len(clique) for clique in cliques}):
+        members = [clique for clique in cliques if len(clique) == ways]
+        packs = pack(
+            sorted({j for clique in members for j in clique}), shape, math.floor(MOST_CELLS ** (1 / ways) + 1e-9)
+        )
+        pack_of = {j: p for p, columns in enumerate(packs) for j in columns}
+        inside: dict[tuple[int, ...], list[Clique]] = {}
+        for clique in members:
+            inside.setdefault(tuple(sorted({pack_of[j] for j in clique})), []).append(clique)
+        for together, some in inside.items():
+            columns = tuple(j for p in together for j in packs[p])
+            alone = len(some) == 1 or math.prod(shape[j] for j in columns) > MOST_CELLS
+            groups |= dict.fromkeys(some if alone else [columns])
+    return list(groups)
+
+
+def _flat(cells: Sequence[str], sizes: Sequence[int]) -> str:
+    """Return one number of several, in C order."""
+    flat = f"CAST({cells[0]} AS bigint)"
+    for cell, size in zip(cells[1:], sizes[1:], strict=True):
+        flat = f"({flat} * {size} + {cell})"
+    return flat

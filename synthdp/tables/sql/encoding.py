@@ -1,0 +1,266 @@
+"""The encoding of a schema as SQL: the very grid index that `synthdp.domain.encoder.encode` gives, for any value.
+
+Whole numbers and moments are counted in whole steps; reals go through the same floating-point operations, in the same
+order, as the encoder's; levels are compared as they are.  A column for which that cannot be promised has no expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from synthdp.domain.grid import Grid, grid_of
+from synthdp.schema.column import Fresh, Interval, Level, Levels, Steps
+from synthdp.schema.columns import Column
+from synthdp.schema.times import CALENDAR
+from synthdp.tables.sql.types import Asked
+
+MOST_LEVELS = 1000
+"""Columns of more levels are not written as SQL."""
+
+_FARTHEST = 2**62
+"""Whole numbers beyond have no room for arithmetic of 64 bits."""
+
+_DAYS = "CAST(({0}) - date '1970-01-01' AS bigint) * 86400000000"
+
+_WIDEST, _NARROWEST = 1e200, 1e-200
+"""Intervals of reals beyond are left to the encoder: PostgreSQL refuses arithmetic that under- or overflows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What differs between databases.
+
+    Parameters
+    ----------
+    kinds
+        The database's type names, and what they are here.
+    divide
+        Division of whole numbers, rounded down.
+    even
+        The function that rounds to the nearest whole number, halves to the even one.
+    micros
+        Microseconds since 1970 of a moment.
+    text
+        A text as it is compared, byte by byte.
+    """
+
+    kinds: Mapping[str, str]
+    divide: str
+    even: str
+    micros: str
+    text: str
+
+
+WORDS: Mapping[str, Words] = {
+    "postgres": Words(
+        {
+            "int2": "whole", "int4": "whole", "int8": "whole", "float4": "real", "float8": "real", "bool": "truth",
+            "text": "text", "varchar": "text", "bpchar": "text", "date": "day", "timestamp": "moment",
+            "timestamptz": "zoned",
+        },
+        "/", "round({0})", "CAST(extract(epoch from {0}) * 1000000 AS bigint)", 'CAST({0} AS text) COLLATE "C"',
+    ),
+    "duckdb": Words(
+        {
+            "TINYINT": "whole", "SMALLINT": "whole", "INTEGER": "whole", "BIGINT": "whole", "UTINYINT": "whole",
+            "USMALLINT": "whole", "UINTEGER": "whole", "FLOAT": "real", "DOUBLE": "real", "BOOLEAN": "truth",
+            "VARCHAR": "text", "DATE": "day", "TIMESTAMP": "moment", "TIMESTAMP WITH TIME ZONE": "zoned",
+        },
+        "//", "round_even({0}, 0)", "epoch_us({0})", "{0}",
+    ),
+}  # fmt: skip
+"""Databases whose arithmetic is proven to be the encoder's, by their dialect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The grid index of one column in up to four nested queries; each stage may name what the one before it computed.
+
+    Parameters
+    ----------
+    first
+        From the table: what each later stage needs, by name.
+    later
+        What the following stages replace.
+    index
+        The name of the result.
+    """
+
+    first: Mapping[str, str]
+    later: tuple[Mapping[str, str], ...]
+    index: str
+
+
+def stages_of(column: Column, asked: Asked, value: str, j: int, dialect: str) -> Stages | None:
+    """Return the grid index of a column's value, or None if SQL could give another than the encoder.
+
+    Parameters
+    ----------
+    column
+        Its declaration.
+    asked
+        What the database says of it.
+    value
+        The column's name, quoted.
+    j
+        A number that no other column of the query has.
+    dialect
+        One of `WORDS`.
+    """
+    words = WORDS[dialect]
+    kind, name, grid = words.kinds.get(asked.kind), f"g{j}", grid_of(column)
+    match column.support():
+        case Fresh():
+            return Stages({name: "0"}, (), name)
+        case Levels(levels):
+            levelled = _of_levels(levels, grid, kind, value, words)
+            return None if levelled is None else Stages({name: levelled}, (), name)
+        case Steps() as steps if steps.denominator is None:
+            whole = _whole(column, steps, kind, value, words)
+            if whole is None:
+                return None
+            return Stages({f"w{j}": whole}, ({name: _of_steps(steps, grid, f"w{j}", words)},), name)
+        case Interval() as interval if kind in {"whole", "real"} and column.quantity == "number":
+            return _of_interval(interval, grid, value, j)
+    return None
+
+
+def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: str, words: Words) -> str | None:
+    types = {type(level) for level in levels}
+    wanted = {"text": str, "truth": bool, "whole": int}.get(kind or "")
+    if wanted is None or types != {wanted} or len(levels) > MOST_LEVELS:
+        return None
+    literals = {_literal(level): i for i, level in enumerate(levels)}
+    if None in literals:
+        return None
+    compared = words.text.format(value) if kind == "text" else value
+    whens = " ".join(f"WHEN {literal} THEN {i}" for literal, i in literals.items())
+    return f"CASE WHEN {value} IS NULL THEN {_null(grid)} ELSE CASE {compared} {whens} ELSE {grid.other} END END"
+
+
+def _literal(level: Level) -> str | None:
+    """Return a level as SQL; None for a text that cannot stand in a query."""
+    if isinstance(level, bool):
+        return str(level).lower()
+    if isinstance(level, str):
+        return "'" + level.replace("'", "''") + "'" if "\0" not in level and _is_unicode(level) else None
+    return f"CAST({level} AS bigint)" if abs(level) < 2**63 else None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Words) -> str | None:
+    """Return a value as a whole number, or None if it cannot be one in the database."""
+    ends = (steps.value(steps.first), steps.value(steps.last) + steps.size)
+    if max(map(abs, ends)) >= _FARTHEST or any(abs(special) >= _FARTHEST for special in steps.special):
+        return None
+    if column.quantity == "number":
+        if kind == "whole":
+            return f"CAST({value} AS bigint)"
+        if kind == "real" and max(map(abs, ends)) < 2**52 and steps.size == 1 and steps.offset == 0:
+            real = f"CAST({value} AS double precision)"
+            near = words.even.format(_clipped(real, -(2**53), 2**53, "double precision"))
+            return f"CASE WHEN {real} = CAST('NaN' AS double precision) THEN NULL ELSE CAST({near} AS bigint) END"
+    if column.quantity == "moment" and kind in {"day", "moment", "zoned"}:
+        first, last, sort = {
+            "day": ("0001-01-01", "9999-12-31", "date"),
+            "moment": ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "timestamp"),
+            "zoned": ("0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00", "timestamptz"),
+        }[kind]
+        inside = f"CASE WHEN {value} > {sort} '{last}' THEN {sort} '{last}' ELSE {value} END"
+        micros = _DAYS.format(inside) if kind == "day" else words.micros.format(f"({inside})")
+        # the earliest moments have no microseconds that fit: compared first
+        return f"CASE WHEN {value} < {sort} '{first}' THEN {CALENDAR[0]} ELSE {micros} END"
+    return None
+
+
+def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
+    """Return the grid index of a whole number that is null where the value is missing."""
+    low, high = steps.value(steps.first), steps.value(steps.last) + steps.size - 1
+    half, most = 0 if steps.rounds_down else steps.size // 2, steps.last - steps.first
+    above = f"({whole} - ({low}))"
+    step = above if steps.size == 1 else f"(({above} + {half}) {words.divide} {steps.size})"
+    point = step if grid.width == 1 else f"({step} {words.divide} {grid.width})"
+    special = {grid.regular + i: int(number) for i, number in enumerate(grid.special) if number == int(number)}
+    whens = "".join(f"WHEN {whole} = {number} THEN {index} " for index, number in special.items())
+    last = most // grid.width
+    nearer = f"WHEN {whole} >= {high - half} THEN {last} " if half else f"WHEN {whole} > {high} THEN {last} "
+    return f"CASE WHEN {whole} IS NULL THEN {_null(grid)} {whens}WHEN {whole} < {low} THEN 0 {nearer}ELSE {point} END"
+
+
+def _of_interval(interval: Interval, grid: Grid, value: str, j: int) -> Stages | None:
+    lower, upper, parts = float(interval.lower), float(interval.upper), grid.regular
+    if not _NARROWEST <= upper - lower <= _WIDEST or max(abs(lower), abs(upper)) > _WIDEST:
+        return None
+    x, k, g = f"x{j}", f"k{j}", f"g{j}"
+    real = f"CAST({value} AS double precision)"
+    nan = "CAST('NaN' AS double precision)"
+    special = "".join(f"WHEN {real} = {_real(s)} THEN {grid.regular + i} " for i, s in enumerate(grid.special))
+    first = {
+        x: f"CASE WHEN {real} IS NULL OR {real} = {nan} THEN {_real(lower)} "
+        f"WHEN {real} < {_real(lower)} THEN {_real(lower)} WHEN {real} > {_real(upper)} THEN {_real(upper)} ELSE {real} END",
+        g: f"CASE WHEN {real} IS NULL OR {real} = {nan} THEN {_null(grid)} {special}ELSE -1 END",
+    }
+    # A difference too small to be divided lies in the first part, as does its quotient.
+    above = f"({x} - {_real(lower)})"
+    part = (
+        f"CASE WHEN {above} < {_real(1e-290 * max(1.0, upper - lower))} THEN 0 ELSE "
+        f"floor({above} / {_real(upper - lower)} * {_real(float(parts))}) END"
+    )
+    start = {k: f"CASE WHEN {part} > {parts - 1} THEN {parts - 1} ELSE CAST({part} AS bigint) END"}
+
+    def edge(at: str) -> str:
+        return f"({_real(lower)} + {_real(upper - lower)} * (CAST({at} AS double precision) / {_real(float(parts))}))"
+
+    down = {k: f"CASE WHEN {k} > 0 AND {x} < {edge(k)} THEN {k} - 1 ELSE {k} END"}
+    up = {
+        g: f"CASE WHEN {g} >= 0 THEN {g} WHEN {k} < {parts - 1} AND {x} >= {edge(f'({k} + 1)')} THEN {k} + 1 ELSE {k} END"
+    }
+    return Stages(first, (start, down, up), g)
+
+
+def _null(grid: Grid) -> int:
+    return grid.other if grid.null is None else grid.null
+
+
+def _real(number: float) -> str:
+    return f"CAST('{float(number)!r}' AS double precision)"
+
+
+def _clipped(value: str, low: int, high: int, kind: str = "bigint") -> str:
+    least, most = f"CAST({low} AS {kind})", f"CAST({high} AS {kind})"
+    return f"(CASE WHEN {value} < {least} THEN {least} WHEN {value} > {most} THEN {most} ELSE {value} END)"
+
+
+def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -> str:
+    """Return a query of the grid indices of some columns, by name, and of further expressions.
+
+    Parameters
+    ----------
+    rows
+        What rows come from.
+    columns
+        The stages of each column.
+    also
+        Further expressions of the table's columns, by name.
+    """
+    query, here = rows, dict(also)
+    for stages in columns.values():
+        here |= stages.first
+    parts = [f"{sql} AS {name}" for name, sql in here.items()]
+    query = f"SELECT {', '.join(parts) or '1 AS nothing'} FROM {rows}"  # noqa: S608
+    for number in range(max((len(stages.later) for stages in columns.values()), default=0)):
+        changed = {
+            name: sql for one in columns.values() if number < len(one.later) for name, sql in one.later[number].items()
+        }
+        here |= changed
+        parts = [f"{changed[name]} AS {name}" if name in changed else name for name in here]
+        query = f"SELECT {', '.join(parts)} FROM ({query} OFFSET 0) stage{number}"  # noqa: S608 - OFFSET: computed once
+    return query

@@ -1,0 +1,107 @@
+"""From a URL, a connection or an engine to what opens a link to that database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from synthdp.errors import DataError, ParameterError
+from synthdp.tables.refusals import instead_of
+from synthdp.tables.sql.links import AdbcLink, DbapiLink, DuckDBLink, Link, Mode
+from synthdp.tables.sql.refusals import connecting, place_of
+from synthdp.tables.sql.types import NAMES
+
+Opener: TypeAlias = Callable[[Mode], Link]
+"""What opens a link, for a purpose."""
+
+
+def opener_of(database: Any) -> Opener:
+    """Return what opens a link to a database.
+
+    Parameters
+    ----------
+    database
+        A URL, an ADBC or DBAPI connection, DuckDB's, or an SQLAlchemy engine.
+
+    Raises
+    ------
+    DataError
+        If it is none of these.
+    ParameterError
+        If the driver that a URL needs is not installed.
+    """
+    if isinstance(database, str):
+        return _opener_of_url(database)
+    module = type(database).__module__.split(".")[0]
+    if hasattr(database, "adbc_clone"):
+        return lambda mode: AdbcLink(database.adbc_clone(), mode=mode)
+    if module in {"duckdb", "_duckdb"} and hasattr(database, "execute"):
+        return lambda _: DuckDBLink(database)
+    if module == "sqlalchemy" and hasattr(database, "raw_connection") and hasattr(database, "dialect"):
+        return lambda mode: _of_engine(database, mode)
+    if hasattr(database, "cursor") and hasattr(database, "commit"):
+        dialect = NAMES.get(module, module)
+        return lambda mode: DbapiLink(database, dialect, mode=mode)
+    raise DataError(
+        "the database must be a URL, an ADBC or DBAPI connection or an SQLAlchemy engine, not "
+        f"{type(database).__name__}"
+    )
+
+
+def _opener_of_url(url: str) -> Opener:
+    scheme, place = url.partition(":")[0], place_of(url)
+    if scheme in {"postgresql", "postgres"}:
+        needs = ParameterError("PostgreSQL needs a driver: pip install 'synthdp[sql]'")
+        with instead_of(ImportError, say=needs):
+            from adbc_driver_postgresql import dbapi
+
+        def of_postgres(mode: Mode) -> Link:
+            with connecting(place):
+                connection = dbapi.connect(url)
+            return AdbcLink(connection, mode=mode)
+
+        return of_postgres
+    if scheme in {"sqlite", "duckdb"}:
+        path = unquote(urlsplit(url).path).removeprefix("/")
+        return (
+            (lambda mode: _of_file(path, place, mode))
+            if scheme == "sqlite"
+            else (lambda mode: _of_duckdb(path, place, mode))
+        )
+    needs = ParameterError(f"a URL that begins with '{scheme}:' needs SQLAlchemy: pip install sqlalchemy")
+    with instead_of(ImportError, say=needs):
+        import sqlalchemy
+    with connecting(place):
+        engine = sqlalchemy.create_engine(url)
+    return lambda mode: _of_engine(engine, mode, place)
+
+
+def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
+    if getattr(engine.dialect, "is_async", False):
+        raise DataError("the engine must not be an asynchronous one: make it with sqlalchemy.create_engine")
+    with connecting(place or f"{engine.url.get_backend_name()}://{engine.url.host or ''}/{engine.url.database or ''}"):
+        pooled = engine.raw_connection()
+    connection = pooled.driver_connection
+    if engine.dialect.name == "duckdb":
+        return DuckDBLink(getattr(connection, "c", connection), ends=pooled.close)
+    dialect = NAMES.get(engine.dialect.name, engine.dialect.name)
+    return DbapiLink(connection, dialect, ends=pooled.close, mode=mode)
+
+
+def _of_file(path: str, place: str, mode: Mode) -> Link:
+    import sqlite3
+    from pathlib import Path
+
+    with connecting(place):
+        uri = Path(path).absolute().as_uri() + f"?mode={'rw' if mode == 'write' else 'ro'}"
+        connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+    return DbapiLink(connection, "sqlite", ends=connection.close)
+
+
+def _of_duckdb(path: str, place: str, mode: Mode) -> Link:
+    with instead_of(ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")):
+        import duckdb
+    with connecting(place):
+        connection = duckdb.connect(path, read_only=mode != "write")
+    return DuckDBLink(connection, ends=connection.close)

@@ -1,0 +1,98 @@
+"""The SQL that a release would run, for a schema alone: no database is asked, no row is read."""
+
+from __future__ import annotations
+
+from synthdp.arrays import Clique
+from synthdp.checks import check_one_of
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.grid import grid_of
+from synthdp.schema.columns import Column
+from synthdp.schema.schema import Schema
+from synthdp.tables.sql.counting import counting_query
+from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
+from synthdp.tables.sql.types import Asked, quoted, quoted_table
+
+BINS = 8
+"""Bins of an ordered column in the statement that counts; a release chooses them from its noisy answers."""
+
+_KINDS = {
+    "postgres": {"number": "int8", "real": "float8", "truth": "bool", "label": "text", "moment": "timestamp", "day": "date"},
+    "duckdb": {
+        "number": "BIGINT", "real": "DOUBLE", "truth": "BOOLEAN", "label": "VARCHAR", "moment": "TIMESTAMP", "day": "DATE",
+    },
+}  # fmt: skip
+"""The type that a column is taken to have."""
+
+
+def planned_sql(schema: Schema, dialect: str, *, table: str = "your_table") -> str:
+    """Return the statements of each way to push, as text; columns are taken to have the type that suits them.
+
+    Parameters
+    ----------
+    schema
+        The columns.
+    dialect
+        ``"postgres"`` or ``"duckdb"``.
+    table
+        The table's name.
+
+    Raises
+    ------
+    ParameterError
+        If the dialect is another.
+    """
+    check_one_of("sql", dialect, tuple(WORDS))
+    rows = quoted_table(table, dialect)
+    stages, left = {}, []
+    for j, (name, column) in enumerate(schema.items()):
+        asked = Asked(name, _KINDS[dialect].get(_kind(column), ""))
+        one = stages_of(column, asked, quoted(name, dialect), j, dialect) if column.is_complete else None
+        if one is None:
+            left.append(name)
+        else:
+            stages[name] = one
+    every = ", ".join(quoted(name, dialect) for name in schema)
+    parts = [("push='rows': values stream, and are encoded here", f"SELECT {every} FROM {rows}")]  # noqa: S608
+    if stages:
+        values = {f"v{i}": quoted(name, dialect) for i, name in enumerate(left)}
+        selected = encoded(rows, stages, values)
+        parts.append(("push='codes': grid indices stream, packed into whole numbers", selected))
+    if stages and not left:
+        parts += [
+            ("push='counts': rows are coded into a temporary table", coding("synthdp_coded", rows, schema, stages)),
+            ("and every round of questions is one statement, such as", _counting(schema)),
+        ]
+    else:
+        parts.append((f"push='counts' is refused: column {left[0]!r} cannot be encoded in the database exactly", ""))
+    return "\n\n".join(f"-- {said}\n{sql}{';' * bool(sql)}".rstrip() for said, sql in parts)
+
+
+def coding(name: str, rows: str, schema: Schema, stages: dict[str, Stages]) -> str:
+    """Return the statement that codes all rows into a temporary table.
+
+    Parameters
+    ----------
+    name
+        Of the temporary table.
+    rows
+        What rows come from.
+    schema
+        The columns.
+    stages
+        How each is encoded.
+    """
+    kinds = {name: "smallint" if grid_of(schema[name]).size <= 2**15 else "integer" for name in stages}
+    parts = ", ".join(f"CAST({one.index} AS {kinds[column]}) AS {one.index}" for column, one in stages.items())
+    return f"CREATE TEMPORARY TABLE {name} AS SELECT {parts} FROM ({encoded(rows, stages, {})}) coding"  # noqa: S608
+
+
+def _counting(schema: Schema) -> str:
+    domain = domain_of(schema, bins=BINS)
+    pairs: list[Clique] = [(j, j + 1) for j in range(len(domain) - 1)] or [(0,)]
+    return counting_query(domain, pairs, "synthdp_coded", [f"g{j}" for j in range(len(domain))]).sql
+
+
+def _kind(column: Column) -> str:
+    if column.stored_as == "day":
+        return "day"
+    return "real" if column.quantity == "number" and column.real else column.quantity

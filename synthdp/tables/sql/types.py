@@ -1,0 +1,163 @@
+"""How columns of a database are asked for: for PostgreSQL, so that no value can stop a driver, whatever it is.
+
+Dates, moments and lengths that PostgreSQL holds and Arrow or Python does not (infinity, years beyond 9999, 24:00) are
+clipped in the query to what any column may declare; numbers of any length and types that nobody knows come as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a query asks for in place of a column, and the Arrow types of the answer.
+
+    Parameters
+    ----------
+    name
+        The column's name.
+    kind
+        The database's name of its type.
+    sql
+        A pattern of the expression; ``{}`` stands for the column.
+    arrives
+        The Arrow type that the expression is read as; None if the driver says it.
+    shown
+        The public name of the type that suits files of synthetic rows; None if no Arrow type does.
+    """
+
+    name: str
+    kind: str
+    sql: str = "{}"
+    arrives: pa.DataType | None = None
+    shown: pa.DataType | None = None
+
+    def as_name(self) -> Asked:
+        """Return how the column is asked for if its values tell persons apart: clipped, two might become one."""
+        return replace(self, sql=_TEXT[0], arrives=_TEXT[1]) if "CASE WHEN" in self.sql else self
+
+
+_TEXT = ("({})::text", pa.string())
+_PLAIN = {
+    "bool": pa.bool_(), "int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64(), "float4": pa.float32(),
+    "float8": pa.float64(), "text": pa.string(), "varchar": pa.string(), "bytea": pa.binary(),
+}  # fmt: skip
+_CLIPPED = (
+    "CASE WHEN {{0}} < {kind} '{first}' THEN {kind} '{first}' WHEN {{0}} > {kind} '{last}' THEN {kind} '{last}' "
+    "ELSE {{0}} END"
+)
+_MICROS = (
+    "CASE WHEN {0} > interval '250000 years' THEN 9223372036854775807 "
+    "WHEN {0} < interval '-250000 years' THEN -9223372036854775807 "
+    "ELSE (((extract(year from {0}) * 12 + extract(month from {0})) * 30 + extract(day from {0})) * 86400000000 "
+    "+ extract(hour from {0}) * 3600000000 + extract(minute from {0}) * 60000000 "
+    "+ extract(microseconds from {0}))::bigint END"
+)
+"""Of an interval; a month counts 30 days, as everywhere."""
+
+_SPECIAL: dict[str, tuple[str, pa.DataType]] = {
+    "numeric": ("trim_scale({})::text", pa.string()),  # 1.0 and 1.00 are one person
+    "money": ("({})::numeric::text", pa.string()),
+    "oid": ("({})::bigint", pa.int64()),
+    "date": (_CLIPPED.format(kind="date", first="0001-01-01", last="9999-12-31"), pa.date32()),
+    "timestamp": (
+        _CLIPPED.format(kind="timestamp", first="0001-01-01", last="9999-12-31 23:59:59.999999"),
+        pa.timestamp("us"),
+    ),
+    "timestamptz": (
+        _CLIPPED.format(kind="timestamptz", first="0001-01-01 00:00+00", last="9999-12-31 23:59:59.999999+00").replace(
+            "CASE", "(CASE"
+        )
+        + ") AT TIME ZONE 'UTC'",
+        pa.timestamp("us"),
+    ),
+    "time": ("(extract(epoch from {}) * 1000000)::bigint", pa.time64("us")),
+    "interval": (
+        _MICROS,
+        pa.duration("us"),
+    ),
+}
+_SHOWN = {"timestamptz": pa.timestamp("us", "UTC"), "oid": pa.int64(), "money": pa.decimal128(38, 2)}
+
+OIDS: Mapping[int, str] = {
+    16: "bool", 17: "bytea", 18: "char", 19: "name", 20: "int8", 21: "int2", 23: "int4", 25: "text", 26: "oid",
+    700: "float4", 701: "float8", 790: "money", 1042: "bpchar", 1043: "varchar", 1082: "date", 1083: "time",
+    1114: "timestamp", 1184: "timestamptz", 1186: "interval", 1700: "numeric",
+}  # fmt: skip
+"""PostgreSQL's numbers of its own types, as its DBAPI drivers give them; every other one is asked for as text."""
+
+
+def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bool = False) -> Asked:
+    """Return how a column of PostgreSQL is asked for.
+
+    Parameters
+    ----------
+    name, kind
+        The column's name and PostgreSQL's name of its type; any that is not known comes as text.
+    typmod
+        Of numeric: precision and scale as PostgreSQL packs them, or -1.
+    bytes_of_text
+        Ask for texts as bytes: in a database without an encoding they may be no text, which stops some drivers.
+    """
+    if kind in _SPECIAL:
+        sql, arrives = _SPECIAL[kind]
+        shown = _decimal(typmod) if kind == "numeric" else _SHOWN.get(kind, arrives)
+        return Asked(name, kind, sql, arrives, shown)
+    arrives = _PLAIN.get(kind, pa.string())
+    sql = "{}" if kind in _PLAIN else _TEXT[0]
+    if bytes_of_text and arrives == pa.string():
+        return Asked(name, kind, f"convert_to({_TEXT[0]}, 'SQL_ASCII')", pa.string(), pa.string())
+    return Asked(name, kind, sql, arrives, arrives)
+
+
+def _decimal(typmod: int) -> pa.DataType | None:
+    if typmod < 4:
+        return None
+    precision, scale = (typmod - 4) >> 16, (typmod - 4) & 0x7FF
+    return pa.decimal128(precision, scale) if precision <= 38 and scale <= precision else None
+
+
+def as_arrow(array: pa.Array, wanted: pa.DataType | None) -> pa.Array:
+    """Return a driver's array as the type that was asked for: bytes as texts unchecked, whole numbers as times."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if wanted is None or array.type == wanted:
+        return array
+    if pa.types.is_binary(array.type) and pa.types.is_string(wanted):
+        return array.view(pa.string())
+    if pa.types.is_int64(array.type) and (pa.types.is_time(wanted) or pa.types.is_duration(wanted)):
+        return array.view(wanted)
+    return array.cast(wanted)
+
+
+NAMES = {
+    "postgresql": "postgres", "psycopg": "postgres", "psycopg2": "postgres", "pg8000": "postgres", "redshift": "redshift",
+    "sqlite": "sqlite", "sqlite3": "sqlite", "duckdb": "duckdb", "mysql": "mysql", "mariadb": "mysql", "pymysql": "mysql",
+    "MySQLdb": "mysql", "snowflake": "snowflake", "bigquery": "bigquery", "google": "bigquery", "mssql": "tsql",
+    "pyodbc": "tsql", "pymssql": "tsql", "oracle": "oracle", "oracledb": "oracle", "databricks": "databricks",
+    "trino": "trino", "clickhouse": "clickhouse",
+}  # fmt: skip
+"""What a driver, a vendor or an SQLAlchemy dialect is called, and sqlglot's name for how it is asked."""
+
+_BACKTICKS = frozenset({"mysql", "bigquery", "databricks", "clickhouse"})
+
+
+def quoted(name: str, dialect: str) -> str:
+    """Return a name as it stands in a query."""
+    if dialect in _BACKTICKS:
+        return "`" + name.replace("`", "``") + "`"
+    if dialect == "tsql":
+        return "[" + name.replace("]", "]]") + "]"
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_table(table: str, dialect: str) -> str:
+    """Return a table's name, perhaps after its schema's and a dot, as it stands in a query; a quoted part may hold dots."""
+    parts = re.findall(r'"(?:[^"]|"")*"|[^."]+', table)
+    names = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
+    return ".".join(quoted(name, dialect) for name in names)

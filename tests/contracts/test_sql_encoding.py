@@ -1,0 +1,311 @@
+"""What a database encodes or counts is, integer for integer, what comes of its rows when they stream.
+
+Brute force: every kind of declaration over every type that the database can encode, with values at and beside every edge,
+and values that try to stop the arithmetic.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sqlite3
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import psycopg
+import pytest
+from postgres_server import Server
+
+import synthdp as sd
+from synthdp import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Ordinal, Schema
+from synthdp.curator.private_table import PrivateTable, private_table
+from synthdp.domain.discretize import domain_of
+from synthdp.domain.encoder import encode
+from synthdp.domain.grid import edges_of, grid_of
+from synthdp.errors import ParameterError
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.marginals import Marginals, all_cliques
+from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.total import Total
+from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sources.sql import SqlSource
+from synthdp.tables.sql.encoding import WORDS
+
+NUMBERED = {
+    "small": Integer(0, 9),
+    "special": Integer(-3, 90, special=(-99, 7), nullable=True),
+    "wide": Integer(-5_000_000, 5_000_000),
+    "of steps": Integer(3, 303, step=20),
+    "largest": Integer(-(2**60), 2**60),
+    "levels": Categorical([1, 5, -7], nullable=True),
+}
+REAL = {
+    "unit": Continuous(0, 1),
+    "tenth": Continuous(0.1, 2.3, nullable=True, special=(9.5, -1)),
+    "tiny": Continuous(-1e-9, 1e-9),
+    "huge": Continuous(-1e150, 3e150),
+    "whole": Integer(0, 100, special=(-1,)),
+}
+TEXTS = {
+    "label": Categorical(["a", "L'Aquila", "é", "\\", "", " a"]),
+    "nullable": Categorical(["a"], nullable=True),
+    "other": Categorical(["a", "b"], other="else"),
+    "ordinal": Ordinal(["s", "m", "l"]),
+}
+MOMENTS = {
+    "days": Datetime("2000-01-01", "2030-01-01", resolution="D"),
+    "seconds": Datetime("2000-01-01", "2030-01-01", nullable=True),
+    "micros": Datetime("2020-01-01", "2020-01-02", resolution="us"),
+    "ever": Datetime("0001-01-01", "9999-12-31", resolution="h"),
+}
+TRUTHS = {"flag": Boolean(), "nullable flag": Boolean(nullable=True)}
+
+WHOLES = [0, 1, -1, 3, 5, -7, 7, 9, 10, 22, 23, 33, -99, 90, 91, 2**15 - 1, -(2**15), None]
+LONG = [2**31, -(2**31) - 1, 2**53 + 1, 2**62, -(2**62) - 1, 2**63 - 1, -(2**63), 4_999_999, 5_000_001]
+FLOATS = [0.0, -0.0, 5e-324, -5e-324, 1e-300, 2.2e-308, math.nan, math.inf, -math.inf, 1.7e308, -1.7e308, 9.5, -1.0, 0.5,
+          1.5, 2.5, 99.5, 100.5, -0.5, 0.1, 2.3, 1e-9, -1e-9, 3e150, 1e290, 3.0000001e-290, None]  # fmt: skip
+WRITTEN = [
+    "a",
+    "A",
+    "a ",
+    " a",
+    "",
+    "é",
+    "e\u0301",
+    "L'Aquila",
+    "\\",
+    "\\\\",
+    "b",
+    "else",
+    "s",
+    "xl",
+    "a" * 9000,
+    "\u200b",
+    None,
+]
+TIMES = ["2000-01-01", "1999-12-31 23:59:59.999999", "2030-01-01 00:00:00.000001", "2020-01-01 12:34:56.789012",
+         "0001-01-01", "9999-12-31 23:59:59.999999", "1969-12-31 23:59:59.999999", "infinity", "-infinity",
+         "294246-12-31", None]  # fmt: skip
+
+
+def near_edges(column: Continuous) -> list[float]:
+    """Floats at and beside some edges of the grid points of a column."""
+    interval, parts = column.support(), grid_of(column).regular
+    edges = edges_of(interval, np.array([0, 1, 2, 3, parts // 3, parts // 2, parts - 1, parts]))  # type: ignore[arg-type]
+    return [w for e in edges.tolist() for w in (e, math.nextafter(e, math.inf), math.nextafter(e, -math.inf))]
+
+
+MORE = [w for column in REAL.values() if isinstance(column, Continuous) for w in near_edges(column)]
+MORE += np.random.default_rng(0).uniform(-0.1, 2.5, 300).tolist()
+
+CASES: dict[str, tuple[dict[str, Any], list[tuple[str, list[Any]]]]] = {
+    "whole": ({**NUMBERED, **{k: v for k, v in REAL.items() if k != "whole"}},
+              [("smallint", WHOLES), ("bigint", WHOLES + LONG), ("integer", WHOLES + LONG[-2:])]),
+    "real": (REAL, [("real", FLOATS[:2] + FLOATS[6:9] + FLOATS[11:19]), ("double precision", FLOATS + MORE)]),
+    "text": (TEXTS, [("text", WRITTEN), ("varchar(9000)", WRITTEN)]),
+    "truth": (TRUTHS, [("boolean", [True, False, None])]),
+    "moment": (MOMENTS, [("date", TIMES), ("timestamp", TIMES), ("timestamptz", TIMES)]),
+}  # fmt: skip
+EACH = [(case, number) for case, (_, types) in CASES.items() for number in range(len(types))]
+
+
+def made(database: Any, kind: str, values: list[Any], mark: str) -> str:
+    """A table of one column that holds some values."""
+    name = f"encoding{next(COUNT)}"
+    database.execute(f"CREATE TABLE {name} (x {kind})")
+    for value in values:
+        database.execute(f"INSERT INTO {name} VALUES (CAST({mark} AS {kind}))", [value])
+    return name
+
+
+COUNT = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def doors(postgres: Server) -> Any:
+    with (
+        duckdb.connect() as duck,
+        psycopg.connect(postgres.url(), autocommit=True) as connection,
+        psycopg.connect(postgres.url(), autocommit=True) as other,
+    ):
+        yield {
+            "duckdb": (duck, duck, "?"),
+            "postgres": (postgres.url(), connection, "%s"),
+            "psycopg": (other, connection, "%s"),
+        }
+
+
+def columns_of(case: str) -> tuple[str, Schema]:
+    """A query that gives one column under many names, and their declarations."""
+    columns = CASES[case][0]
+    return ", ".join(f'x AS "{name}"' for name in columns), Schema({**columns})
+
+
+@pytest.mark.parametrize(("case", "number"), EACH)
+@pytest.mark.parametrize("database", ["duckdb", "postgres"])
+def test_the_database_encodes_every_value_as_the_encoder_does(
+    database: str, case: str, number: int, doors: Any
+) -> None:
+    door, connection, mark = doors[database]
+    kind, values = CASES[case][1][number]
+    fitting = [v for v in values if not (kind == "integer" and isinstance(v, int) and abs(v) >= 2**31)]
+    table = made(connection, kind, fitting, mark)
+    selected, schema = columns_of(case)
+    query = f"SELECT {selected} FROM {table}"
+    source = SqlSource(door, query=query, push="codes")
+    assert set(source._stages(schema)) == set(schema)  # nothing comes as values
+    found = source.indices(schema)
+    assert found is not None
+    blocks = [block for block, _ in found]
+    streamed = [*SqlSource(door, query=query).blocks(schema)]
+    for j, (name, column) in enumerate(schema.items()):
+        expected = np.concatenate([encode(column, block[name]) for block in streamed])
+        np.testing.assert_array_equal(np.concatenate([block[j] for block in blocks]), expected, err_msg=name)
+    source.forget()
+
+
+SCHEMA = Schema(
+    {
+        "age": Integer(0, 90, special=(-1,)),
+        "city": Categorical(["Oslo", "L'Aquila"], nullable=True),
+        "height": Continuous(0.1, 2.3, nullable=True, special=(9.5,)),
+        "member": Boolean(nullable=True),
+        "born": Datetime("2000-01-01", "2020-01-01", nullable=True),
+        "id": Identifier(),
+    }
+)
+
+
+def frame_of(rows: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    born = pd.Series(np.datetime64("1999-06-01", "us") + rng.integers(0, 8000, rows).astype("timedelta64[D]"))
+    return pd.DataFrame(
+        {
+            "age": rng.choice([-1, -7, 0, 3, 45, 90, 95], rows),
+            "city": np.array(["Oslo", "L'Aquila", None, "Paris"], object)[rng.integers(0, 4, rows)],
+            "height": rng.choice([0.1, 0.3, 2.3, 9.5, np.nan, np.inf, -np.inf, -5.0, 1.2], rows),
+            "member": pd.array(np.array([True, False, None], object)[rng.integers(0, 3, rows)], "boolean"),
+            "born": born.where(rng.random(rows) < 0.9),
+            "id": [f"p{i % 40}" for i in range(rows)],
+        }
+    )
+
+
+def _plain(cell: Any) -> Any:
+    return None if pd.isna(cell) else cell.item() if isinstance(cell, np.generic) else cell
+
+
+@pytest.fixture(scope="module")
+def people(doors: Any) -> str:
+    kinds = ["age integer", "city text", "height double precision", "member boolean", "born timestamp", "id text"]
+    rows = [[_plain(cell) for cell in row] for row in frame_of().itertuples(index=False)]
+    for name, mark in (("duckdb", "?"), ("postgres", "%s")):
+        connection = doors[name][1]
+        connection.execute(f"CREATE TABLE people ({', '.join(kinds)})")
+        connection.cursor().executemany(f"INSERT INTO people VALUES ({', '.join([mark] * len(kinds))})", rows)
+    return "people"
+
+
+def statistics() -> list[Any]:
+    found: list[Any] = []
+    for bins in (3, 7):
+        domain = domain_of(SCHEMA, bins=bins)
+        every = [clique for way in (1, 2, 3) for clique in all_cliques(domain, way)]
+        pairs = Marginals(domain, (*all_cliques(domain, 2), (3, 1), (2, 0, 4)))
+        found += [
+            Marginals(domain, tuple(every)),
+            pairs,
+            Total(domain),
+            MarginalDistances(pairs, np.full(pairs.k, 7), 2),
+        ]
+    part = domain_of(SCHEMA, bins=4).project(["city", "age"])
+    return [*found, Marginals(part, ((0, 1),))]
+
+
+@pytest.mark.parametrize("database", ["duckdb", "postgres", pytest.param("psycopg", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "push", ["codes", "counts", *(pytest.param(way, marks=pytest.mark.slow) for way in ("rows", "auto"))]
+)
+def test_the_counts_are_those_of_the_dataframe_whatever_the_database_does(
+    database: str, push: str, doors: Any, people: str
+) -> None:
+    table = PrivateTable(SqlSource(doors[database][0], table=people, push=push), SCHEMA, Adjacency())
+    plain = PrivateTable(FrameSource(frame_of()), SCHEMA, Adjacency())
+    for statistic in statistics():
+        np.testing.assert_array_equal(table.exact(statistic), plain.exact(statistic))
+    table.close()
+
+
+@pytest.mark.parametrize("database", ["duckdb", "postgres"])
+def test_rows_of_a_person_are_bounded_whether_values_or_codes_come(database: str, doors: Any, people: str) -> None:
+    adjacency = Adjacency(unit="id", rows=2)
+    statistic = statistics()[0]
+    expected = PrivateTable(FrameSource(frame_of()), SCHEMA, adjacency).exact(statistic)
+    for push in ("rows", "codes", "auto"):
+        table = PrivateTable(SqlSource(doors[database][0], table=people, push=push), SCHEMA, adjacency)
+        np.testing.assert_array_equal(table.exact(statistic), expected)
+        table.close()
+
+
+def test_what_is_no_sum_of_tables_is_summed_from_combinations(doors: Any, people: str) -> None:
+    from synthdp.queries.products import ClippedProducts
+
+    domain = domain_of(SCHEMA, bins=4).project(["age", "height"])
+    scores = tuple(np.arange(size, dtype=np.int64) - 1 for size in domain.shape)
+    products = ClippedProducts(domain, scores, 2, 5)
+    table = PrivateTable(SqlSource(doors["postgres"][0], table=people, push="counts"), SCHEMA, Adjacency())
+    plain = PrivateTable(FrameSource(frame_of()), SCHEMA, Adjacency())
+    np.testing.assert_array_equal(table.exact(products), plain.exact(products))
+    table.close()
+
+
+def test_a_table_without_rows_counts_nothing(doors: Any, people: str) -> None:
+    for push in ("codes", "counts"):
+        source = SqlSource(doors["postgres"][0], query=f"SELECT * FROM {people} WHERE age > 1000", push=push)
+        table = PrivateTable(source, SCHEMA, Adjacency())
+        assert not table.exact(statistics()[0]).any()
+        table.close()
+
+
+def refused(source: Any, schema: Schema, unit: str | None = None) -> str:
+    with pytest.raises(ParameterError) as caught:
+        private_table(source, schema, Adjacency(unit=unit))
+    return str(caught.value)
+
+
+def test_what_cannot_be_counted_there_is_refused_before_anything_is_spent(
+    doors: Any, people: str, tmp_path: Any
+) -> None:
+    door = doors["postgres"][0]
+    counted = SqlSource(door, table=people, push="counts")
+    assert "keeps no privacy_unit" in refused(counted, SCHEMA, unit="id")
+    odd = SqlSource(door, query="SELECT 1.5::numeric AS x, 1 AS y", push="counts")
+    assert "column 'x' of type numeric cannot be encoded" in refused(
+        odd, Schema({"x": Continuous(0, 1), "y": Integer(0, 1)})
+    )
+    assert "declare column 'age'" in refused(counted, Schema({"age": Integer()}))
+    with pytest.raises(ParameterError, match="for PostgreSQL and DuckDB"):
+        SqlSource(sqlite3.connect(":memory:"), query="SELECT 1 AS a", push="counts")
+    ledger = sd.Ledger(tmp_path / "ledger.sqlite")
+    with pytest.raises(ParameterError, match="keeps no privacy_unit"):
+        sd.Curator(counted, schema=SCHEMA, budget=sd.PureDP(1.0), ledger=ledger, dataset="d", privacy_unit="id")
+    assert not ledger.entries()
+
+
+def test_columns_that_the_database_cannot_encode_come_as_values(doors: Any) -> None:
+    query = "SELECT i % 10 AS a, (i / 7.0)::numeric AS b, 'x' || i % 3 AS c FROM generate_series(1, 50) i"
+    schema = Schema({"a": Integer(0, 9), "b": Continuous(0, 5), "c": Categorical(["x1", "x2"])})
+    statistic = Marginals(domain_of(schema, bins=4), ((0, 1, 2),))
+    door = doors["postgres"][0]
+    sums = []
+    for push in ("rows", "codes", "auto"):
+        table = PrivateTable(SqlSource(door, query=query, push=push), schema, Adjacency())
+        sums.append(table.exact(statistic).tolist())
+        table.close()
+    assert sums[0] == sums[1] == sums[2]
+
+
+def test_only_databases_whose_arithmetic_is_proven_here_are_listed() -> None:
+    assert set(WORDS) == {"postgres", "duckdb"}

@@ -1,0 +1,320 @@
+"""`DatabaseRelease`: tables in, tables out, joined without a gap, ordered, repeatable, saved, and refused in time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from no_noise import without_noise
+
+import synthdp as sd
+from synthdp.cli.main import main
+from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, SchemaError
+from synthdp.tables.histories import with_history
+
+SCHEMA = sd.DatabaseSchema(
+    tables={
+        "persons": sd.Schema({"sex": sd.Categorical(["f", "m"]), "born": sd.Integer(1930, 2010)}),
+        "visits": sd.Schema({"year": sd.Integer(2010, 2029), "cost": sd.Continuous(0, 500, nullable=True)}),
+        "waves": sd.Schema({"wave": sd.Ordinal(["I", "II", "III"]), "works": sd.Boolean()}),
+        "diagnoses": sd.Schema({"code": sd.Categorical(["x", "y"])}),
+        "children": sd.Schema({"age": sd.Integer(0, 17)}),
+    },
+    relations=[
+        sd.Relation("persons", "visits", key="pid", at_most=4, order="year", unique=True),
+        sd.Relation("persons", "waves", key="pid", at_most=3, order="wave", unique=True),
+        sd.Relation("visits", "diagnoses", key="vid", at_most=2),
+        sd.Relation("persons", "children", key="pid", at_most=3),
+    ],
+)
+
+
+def tables(persons: int = 150) -> dict[str, pd.DataFrame]:
+    rng = np.random.default_rng(3)
+    pid = np.array([f"P{i:04}" for i in range(persons)])
+    some = np.repeat(np.arange(persons), rng.integers(0, 4, persons))
+    visits = pd.DataFrame(
+        {"vid": np.arange(len(some)) + 1000, "pid": pid[some], "year": 2010 + np.arange(len(some)) % 20, "cost": 12.5}
+    )
+    waves = pd.DataFrame(
+        {"pid": np.repeat(pid, 3), "wave": ["I", "II", "III"] * persons, "works": [True, True, False] * persons}
+    )
+    below = visits.sample(frac=0.5, random_state=1)
+    return {
+        "persons": pd.DataFrame(
+            {"sex": rng.choice(["f", "m"], persons), "pid": pid, "born": rng.integers(1950, 1999, persons)}
+        ),
+        "visits": visits,
+        "waves": waves,
+        "diagnoses": pd.DataFrame({"pid": below["pid"], "vid": below["vid"], "code": "x"}),
+        "children": pd.DataFrame({"pid": pid[::2], "age": rng.integers(0, 18, len(pid[::2]))}),
+    }
+
+
+@pytest.fixture(scope="module")
+def release() -> sd.DatabaseRelease:
+    """Fitted without noise, so that what it has learned does not hang on luck."""
+    with pytest.MonkeyPatch.context() as patch:
+        without_noise(patch)
+        return sd.DatabaseRelease(schema=SCHEMA, epsilon=4.0, random_state=0).fit(tables())
+
+
+@pytest.fixture(scope="module")
+def made(release: sd.DatabaseRelease) -> dict[str, pd.DataFrame]:
+    return release.sample(300)
+
+
+def test_every_synthetic_table_looks_like_the_real_one(made: dict[str, pd.DataFrame]) -> None:
+    real = tables()
+    assert [*made] == [*SCHEMA.tables]
+    for name, table in made.items():
+        assert dict(table.dtypes) == dict(real[name].dtypes), name
+        assert list(table.columns) == list(real[name].columns)
+    assert len(made["persons"]) == 300
+
+
+def test_keys_are_fresh_and_join_without_a_gap(made: dict[str, pd.DataFrame]) -> None:
+    assert made["persons"]["pid"].is_unique
+    assert made["visits"]["vid"].is_unique
+    assert not set(made["persons"]["pid"]) & set(tables()["persons"]["pid"])
+    for child in ("visits", "waves", "diagnoses", "children"):
+        assert set(made[child]["pid"]) <= set(made["persons"]["pid"])
+    joined = made["diagnoses"].merge(made["visits"], on="vid", suffixes=("", "_of_visit"))
+    assert len(joined) == len(made["diagnoses"])
+    assert (joined["pid"] == joined["pid_of_visit"]).all()
+
+
+def test_rows_keep_their_bounds_order_and_uniqueness(made: dict[str, pd.DataFrame]) -> None:
+    for relation in SCHEMA.relations:
+        child = made[relation.child]
+        assert child.groupby(relation.key).size().max() <= relation.at_most
+    assert not made["waves"].duplicated(["pid", "wave"]).any()
+    assert not made["visits"].duplicated(["pid", "year"]).any()
+    assert (made["visits"].groupby("pid")["year"].diff().dropna() > 0).all()
+    assert made["visits"]["year"].between(2010, 2029).all()
+
+
+def test_what_nobody_lacks_is_there_and_what_stays_stays(made: dict[str, pd.DataFrame]) -> None:
+    assert (
+        made["waves"].groupby("wave")["works"].mean()["I"]
+        > 0.6
+        > 0.4
+        > made["waves"].groupby("wave")["works"].mean()["III"]
+    )
+    assert 0.8 * 3 * 300 < len(made["waves"]) <= 3 * 300
+    assert (made["diagnoses"]["code"] == "x").mean() > 0.7
+
+
+def test_a_saved_release_draws_the_same_rows(release: sd.DatabaseRelease, tmp_path: Path) -> None:
+    release.save(tmp_path / "db.release")
+    again = sd.load(tmp_path / "db.release")
+    first, second = release.release_.sample(40, random_state=5), again.sample(40, random_state=5)
+    assert all(first[name].equals(second[name]) for name in first)
+    assert again.receipt == release.receipt_
+    assert sd.storage.fingerprint(again) == sd.storage.fingerprint(release.release_)
+    arrays = (tmp_path / "db.release" / "arrays.npz").read_bytes() + (
+        tmp_path / "db.release" / "release.json"
+    ).read_bytes()
+    assert b"P0001" not in arrays
+
+
+def test_a_damaged_release_is_refused(release: sd.DatabaseRelease, tmp_path: Path) -> None:
+    release.save(tmp_path / "db.release")
+    path = tmp_path / "db.release" / "release.json"
+    document = json.loads(path.read_text())
+    for place in ("conditionals", "schema", "formats"):
+        broken = json.loads(json.dumps(document))
+        broken["database"][place] = broken["database"][place].__class__()
+        path.write_text(json.dumps(broken))
+        with pytest.raises(FormatError):
+            sd.load(tmp_path / "db.release")
+
+
+def test_given_values_hold_in_every_person(release: sd.DatabaseRelease) -> None:
+    found = release.sample(50, given={"sex": "f", "born": (1960, 1969)}, random_state=2)
+    assert set(found["persons"]["sex"]) == {"f"}
+    assert found["persons"]["born"].between(1960, 1969).all()
+    assert set(found["visits"]["pid"]) <= set(found["persons"]["pid"])
+    with pytest.raises(ParameterError, match="year"):
+        release.sample(5, given={"year": 2012})
+
+
+def test_persons_with_their_history_are_one_table(release: sd.DatabaseRelease) -> None:
+    flat = sd.DatabaseSchema(
+        {name: SCHEMA.tables[name] for name in ("persons", "waves")}, [SCHEMA.relation_to("waves")]
+    )
+    wide = with_history(tables(), flat)
+    assert len(wide) == 150
+    assert (wide["waves.rows"] == 3).all()
+    assert (wide["waves[1].wave"] == "I").all()
+    assert not wide["waves[3].works"].astype(bool).any()
+    with pytest.raises(ParameterError, match="child of a child"):
+        release.persons_with_history(10)
+
+
+def test_the_receipt_adds_up_to_the_promise_and_names_whom_it_protects(release: sd.DatabaseRelease) -> None:
+    text = str(release.receipt_)
+    assert "all rows of one value of 'pid' in all tables" in text
+    assert "waves: at most 3 used" in text
+    assert len(release.receipt_.items) == 4
+    assert release.receipt_.total == sd.ApproxDP(4.0, 1e-9)
+
+
+def test_a_report_is_one_page_with_the_promise(release: sd.DatabaseRelease, tmp_path: Path) -> None:
+    release.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "in all tables; used of them" in page
+    assert "<script" not in page
+    with pytest.raises(DataError):
+        release.report(tmp_path / "nowhere" / "report.html")
+
+
+def test_a_plan_reads_nothing_and_knows_more_budget_is_less_noise() -> None:
+    release = sd.DatabaseRelease(schema=SCHEMA)
+    small, large = (release.plan(rows={"persons": 5000}, epsilon=epsilon) for epsilon in (1.0, 4.0))
+    assert large.persons_stddev < small.persons_stddev
+    assert all(large.by_column[t][c] <= small.by_column[t][c] for t in small.by_column for c in small.by_column[t])
+    assert "pid" in str(small)
+    json.dumps(small.to_document())
+    with pytest.raises(ParameterError, match="'visit'"):
+        release.plan(rows={"visit": 5})
+
+
+def test_the_noise_of_a_plan_is_that_of_the_release(release: sd.DatabaseRelease) -> None:
+    plan = sd.DatabaseRelease(schema=SCHEMA, epsilon=4.0).plan()
+    first = release.release_.measurements[0]
+    states = first.stddev * first.queries.denominator / first.queries.ones[0]
+    assert plan.persons_stddev == pytest.approx(states * 2**0.5, rel=1e-9)
+
+
+def test_a_database_of_one_table_is_the_release_of_that_table() -> None:
+    schema = sd.DatabaseSchema({"persons": SCHEMA.tables["persons"]})
+    found = sd.DatabaseRelease(schema=schema, epsilon=2.0, random_state=0).fit({"persons": tables()["persons"]})
+    alone = sd.SyntheticRelease(schema=SCHEMA.tables["persons"], epsilon=2.0, random_state=0).fit(tables()["persons"])
+    assert found.release_.mechanism == alone.release_.mechanism
+    assert found.receipt_.items[0] == alone.receipt_.items[0]
+    assert found.receipt_.assumptions == alone.receipt_.assumptions
+    assert list(found.sample(5)["persons"].columns) == list(alone.sample(5).columns)
+
+
+BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"visits": None}, DataError, "dataframe"),
+    ({"visits": tables(9)["visits"].drop(columns="pid")}, DataError, "'pid'"),
+    ({"visits": tables(9)["visits"].drop(columns="cost")}, DataError, "'cost'"),
+    ({"diagnoses": tables(9)["diagnoses"].drop(columns="vid")}, DataError, "'vid'"),
+    ({"children": tables(9)["children"].assign(pid=1)}, DataError, "type number in table|type label in table"),
+    ({"persons": tables(9)["persons"].iloc[:0]}, DataError, "no rows"),
+    ({"more": tables(9)["persons"]}, DataError, "does not have"),
+]
+
+
+@pytest.mark.parametrize(("change", "kind", "said"), BAD)
+def test_what_is_wrong_is_said_before_anything_is_spent(
+    change: dict[str, Any], kind: type[Exception], said: str, tmp_path: Path
+) -> None:
+    ledger = sd.Ledger(tmp_path / "ledger.sqlite")
+    ledger.set_cap("db", sd.ApproxDP(9.0, 1e-6), privacy_unit="pid")
+    release = sd.DatabaseRelease(schema=SCHEMA, ledger=ledger.path, dataset="db")
+    with pytest.raises(kind, match=said):
+        release.fit(tables(9) | change)
+    assert not list(ledger.entries())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"epsilon": 0}, {"delta": 2}, {"neighbors": "none"}, {"n_rows": 0}, {"schema": None}, {"on_progress": 1}],
+)
+def test_a_setting_out_of_range_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises((ParameterError, SchemaError)):
+        sd.DatabaseRelease(**{"schema": SCHEMA} | settings).fit(tables(9))
+
+
+@pytest.mark.slow
+def test_a_ledger_refuses_what_it_does_not_cover(tmp_path: Path) -> None:
+    ledger = sd.Ledger(tmp_path / "ledger.sqlite")
+    ledger.set_cap("db", sd.ApproxDP(1.5, 1e-6), privacy_unit="pid")
+    release = sd.DatabaseRelease(schema=SCHEMA, ledger=ledger.path, dataset="db")
+    release.fit(tables(9))
+    with pytest.raises(BudgetExceededError):
+        release.fit(tables(9))
+    assert len(ledger.entries()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{"delta": 0.0}, {"neighbors": "replace_one"}, {"epsilon": 0.01}])
+def test_every_promise_makes_a_release(settings: dict[str, Any]) -> None:
+    made = sd.DatabaseRelease(schema=SCHEMA, n_rows=20, random_state=1, **settings).fit_transform(tables(40))
+    assert len(made["persons"]) == 20
+
+
+@pytest.mark.slow
+def test_a_folder_is_released_sampled_and_saved_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "db").mkdir()
+    for name, table in tables(60).items():
+        table.to_csv(tmp_path / "db" / f"{name}.csv", index=False)
+    (tmp_path / "db" / "waves.csv").unlink()
+    tables(60)["waves"].to_parquet(tmp_path / "db" / "waves.parquet", index=False)
+    SCHEMA.write(tmp_path / "db.json")
+    place = str(tmp_path)
+    told = [
+        "release",
+        f"{place}/db",
+        "--schema",
+        f"{place}/db.json",
+        "--out",
+        f"{place}/out",
+        "--save",
+        f"{place}/db.release",
+    ]
+    done = CliRunner().invoke(main, [*told, "--seed", "1", "--receipt", f"{place}/receipt.json", "--epsilon", "3"])
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
+        [*(f"{name}.csv" for name in SCHEMA.tables if name != "waves"), "waves.parquet"]
+    )
+    joined = pd.read_csv(tmp_path / "out" / "visits.csv")["pid"].isin(
+        pd.read_csv(tmp_path / "out" / "persons.csv")["pid"]
+    )
+    assert joined.all()
+    more = ["sample", f"{place}/db.release", "--rows", "25", "--given", "sex=f", "--out", f"{place}/more", "--json"]
+    done = CliRunner().invoke(main, more)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["rows"]["persons"] == 25
+    assert set(pd.read_csv(tmp_path / "more" / "persons.csv")["sex"]) == {"f"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--target", "sex"], "--target"),
+        (["--out", "db"], "private tables"),
+        (["--out", "full"], "new folder"),
+        ([], "no file"),
+    ],
+)
+def test_the_command_line_refuses_in_one_line_what_it_cannot_do(more: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "db").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("")
+    SCHEMA.write(tmp_path / "db.json")
+    for name, table in tables(5).items():
+        table.to_csv(tmp_path / "db" / f"{name}.csv", index=False)
+    (tmp_path / "db" / "children.csv").rename(tmp_path / "db" / f"children.{'csv' if more else 'txt'}")
+    places = [str(tmp_path / one) if one in ("db", "full") else one for one in more]
+    told = [
+        "release",
+        str(tmp_path / "db"),
+        "--schema",
+        str(tmp_path / "db.json"),
+        "--out",
+        str(tmp_path / "out"),
+        *places,
+    ]
+    done = CliRunner().invoke(main, told)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,21 @@
+"""The benchmark of where rows live, on a small table: it runs, and the counts are equal whichever way they come."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from postgres_server import WHY_NOT
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "speed" / "sources.py"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "it is there")
+def test_the_benchmark_runs_and_all_ways_count_the_same() -> None:
+    done = subprocess.run([sys.executable, str(BENCHMARK), "--tiny"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["way"] for line in lines] == ["parquet", "duckdb", "rows", "codes", "counts", "read_sql"]
+    assert len({line["digest"] for line in lines}) == 1

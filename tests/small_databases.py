@@ -1,0 +1,96 @@
+"""Tiny databases in which every possible person can be listed, with rows in all tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+import synthdp as sd
+from synthdp.curator.private_database import private_database
+from synthdp.domain.histories import Layout
+from synthdp.mechanisms.related.candidates import always, attributes, candidates, one_way, unusual
+from synthdp.mechanisms.related.groupings import count_groupings, grouping_of
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.related.person_tables import PersonTable
+
+PERSONS = sd.Schema({"p": sd.Boolean()})
+ROWS = sd.Schema({"t": sd.Integer(0, 2), "v": sd.Categorical(["a", "b"])})
+LEAVES = sd.Schema({"w": sd.Boolean()})
+
+
+def _related(order: str | None, *, unique: bool, at_most: int = 2) -> sd.Relation:
+    return sd.Relation("persons", "rows", key="id", at_most=at_most, order=order, unique=unique)
+
+
+SCHEMAS = {
+    "pattern": sd.DatabaseSchema({"persons": PERSONS, "rows": ROWS}, [_related("t", unique=True, at_most=3)]),
+    "sequence": sd.DatabaseSchema({"persons": PERSONS, "rows": ROWS}, [_related("t", unique=False, at_most=3)]),
+    "no order": sd.DatabaseSchema({"persons": PERSONS, "rows": ROWS}, [_related(None, unique=False, at_most=3)]),
+    "child of a child": sd.DatabaseSchema(
+        {"persons": PERSONS, "rows": ROWS, "leaves": LEAVES},
+        [_related("t", unique=True), sd.Relation("rows", "leaves", key="row", at_most=2)],
+    ),
+    "two children": sd.DatabaseSchema(
+        {"persons": PERSONS, "rows": ROWS, "leaves": LEAVES},
+        [_related("t", unique=False), sd.Relation("persons", "leaves", key="id", at_most=1)],
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Person:
+    """All rows of one person: the root's, the children's, and of each leaf the row it belongs to."""
+
+    root: tuple[bool, ...]
+    rows: tuple[tuple[int, str], ...]
+    leaves: tuple[tuple[int, bool], ...] = ()
+
+
+def every_person(*, rows: int, leaves: bool) -> Iterator[Person]:
+    """Every person with no, one or two root rows, and at most so many rows and two leaves."""
+    kinds = list(itertools.product(range(3), "ab"))
+    for many in range(rows + 1):
+        for mine in itertools.combinations_with_replacement(kinds, many):
+            for root in ((), (True,), (True, False)):
+                yield Person(root, mine)
+            if leaves:
+                for below in itertools.combinations_with_replacement(itertools.product(range(2), (False, True)), 2):
+                    yield Person((False,), mine, below)
+
+
+def frames(persons: Sequence[Person], schema: sd.DatabaseSchema, *, shuffled: int = 0) -> dict[str, pd.DataFrame]:
+    """The tables of some persons, rows in any order."""
+    root = [(f"n{i}", p) for i, one in enumerate(persons) for p in one.root]
+    rows = [(f"n{i}", f"n{i}r{j}", t, v) for i, one in enumerate(persons) for j, (t, v) in enumerate(one.rows)]
+    leaves = [(f"n{i}", f"n{i}r{j}", w) for i, one in enumerate(persons) for j, w in one.leaves]
+    made = {
+        "persons": pd.DataFrame(root, columns=["id", "p"]).astype({"p": object}),
+        "rows": pd.DataFrame(rows, columns=["id", "row", "t", "v"]),
+        "leaves": pd.DataFrame(leaves, columns=["id", "row", "w"]).astype({"w": object}),
+    }
+    return {name: made[name].sample(frac=1, random_state=shuffled).reset_index(drop=True) for name in schema.tables}
+
+
+def codes_of(tables: dict[str, pd.DataFrame], layout: Layout) -> np.ndarray:
+    """The records of all persons."""
+    private, _ = private_database(tables, layout, Adjacency(unit="id"))
+    return np.concatenate(list(private._cell_codes(layout.domain)))
+
+
+def tables_of(layout: Layout) -> list[PersonTable]:
+    """Every table that a release may measure, of groupings that keep cells apart."""
+    groupings = {}
+    for one in attributes(layout):
+        axis = layout.axis(one.table, one.name)
+        flat = np.where(axis.releasable, 100.0, 0.0)[None].repeat(layout.tables[one.table].groups, axis=0)
+        groupings[one.table, one.name] = (
+            count_groupings(layout, one.counts)
+            if one.counts >= 0
+            else {name: grouping_of(axis, flat, 1.0, groups=6, name=name) for name in ("pairs", "steps")}
+        )
+    ones = [one_way(layout, one) for one in attributes(layout)]
+    return [*unusual(layout), *ones, *always(layout, groupings), *candidates(layout, groupings)]

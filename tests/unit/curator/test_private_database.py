@@ -1,0 +1,158 @@
+"""Several private tables as one record a person: what is joined, what is left out, and that nobody decides for another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings, strategies as st
+from small_databases import SCHEMAS, Person, codes_of, every_person, frames
+
+import synthdp as sd
+from synthdp.curator import private_database as module
+from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout
+from synthdp.tables.sources.files import source_at
+
+LAYOUTS = {name: Layout(schema) for name, schema in SCHEMAS.items()}
+EVERYBODY = list(every_person(rows=3, leaves=True))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _all_persons_are_joined_at_once() -> Iterator[None]:
+    """In one part and not in 64, where most persons would be alone and could not be mistaken for each other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BUCKETS", 1)
+        yield
+
+
+def records(persons: list[Person], name: str, *, shuffled: int = 0) -> list[tuple[int, ...]]:
+    found = codes_of(frames(persons, SCHEMAS[name], shuffled=shuffled), LAYOUTS[name])
+    return sorted(map(tuple, found.tolist()))
+
+
+def column(name: str, codes: np.ndarray, table: str, attribute: str) -> np.ndarray:
+    layout = LAYOUTS[name]
+    return codes[:, layout.place[layout.position(table)][attribute]]
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.sampled_from(EVERYBODY), min_size=1, max_size=6), st.integers(0, 9), st.sampled_from([*SCHEMAS]))
+def test_removing_a_person_removes_one_record_and_changes_no_other(persons: list[Person], seed: int, name: str) -> None:
+    kept = [*persons[:-1], Person((), ())]
+    before, after = records(persons, name, shuffled=seed), records(kept, name, shuffled=seed + 1)
+    there = bool(persons[-1].root or persons[-1].rows)
+    assert len(before) == len(after) + there
+    assert not set(after) - set(before)
+
+
+def test_the_order_of_rows_and_where_blocks_end_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    persons = EVERYBODY[::3]
+    expected = records(persons, "child of a child")
+    assert records(persons, "child of a child", shuffled=5) == expected
+    monkeypatch.setattr(module, "BUCKETS", 3)
+    monkeypatch.setattr(module, "MEMORY_BYTES", 1)  # all goes to disk
+    assert records(persons, "child of a child", shuffled=2) == expected
+
+
+def test_a_person_with_many_rows_has_those_it_may_have() -> None:
+    tables = frames(
+        [Person((True,), ((0, "a"), (1, "b"), (2, "a")) * 3000), Person((True,), ((0, "b"),))], SCHEMAS["sequence"]
+    )
+    codes = codes_of(tables, LAYOUTS["sequence"])
+    assert sorted(column("sequence", codes, "persons", "#rows")[:, 0]) == [1, 3]
+    assert sorted(column("sequence", codes, "persons", "#left out of rows")[:, 0]) == [0, 1]
+
+
+def test_a_row_that_no_person_has_makes_a_person_without_a_root_row() -> None:
+    tables = frames([Person((), ((0, "a"),)), Person((True, False), ()), Person((True,), ())], SCHEMAS["sequence"])
+    codes = codes_of(tables, LAYOUTS["sequence"])
+    assert sorted(column("sequence", codes, "persons", STATE)[:, 0]) == [0, NO_PARENT_ROW, REPEATED_ROW]
+
+
+def test_rows_without_a_key_are_persons_of_their_own() -> None:
+    tables = frames([Person((True,), ((0, "a"), (1, "a")))] * 2, SCHEMAS["sequence"])
+    tables = {name: table.assign(id=None) for name, table in tables.items()}
+    states = column("sequence", codes_of(tables, LAYOUTS["sequence"]), "persons", STATE)[:, 0]
+    assert sorted(states) == [0, 0, *[NO_PARENT_ROW] * 4]
+
+
+def test_of_two_rows_of_one_period_one_is_used() -> None:
+    codes = codes_of(frames([Person((True,), ((1, "a"), (1, "b"), (2, "a")))], SCHEMAS["pattern"]), LAYOUTS["pattern"])
+    assert column("pattern", codes, "persons", "#rows").tolist() == [[0b110]]
+
+
+def test_rows_come_in_the_order_of_their_period() -> None:
+    codes = codes_of(frames([Person((True,), ((2, "a"), (0, "b")))], SCHEMAS["sequence"]), LAYOUTS["sequence"])
+    assert column("sequence", codes, "rows", "t")[0, :2].tolist() == [0, 2]
+    assert column("sequence", codes, "rows", "v")[0, :2].tolist() == [1, 0]
+
+
+def test_a_leaf_belongs_to_the_row_of_its_own_person_that_it_names() -> None:
+    person = Person((True,), ((0, "a"), (2, "b")), ((1, True), (1, True), (0, False)))
+    tables = frames([person, person], SCHEMAS["child of a child"])
+    tables["leaves"]["row"] = tables["leaves"]["row"].str.replace("n1r", "n0r")  # names a row of another person
+    codes = codes_of(tables, LAYOUTS["child of a child"])
+    name = "child of a child"
+    assert sorted(map(tuple, column(name, codes, "rows", "#leaves"))) == [(0, 0), (1, 2)]
+    assert sorted(column(name, codes, "persons", "#left out of leaves")[:, 0]) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"t": [10**30, -5, None]},
+        {"t": ["x", object(), float("nan")]},
+        {"v": [b"\xff", "\udc80", ["a"]]},
+        {"id": [float("nan"), object(), 10**30]},
+    ],
+)
+def test_no_value_is_an_error_and_each_row_is_read(hostile: dict[str, list[object]]) -> None:
+    rows = pd.DataFrame({"id": ["n0"] * 3, "row": ["r"] * 3, "t": [0, 1, 2], "v": ["a"] * 3}).astype(object)
+    tables = {"persons": pd.DataFrame({"id": ["n0"], "p": [True]}), "rows": rows.assign(**hostile)}
+    for name in ("pattern", "sequence", "no order"):
+        codes = codes_of(tables, LAYOUTS[name])
+        assert column(name, codes, "persons", STATE).min() == 0
+
+
+def test_an_empty_child_table_and_a_parent_without_children_are_tables_like_others() -> None:
+    codes = codes_of(frames([Person((True,), ())], SCHEMAS["two children"]), LAYOUTS["two children"])
+    assert column("two children", codes, "persons", "#rows").tolist() == [[0]]
+
+
+def test_files_have_the_records_of_their_dataframes(tmp_path: Path) -> None:
+    schema, layout = SCHEMAS["child of a child"], LAYOUTS["child of a child"]
+    tables = frames(EVERYBODY[::5], schema)
+    for name, table in tables.items():
+        table.astype({name: bool for name in ("p", "w") if name in table}).to_parquet(tmp_path / f"{name}.parquet")
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    expected = sorted(map(tuple, codes_of(tables, layout).tolist()))
+    for ending in ("parquet", "csv"):
+        sources = {name: source_at(tmp_path / f"{name}.{ending}") for name in tables}
+        assert sorted(map(tuple, codes_of(sources, layout).tolist())) == expected
+
+
+def test_a_curator_of_persons_answers_for_persons_and_says_whom_it_protects() -> None:
+    schema = SCHEMAS["two children"]
+    curator = sd.Curator(frames(EVERYBODY[:40], schema), schema=schema, budget=sd.PureDP(1.0), neighbors="replace_one")
+    assert curator.rows == len({i for i, one in enumerate(EVERYBODY[:40]) if one.root or one.rows})
+    assert str(curator.adjacency) == (
+        "replace all rows of one value of 'id' in all tables (rows: at most 2 used, leaves: at most 1 used)"
+    )
+    assert any("has at most 2 rows of 'rows'" in line for line in curator.receipt().assumptions)
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"persons": pd.DataFrame({"id": [1], "p": [True]})}, "table 'rows' is missing"),
+        ({"persons": pd.DataFrame({"p": [True]}), "rows": pd.DataFrame({"id": [1], "t": [1], "v": ["a"]})}, "'id'"),
+        ({"persons": pd.DataFrame({"id": [1], "p": [True]}), "rows": pd.DataFrame({"id": [1], "v": ["a"]})}, "'t'"),
+        (pd.DataFrame({"id": [1]}), "dict by name"),
+    ],
+)
+def test_tables_that_are_not_those_of_the_schema_are_refused(tables: object, said: str) -> None:
+    with pytest.raises(sd.errors.DataError, match=said):
+        sd.Curator(tables, schema=SCHEMAS["pattern"], budget=sd.PureDP(1.0))

@@ -1,0 +1,184 @@
+"""What a person types about a column becomes an entry of a schema, or one sentence on why not."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from synthdp import Boolean, Categorical, Integer, Schema
+from synthdp.errors import SchemaError, SynthDPError
+from synthdp.page.answers import answer_of, column_of, from_document, in_words, number_of, rule_of
+
+TYPED = {
+    "limits": ({"type": "integer", "lower": "0", "upper": "120", "source": "a law"}, "integer"),
+    "limits of numbers": (
+        {"how": "limits", "type": "continuous", "lower": "-1,5", "upper": "3.25", "source": "x"},
+        "continuous",
+    ),
+    "limits of dates": (
+        {"how": "limits", "type": "date", "lower": "2020-01-01", "upper": "2021-01-01", "source": "x"},
+        "date",
+    ),
+    "list": ({"type": "categorical", "levels": "a | b\nc", "source": "a codebook"}, "categorical"),
+    "list of codes": ({"how": "list", "type": "integer", "levels": "1\n2\n9", "source": "a codebook"}, "categorical"),
+    "list in order": ({"how": "list", "type": "ordinal", "levels": "low|high", "source": "a form"}, "ordinal"),
+    "truth": ({}, "boolean"),
+    "open": ({"type": "integer"}, "integer"),
+    "open categories": ({"how": "open", "type": "categorical"}, "categorical"),
+    "name": ({"nullable": "yes"}, "identifier"),
+    "known": ({"known": "age"}, "integer"),
+}
+
+
+@pytest.mark.parametrize(("typed", "kind"), TYPED.values(), ids=TYPED)
+def test_an_answer_is_an_entry_that_a_schema_takes_and_goes_back_into_the_form(typed, kind, request):
+    how = request.node.callspec.id
+    typed = {"how": how, **typed}
+    made = answer_of("a column", typed, [], {})
+    assert made["entry"]["type"] == kind
+    column_of(made["entry"])
+    assert in_words(made)
+    again = answer_of("a column", made["typed"], [], {})
+    assert again["entry"] == made["entry"]
+
+
+def test_levels_that_were_ticked_join_those_that_were_typed_once_each():
+    made = answer_of("c", {"how": "list", "levels": "b\na", "source": "s"}, ["a", "z"], {})
+    assert made["entry"]["levels"] == ["b", "a", "z"]
+    assert made["typed"]["levels"] == "b\na\nz"
+
+
+def test_a_code_with_zeros_in_front_stays_a_text():
+    assert answer_of("c", {"how": "list", "levels": "007|008", "source": "s"}, [], {})["entry"]["levels"] == [
+        "007",
+        "008",
+    ]
+
+
+def test_a_column_that_is_left_out_has_no_entry():
+    assert answer_of("c", {"how": "out"}, [], {})["entry"] is None
+
+
+BAD = {
+    "nothing chosen": {},
+    "something else chosen": {"how": "CANARY"},
+    "no lower limit": {"how": "limits", "type": "integer", "upper": "3", "source": "s"},
+    "limits the wrong way round": {"how": "limits", "type": "integer", "lower": "5", "upper": "3", "source": "s"},
+    "no number": {"how": "limits", "type": "integer", "lower": "five", "upper": "3", "source": "s"},
+    "an infinite limit": {"how": "limits", "type": "continuous", "lower": "-inf", "upper": "3", "source": "s"},
+    "a comma of thousands or of decimals": {
+        "how": "limits",
+        "type": "integer",
+        "lower": "0",
+        "upper": "1,500",
+        "source": "s",
+    },
+    "limits of categories": {"how": "limits", "type": "categorical", "lower": "1", "upper": "3", "source": "s"},
+    "no source": {"how": "limits", "type": "integer", "lower": "1", "upper": "3", "source": "  "},
+    "a source of many lines": {"how": "list", "levels": "a|b", "source": "x" * 201},
+    "a source with a control character": {"how": "list", "levels": "a|b", "source": "x\x00y"},
+    "an empty list": {"how": "list", "levels": " | \n ", "source": "s"},
+    "a list without a source": {"how": "list", "levels": "a|b"},
+    "no such known column": {"how": "known", "known": "shoe size"},
+    "a date that there is not": {
+        "how": "limits",
+        "type": "date",
+        "lower": "2020-13-01",
+        "upper": "2021-01-01",
+        "source": "s",
+    },
+    "half a digit": {
+        "how": "limits",
+        "type": "continuous",
+        "lower": "0",
+        "upper": "1",
+        "decimals": "1.5",
+        "source": "s",
+    },
+}
+
+
+@pytest.mark.parametrize("typed", BAD.values(), ids=BAD)
+def test_what_cannot_be_meant_is_refused_in_one_sentence(typed):
+    with pytest.raises(SchemaError) as refused:
+        answer_of("c", typed, [], {})
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1500", 1500), ("1 500", 1500), ("−3", -3), ("0,5", 0.5), ("1,25", 1.25), ("1e3", 1000.0)]
+)
+def test_numbers_are_read_as_people_write_them(text, number):
+    assert number_of(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "1,500", "1,5,6", "nan", "1_000,000", "=1+1", "١٢x"])
+def test_what_might_be_another_number_is_not_guessed(text):
+    with pytest.raises(SchemaError):
+        number_of(text)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "integer", "lower": 0, "upper": 9, "source": "d"},
+        {"type": "boolean", "source": "d"},
+        {"type": "categorical", "levels": ["a", "b"], "nullable": True, "source": "d"},
+        {"type": "identifier"},
+        {"type": "continuous", "comment": "no bounds", "source": "d"},
+        {"type": "continuous", "lower": 0, "upper": 1, "decimals": 2, "source": "d"},
+    ],
+)
+def test_what_a_document_says_can_be_read_and_changed_in_the_form(entry):
+    made = from_document({"name": "c", **entry})
+    assert column_of(made["entry"]) == column_of(
+        {key: v for key, v in {"name": "c", **entry}.items() if key != "comment"}
+    )
+    again = answer_of("c", {"source": "d", **made["typed"]}, [], {})
+    assert column_of(again["entry"]) == column_of(made["entry"])
+
+
+SCHEMA = Schema({
+    "age": Integer(0, 120, nullable=True), "ward": Categorical(["children", "adults"]), "years": Integer(0, 120),
+    "code": Categorical([1, 2, 9]), "smoker": Boolean(),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "texts", "words"),
+    [
+        ("less_equal", ("years", "age"), ("", ""), "years is at most age"),
+        ("implies", ("ward", "age"), ("children", "0 to 17"), "ward"),
+        ("forbidden", ("ward", "smoker"), ("children", "True"), "never"),
+        ("implies", ("code", "age"), ("1 | 2", "missing"), "code"),
+    ],
+)
+def test_a_rule_in_words_is_a_rule_of_the_schema(kind, names, texts, words):
+    rule = rule_of(kind, names, texts, SCHEMA)
+    import json
+
+    document = json.loads(SCHEMA.to_json()) | {"constraints": [rule]}
+    (found,) = Schema.from_json(json.dumps(document)).constraints
+    assert words in found.in_words()
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "texts"),
+    [
+        ("less_equal", ("age", "age"), ("", "")),
+        ("implies", ("ward", "age"), ("", "3")),
+        ("implies", ("ward", "age"), ("x", "young")),
+        ("strange", ("ward", "age"), ("children", "3")),
+    ],
+)
+def test_a_rule_that_says_nothing_is_refused(kind, names, texts):
+    with pytest.raises(SynthDPError):
+        rule_of(kind, names, texts, SCHEMA)
+
+
+def test_days_are_typed_as_they_are_written():
+    made = answer_of(
+        "c", {"how": "limits", "type": "date", "lower": "2020-01-01", "upper": "2021-01-01", "source": "s"}, [], {}
+    )
+    assert dt.date.fromisoformat(made["entry"]["lower"]) < dt.date.fromisoformat(made["entry"]["upper"])

@@ -1,0 +1,525 @@
+"""The path from a file to a folder to publish, screen by screen, and all that may go wrong on it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import stat
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from no_noise import with_repeatable_noise
+from page_client import Visitor
+
+import synthdp as sd
+from synthdp.cli.main import main
+from synthdp.page import work
+from synthdp.page.jobs import Job
+from synthdp.page.project import FILE, FULL, Project
+from synthdp.page.work import UNEXPECTED
+
+CANARY = "CANARY-7f3a"
+EVIL = '=cmd|"<script>alert(1)</script>'
+DICTIONARY = f'''name,type,min,max,levels,source
+age,integer,0,120,,a law
+ward,categorical,,,children|adults,the hospital
+"{EVIL.replace('"', '""')}",categorical,,,yes|no,the form
+'''
+ROWS = 600
+
+
+def write_table(folder: Path) -> None:
+    """Write a table with a rare value that names somebody, free text, and a column name that is an attack."""
+    rng = np.random.default_rng(0)
+    ward = np.where(rng.random(ROWS) < 0.4, "children", "adults")
+    ward[0] = CANARY
+    age = np.where(ward == "children", rng.integers(0, 18, ROWS), rng.integers(18, 90, ROWS))
+    lines = ["age,ward,note," + '"' + EVIL.replace('"', '""') + '"']
+    words = [f"{CANARY} came in on day {i} with a cough and a cold" for i in range(ROWS)]
+    lines += [f"{a},{w},{t},{'yes' if a % 3 else 'no'}" for a, w, t in zip(age, ward, words, strict=True)]
+    folder.mkdir(exist_ok=True)
+    (folder / "wards.csv").write_text("\n".join(lines) + "\n")
+    (folder / "codebook.csv").write_text(DICTIONARY)
+
+
+def number_of(visitor: Visitor, name: str) -> str:
+    return str(visitor.project.files.index(name))
+
+
+def prepared(folder: Path) -> Visitor:
+    """Walk to the plan."""
+    write_table(folder)
+    visitor = Visitor(folder)
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "wards.csv"))
+    visitor.get("table")
+    visitor.post("document", file=number_of(visitor, "codebook.csv"))
+    return visitor
+
+
+def planned(visitor: Visitor) -> Any:
+    visitor.post("promise", rows="600", epsilon="", delta="1e-9", neighbors="add_remove")
+    return visitor.post("promise/choose", choice="1")
+
+
+def key_on(answer: Any) -> str:
+    return re.search(r'name="key" value="(\w+)"', answer.text)[1]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which everything was answered and planned."""
+    folder = tmp_path_factory.mktemp("template") / "f"
+    planned(prepared(folder))
+    return folder
+
+
+@pytest.fixture
+def ready(template: Path, tmp_path: Path) -> Visitor:
+    """A page that opens such a folder anew."""
+    return Visitor(Path(shutil.copytree(template, tmp_path / "f")))
+
+
+def load_arrays(place: str) -> dict[str, bytes]:
+    with np.load(Path(place, "release", "arrays.npz")) as arrays:
+        return {name: arrays[name].tobytes() for name in arrays}
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Visitor:
+    """The whole path, once, with noise that can be drawn again."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        with_repeatable_noise(monkeypatch)
+        visitor = prepared(tmp_path_factory.mktemp("page") / "hospital")
+        visitor.get("columns/1")
+        visitor.post("columns/1/look")
+        visitor.post("rules", first="1", first_values="children", kind="implies", second="0", second_values="0 to 17")
+        summary = planned(visitor)
+        visitor.key = key_on(summary)
+        visitor.post("release", key=visitor.key, note="the yearly table")
+    return visitor
+
+
+def test_a_file_and_a_codebook_become_a_folder_to_publish(walked):
+    (release,) = walked.project.state["releases"]
+    folder = walked.folder / release["folder"]
+    assert release["state"] == "done"
+    assert {path.name for path in folder.iterdir()} == {
+        "synthetic.csv",
+        "report.html",
+        "receipt.json",
+        "card.html",
+        "release",
+    }
+    lines = (folder / "synthetic.csv").read_text().splitlines()
+    assert len(lines) == release["rows"] + 1 > ROWS / 2
+    for line in lines[1:]:
+        age, ward, _ = line.split(",")
+        assert (ward, float(age) <= 17) != ("children", False)
+
+
+def test_what_is_published_is_what_the_command_line_makes_of_the_same_answers(walked, tmp_path, monkeypatch):
+    with_repeatable_noise(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path)
+    Path("schema.json").write_text(json.dumps(walked.project.document()))
+    asked = walked.project.request() | {
+        "job": "release",
+        "path": "wards.csv",
+        "folder": "page",
+        "ledger": "ledger.sqlite",
+        "dataset": "wards",
+        "key": "k",
+        "note": "n",
+        "epsilon": 1.0,
+        "seed": 1,
+    }
+    assert work.run(asked, lambda _: None)["result"]
+    Path("ledger.sqlite").unlink()
+    with_repeatable_noise(monkeypatch)
+    told = {
+        "--schema": "schema.json",
+        "--seed": "1",
+        "--ledger": "ledger.sqlite",
+        "--dataset": "wards",
+        "--out": "cli/synthetic.csv",
+        "--receipt": "cli/receipt.json",
+        "--report": "cli/report.html",
+        "--save": "cli/release",
+    }
+    options = [word for pair in told.items() for word in pair]
+    made = CliRunner(catch_exceptions=False).invoke(main, ["release", "wards.csv", "--escape-formulas", *options])
+    assert made.exit_code == 0, made.stderr
+    for name in ("synthetic.csv", "report.html", "receipt.json", "release/release.json"):
+        assert Path("page", name).read_bytes() == Path("cli", name).read_bytes(), name
+    assert load_arrays("page") == load_arrays("cli")
+
+
+def test_the_ledger_says_once_what_was_spent_for_what_and_under_which_plan(walked):
+    (entry,) = sd.Ledger(walked.project.ledger).entries()
+    assert (entry.what, entry.state, entry.key) == ("the yearly table", "committed", walked.key)
+    assert entry.loss == sd.ApproxDP(1.0, 1e-9)
+
+
+def test_the_same_button_a_second_time_spends_nothing(walked):
+    answer = walked.post("release", key=walked.key)
+    assert "released already" in walked.said(answer)
+    assert len(sd.Ledger(walked.project.ledger).entries()) == len(walked.project.state["releases"]) == 1
+
+
+def test_the_receipt_and_the_card_say_how_each_column_is_known(walked):
+    folder = walked.folder / walked.project.state["releases"][0]["folder"]
+    for name in ("receipt.json", "card.html", "report.html"):
+        text = (folder / name).read_text()
+        assert all(source in text for source in ("a law", "the hospital", "the form")), name
+
+
+def test_a_value_of_one_person_is_in_no_answer_no_address_and_no_file_but_the_table(walked):
+    for answer in walked.seen:
+        assert CANARY not in answer.text
+        assert not any(CANARY in value for _, value in answer.headers)
+    files = [path for path in walked.folder.rglob("*") if path.is_file() and path.name != "wards.csv"]
+    assert len(files) > 6
+    for path in files:
+        assert CANARY.encode() not in path.read_bytes(), path
+
+
+def test_what_is_published_does_not_say_where_on_this_machine_it_was_made(walked):
+    folder = walked.folder / walked.project.state["releases"][0]["folder"]
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        assert str(walked.folder).encode() not in path.read_bytes(), path
+
+
+def test_names_of_columns_and_files_are_in_no_title_address_and_cookie(walked):
+    for path in ("table", "columns", "columns/1", "rules", "promise", "release", "publish", "questions", "ledger"):
+        title = re.search("<title>(.*?)</title>", walked.get(path).text)[1]
+        assert not {"wards", "age", "ward", "codebook"} & set(re.findall(r"\w+", title.lower()))
+    for answer in walked.seen:
+        told = answer.header("location") + answer.header("set-cookie")
+        assert not re.search("wards|codebook|age=|children", told)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "table",
+        "columns",
+        "columns/0",
+        "columns/1",
+        "columns/2",
+        "columns/3",
+        "rules",
+        "promise",
+        "release",
+        "publish",
+        "questions",
+        "ledger",
+        "page.css",
+        "page.js",
+        "publish/0/file/0",
+    ],
+)
+def test_every_screen_is_there(walked, path):
+    assert walked.get(path).status == 200
+
+
+def test_the_server_makes_a_screen_in_a_tenth_of_a_second(walked):
+    for path in ("table", "columns", "columns/0", "rules", "promise", "release", "publish", "questions", "ledger"):
+        took = []
+        for _ in range(3):
+            before = time.process_time()
+            walked.get(path)
+            took.append(time.process_time() - before)
+        assert min(took) < 0.1, (path, took)
+
+
+@pytest.mark.parametrize("job", ["read", "document", "look", "plan", "release", "results", "answer", "compare"])
+def test_every_screen_is_there_while_a_job_runs_after_it_failed_and_after_it_was_stopped(walked, job):
+    kept = dict(walked.site.jobs._jobs)
+    made = walked.site.jobs._jobs[job] = Job(job, walked.folder, about=getattr(kept.get(job), "about", None))
+    for state in ("running", "failed", "stopped"):
+        made.state = state
+        for path in ("table", "columns", "columns/1", "promise", "release", "publish", "questions"):
+            assert walked.get(path).status == 200, (state, path)
+    walked.site.jobs._jobs = kept
+
+
+def test_a_script_in_a_column_name_is_text_on_every_screen(walked):
+    screens = [answer.body for answer in walked.seen if answer.header("content-type").startswith("text/html")]
+    assert any(b"&lt;script&gt;alert" in body for body in screens)
+    assert not [body for body in screens if b"<script>alert" in body]
+
+
+def test_the_answers_are_kept_in_one_file_that_only_the_owner_may_read(walked):
+    assert stat.S_IMODE((walked.folder / FILE).stat().st_mode) == 0o600
+    assert not [path for path in walked.folder.iterdir() if path.name.startswith(".")]
+
+
+def test_after_a_crash_the_page_opens_where_it_was_with_all_answers(walked):
+    again = Visitor(walked.folder)
+    assert again.project.state == walked.project.state
+    assert "Done." in again.get("release").text or "This plan was released" in again.get("release").text
+
+
+def test_the_zip_holds_what_is_published_and_nothing_else(walked):
+    (walked.folder / walked.project.state["releases"][0]["folder"] / "private.txt").write_text("x")
+    answer = walked.get("publish/0/zip")
+    names = zipfile.ZipFile(io.BytesIO(answer.body)).namelist()
+    assert names == ["synthetic.csv", "report.html", "receipt.json", "card.html"]
+    (walked.folder / walked.project.state["releases"][0]["folder"] / "private.txt").unlink()
+
+
+def test_the_report_is_framed_without_a_script(walked):
+    answer = walked.get("publish/0/report")
+    policy = answer.header("content-security-policy")
+    assert "sandbox" in policy
+    assert "script" not in policy
+    assert answer.status == 200
+
+
+def test_a_formula_in_a_column_name_is_defused_in_what_is_published(walked):
+    folder = walked.folder / walked.project.state["releases"][0]["folder"]
+    header = (folder / "synthetic.csv").read_text().splitlines()[0]
+    assert EVIL.replace('"', '""') in header
+    assert header.split(",", 2)[2].startswith("\"'=")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"kind": "mean", "first": "0"},
+        {"kind": "quantile", "first": "0", "where": "ward == 'adults'"},
+        {"kind": "marginal", "first": "1", "second": "0"},
+        {"kind": "count", "where": "age >= 18"},
+    ],
+)
+def test_a_question_is_answered_with_an_interval_and_costs_nothing(walked, kind):
+    before = sd.Ledger(walked.project.ledger).entries()
+    answer = walked.post("questions", **kind)
+    assert "standard error" in answer.text
+    assert sd.Ledger(walked.project.ledger).entries() == before
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"kind": "mean"},
+        {"kind": "count"},
+        {"kind": "strange", "first": "0"},
+        {"kind": "mean", "first": "1"},
+        {"kind": "count", "where": "age >="},
+        {"kind": "count", "where": "CANARY > 1"},
+    ],
+)
+def test_a_question_that_cannot_be_meant_gets_one_sentence(walked, kind):
+    answer = walked.post("questions", **kind)
+    assert walked.said(answer)
+    assert UNEXPECTED not in answer.text
+
+
+def test_the_private_drawer_is_closed_until_it_is_asked_for_and_shows_frequent_values_only(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    assert "PRIVATE" not in visitor.get("columns/1").text
+    drawer = visitor.post("columns/1/look", how="list", levels="one more", source="s")
+    assert "PRIVATE: from the real rows" in drawer.text
+    assert all(f'name="tick" value="{level}"' in drawer.text for level in ("children", "adults"))
+    assert CANARY not in drawer.text
+    assert "one more" in drawer.text
+    assert "PRIVATE: from" not in visitor.post("columns/1/hide").text
+    assert "PRIVATE: from" not in visitor.get("columns/2").text
+
+
+def test_limits_start_empty_whatever_the_rows_hold(tmp_path):
+    write_table(tmp_path)
+    visitor = Visitor(tmp_path)
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "wards.csv"))
+    card = visitor.get("columns/0").text
+    assert re.findall(r'name="(?:lower|upper|source)"[^>]* value="([^"]*)"', card) == ["", "", ""]
+    kept = json.loads((tmp_path / FILE).read_text())
+    assert set(kept["tables"]["wards.csv"]["columns"][0]) == {"name", "guess", "why"}
+
+
+def test_free_text_is_left_out_and_said_so(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    assert "free text" in visitor.get("table").text
+    assert "note" not in visitor.project.schema()
+
+
+def test_a_changed_answer_makes_the_plan_stale_and_the_button_dead(ready):
+    visitor = ready
+    key = key_on(visitor.get("release"))
+    visitor.post("columns/0", how="limits", type="integer", lower="0", upper="119", source="another law")
+    assert 'name="key"' not in visitor.get("release").text
+    assert "plan again" in visitor.get("promise").text
+    assert "plan again" in visitor.said(visitor.post("release", key=key))
+    assert not visitor.project.ledger.exists()
+
+
+def test_planning_again_makes_the_button_dead_until_a_promise_is_taken(ready):
+    visitor = ready
+    key = key_on(visitor.get("release"))
+    visitor.post("promise", rows="600", epsilon="", delta="1e-9", neighbors="add_remove")
+    assert 'name="key"' not in visitor.get("release").text
+    assert "plan again" in visitor.said(visitor.post("release", key=key))
+    assert not visitor.project.ledger.exists()
+
+
+def test_a_cap_that_is_reached_refuses_in_one_sentence_and_nothing_is_spent(ready):
+    visitor = ready
+    visitor.post("ledger", epsilon="0.5", delta="1e-6")
+    key = key_on(visitor.get("release"))
+    answer = visitor.post("release", key=key)
+    assert "only ε = 0.5" in answer.text
+    assert "nothing was spent under this plan" in answer.text
+    assert sd.Ledger(visitor.project.ledger).entries() == []
+    assert not list(visitor.folder.glob("*.published-*"))
+
+
+@pytest.mark.slow
+def test_a_large_epsilon_takes_a_second_click(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    visitor.post("promise", rows="600", epsilon="7", delta="1e-9", neighbors="add_remove")
+    assert "weak promise" in visitor.post("promise/choose", choice="7").text
+    assert visitor.project.state["promise"]["epsilon"] is None
+    assert "Spend ε = 7" in visitor.post("promise/choose", choice="7", sure="yes").text
+
+
+def test_a_form_of_another_table_changes_nothing(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    stale, before = visitor.project.number, json.dumps(visitor.project.state)
+    (visitor.folder / "other.csv").write_text("age\n1\n2\n3\n")
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "other.csv"))
+    answer = visitor.post("columns/0", how="out", number=stale)
+    assert "another table" in visitor.said(answer) or visitor.project.state["answers"] == {}
+    assert json.dumps(visitor.project.tables["wards.csv"]) == before
+
+
+def test_a_full_disk_is_said_and_the_earlier_answers_stay(tmp_path, monkeypatch):
+    visitor = prepared(tmp_path / "f")
+    before, kept = json.dumps(visitor.project.state["answers"]), (visitor.folder / FILE).read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        answer = visitor.post("columns/0", how="limits", type="integer", lower="1", upper="2", source="typed in vain")
+    assert FULL in visitor.said(answer)
+    assert "typed in vain" in answer.text
+    assert (visitor.folder / FILE).read_bytes() == kept
+    assert json.dumps(visitor.project.state["answers"]) == before
+    assert not [path for path in visitor.folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_disk_that_is_full_after_the_spend_leaves_a_release_that_is_finished_without_another(ready, monkeypatch):
+    visitor = ready
+    key = key_on(visitor.get("release"))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("synthdp.publishing.write_report", full)
+        answer = visitor.post("release", key=key)
+    assert "No space left" in answer.text
+    assert "spent (entry 1)" in answer.text
+    assert "Write them now" in visitor.get("publish").text
+    assert "Download everything" in visitor.post("publish/0/finish").text
+    assert len(sd.Ledger(visitor.project.ledger).entries()) == 1
+
+
+OUTSIDE = ["../secret.csv", "/etc/passwd", "-1", "999", "0x0", "", "1 ", "secret.csv", "%2e%2e"]
+
+
+@pytest.mark.parametrize("number", OUTSIDE)
+def test_no_file_outside_the_folder_can_be_named(tmp_path, number):
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    visitor = prepared(tmp_path / "f")
+    os.symlink(tmp_path / "secret.csv", visitor.folder / "linked.csv")
+    assert "linked.csv" not in visitor.get("table").text
+    assert "no such file" in visitor.said(visitor.post("document", file=number))
+    assert "secret" not in json.dumps(visitor.project.files)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "publish/0/file/9",
+        "publish/0/file/-1",
+        "publish/9/zip",
+        "publish/x/report",
+        "columns/99",
+        "columns/x",
+        "publish/0/file/..",
+    ],
+)
+def test_an_address_that_is_not_there_is_a_sentence(walked, path):
+    answer = walked.get(path)
+    assert answer.status == 409
+    assert walked.said(answer)
+
+
+def test_a_folder_of_a_release_that_points_elsewhere_is_refused(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("synthetic.csv", "report.html", "receipt.json", "card.html"):
+        (tmp_path / "elsewhere" / name).write_text("private")
+    for place in ("../elsewhere", str(tmp_path / "elsewhere")):
+        visitor.project.state["releases"] = [{"key": "k", "folder": place, "epsilon": 1, "state": "done", "rows": 1}]
+        assert visitor.get("publish/0/file/0").status == 409
+        assert b"private" not in visitor.get("publish/0/zip").body
+
+
+def test_a_number_stays_with_its_file_when_others_come_and_go(tmp_path):
+    project = Project.opened(tmp_path)
+    (tmp_path / "b.csv").write_text("x")
+    (before,) = project.listed((".csv",))
+    (tmp_path / "a.csv").write_text("x")
+    assert {name: place for place, name, _ in project.listed((".csv",))}["b.csv"] == before[0]
+
+
+def test_a_person_may_have_several_rows(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    visitor.post("unit", unit="0", rows="3")
+    assert visitor.project.request()["privacy_unit"] == "age"
+    assert visitor.project.request()["max_rows_per_unit"] == 3
+    assert visitor.project.schema()["age"].names_rows
+    assert visitor.said(visitor.post("unit", unit="0", rows="many"))
+    assert visitor.said(visitor.post("unit", unit="77", rows="1"))
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n", "no header at all"])
+def test_a_file_that_is_no_table_gets_one_sentence(tmp_path, content):
+    (tmp_path / "t.csv").write_text(content)
+    visitor = Visitor(tmp_path)
+    visitor.get("table")
+    answer = visitor.post("table", file="0")
+    assert visitor.said(answer)
+    assert visitor.project.state["columns"] is None
+
+
+def test_a_table_taken_for_a_codebook_is_refused_and_shows_none_of_its_rows(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    (visitor.folder / "more.csv").write_text((visitor.folder / "wards.csv").read_text())
+    visitor.get("table")
+    answer = visitor.post("document", file=number_of(visitor, "more.csv"))
+    assert "not a data dictionary" in visitor.get("table").text
+    assert CANARY not in answer.text
+
+
+def test_a_file_of_answers_that_was_damaged_is_not_written_over(tmp_path):
+    (tmp_path / FILE).write_text("{")
+    with pytest.raises(sd.errors.FormatError, match="move it away"):
+        Project.opened(tmp_path)
+    assert (tmp_path / FILE).read_text() == "{"

@@ -1,0 +1,115 @@
+"""Database schemas: what is a tree of tables under one of persons, what is refused, and that a file says the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_databases import LEAVES, PERSONS, ROWS, SCHEMAS
+
+import synthdp as sd
+from synthdp.errors import FormatError, SchemaError
+from synthdp.schema.database import database_schema_given
+
+TABLES = {"persons": PERSONS, "rows": ROWS}
+
+
+def related(**settings: object) -> sd.Relation:
+    return sd.Relation(**{"parent": "persons", "child": "rows", "key": "id", "at_most": 2} | settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
+    schema = SCHEMAS[name]
+    schema.write(tmp_path / "db.json")
+    again = sd.DatabaseSchema.read(tmp_path / "db.json")
+    assert again == schema
+    assert again.to_json() == schema.to_json()
+    assert database_schema_given(tmp_path / "db.json") == database_schema_given(json.loads(schema.to_json())) == schema
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: sd.DatabaseSchema({}), "one or more"),
+        (lambda: sd.DatabaseSchema({"a b": PERSONS}), "letters"),
+        (lambda: sd.DatabaseSchema(TABLES), "nobody's child"),
+        (lambda: sd.DatabaseSchema(TABLES, [related(child="visits")]), "'visits'"),
+        (lambda: sd.DatabaseSchema(TABLES, [related(), related(parent="rows", child="persons")]), "circle"),
+        (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x", child="x")]), "circle"),
+        (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x")]), "two parents"),
+        (
+            lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(child="x", key="other")]),
+            "one key",
+        ),
+        (
+            lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="rows", child="x")]),
+            "names the person",
+        ),
+        (lambda: sd.DatabaseSchema(TABLES, [related(order="nothing")]), "'nothing'"),
+        (lambda: sd.DatabaseSchema({"persons": sd.Schema({"id": sd.Integer(0, 9)}), "rows": ROWS}, [related()]), "key"),
+        (lambda: sd.DatabaseSchema({"persons": PERSONS, "rows": sd.Schema({"#x": sd.Boolean()})}, [related()]), "#"),
+        (lambda: sd.DatabaseSchema(TABLES, [related(at_most=0)]), "at_most"),
+        (lambda: sd.DatabaseSchema(TABLES, [related(unique=True)]), "order"),
+        (
+            lambda: sd.DatabaseSchema(
+                {"persons": PERSONS, "rows": sd.Schema({f"c{i}": sd.Boolean() for i in range(60)})}, [related(at_most=500)]
+            ),
+            "lower at_most",
+        ),
+        (
+            lambda: sd.DatabaseSchema(
+                {"persons": PERSONS, "a": LEAVES, "b": LEAVES, "c": LEAVES},
+                [related(child="a"), related(parent="a", child="b", key="x"), related(parent="b", child="c", key="y")],
+            ),
+            "deep",
+        ),
+        (
+            lambda: sd.DatabaseSchema(
+                {
+                    "persons": PERSONS,
+                    "rows": sd.Schema(
+                        {"a": sd.Integer(0, 3), "b": sd.Integer(0, 3)}, constraints=[sd.LessEqual("a", "b")]
+                    ),
+                },
+                [related()],
+            ),
+            "derived",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_supported_is_refused_in_one_sentence(make: Callable[[], object], said: str) -> None:
+    with pytest.raises((SchemaError, sd.errors.ParameterError), match=said) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"synthdp_database": 9}', '{"synthdp_database": 1, "tables": []}',
+             '{"synthdp_database": 1, "tables": {}, "relations": [{"parent": "a"}]}']
+)  # fmt: skip
+def test_what_is_no_database_schema_is_refused(text: str) -> None:
+    with pytest.raises((FormatError, SchemaError)):
+        sd.DatabaseSchema.from_json(text)
+
+
+def test_a_relation_with_an_unknown_setting_is_refused() -> None:
+    document = json.loads(SCHEMAS["pattern"].to_json())
+    document["relations"][0]["at_least"] = 1
+    with pytest.raises(FormatError, match="at_least"):
+        sd.DatabaseSchema.from_json(json.dumps(document))
+
+
+def test_a_draft_is_refused_until_it_is_reviewed() -> None:
+    tables = {
+        "persons": pd.DataFrame({"id": range(50), "p": [True, False] * 25}),
+        "rows": pd.DataFrame({"id": [*range(50)] * 2, "v": ["a", "b"] * 50}),
+    }
+    with pytest.warns(sd.errors.DraftWarning):
+        draft = sd.DatabaseSchema.draft(tables, [related()])
+    assert [*draft.tables["persons"]] == ["p"]
+    with pytest.raises(SchemaError):
+        draft.reviewed()

@@ -1,0 +1,61 @@
+"""What `synthdp plan --sql` prints is what runs, and it reads nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+
+from synthdp import Boolean, Categorical, Continuous, Datetime, Integer, Schema
+from synthdp.cli.main import main
+
+SCHEMA = Schema(
+    {
+        "age": Integer(0, 90),
+        "city": Categorical(["Oslo", "L'Aquila"]),
+        "height": Continuous(0, 2),
+        "member": Boolean(),
+        "born": Datetime("2000-01-01", "2020-01-01"),
+    }
+)
+
+
+def printed(schema: Schema, folder: Path, *words: str) -> tuple[int, str]:
+    schema.write(folder / "schema.json")
+    ran = CliRunner().invoke(main, ["plan", str(folder / "schema.json"), *words])
+    return ran.exit_code, ran.output
+
+
+def statements_of(text: str) -> list[str]:
+    lines = [line for line in text.splitlines() if not line.startswith("--")]
+    return [one for one in "\n".join(lines).split(";\n") if one.strip()]
+
+
+def test_the_statements_run_as_they_are_printed(tmp_path: Path) -> None:
+    code, text = printed(SCHEMA, tmp_path, "--sql", "duckdb")
+    assert code == 0
+    with duckdb.connect() as database:
+        database.execute(
+            "CREATE TABLE your_table (age BIGINT, city VARCHAR, height DOUBLE, member BOOLEAN, born TIMESTAMP)"
+        )
+        database.execute("INSERT INTO your_table VALUES (30, 'Oslo', 1.5, true, '2010-01-01')")
+        answers = [database.execute(statement).fetchall() for statement in statements_of(text)]
+    rows, codes, _, counts = answers
+    assert rows[0][:4] == (30, "Oslo", 1.5, True)
+    assert codes[0][:2] == (30, 0)
+    assert {row[2] for row in counts} == {1}
+
+
+def test_a_column_that_no_database_encodes_is_named(tmp_path: Path) -> None:
+    code, text = printed(Schema({"age": Integer(0, 9), "odd": Categorical(["a", 1])}), tmp_path, "--sql", "postgres")
+    assert code == 0
+    assert "push='counts' is refused: column 'odd'" in text
+
+
+@pytest.mark.parametrize(("words", "said"), [(["--sql", "oracle"], "must be"), ([], "Missing option '--rows'")])
+def test_what_is_asked_wrongly_is_one_line(words: list[str], said: str, tmp_path: Path) -> None:
+    code, text = printed(SCHEMA, tmp_path, *words)
+    assert code == 2
+    assert said in text
