@@ -1120,7 +1120,7 @@ if apart:
         "return upper - lower <= NARROW * span",
         "return True",
         (
-            "tests/unit/curator/test_discovery.py::test_a_range_that_is_called_narrow_is_never_wider_than_four_times_what_its_numbers_span",
+            "tests/unit/curator/test_noisy_ranges.py::test_a_range_that_is_called_narrow_is_never_wider_than_four_times_what_its_numbers_span",
         ),
     ),
     Mutation(
