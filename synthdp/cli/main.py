@@ -149,7 +149,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     "--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the mechanism itself; repeatable."
 )
 @click.option(
-    "--domain-budget", type=float, default=0.3, show_default=True, help="Share for what the schema leaves open."
+    "--domain-budget", type=float, default=0.4, show_default=True, help="Share for what the schema leaves open."
 )
 @click.option("--privacy-unit", help="Column that names whom to protect; default: every row.")
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True)

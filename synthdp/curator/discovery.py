@@ -15,13 +15,13 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, FloatArray, IntArray
 from synthdp.curator.noisy_ranges import (
     CLEAR,
-    FEW_PARTS,
     PARTS,
     POWER_BINS,
     NoisyCounts,
     coarse_range,
     is_narrow,
     is_narrow_by_parts,
+    may_cut,
     narrowed,
     part_bins,
     power_bins,
@@ -34,7 +34,7 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import SchemaError
 from synthdp.measurements import NoiseLaw
-from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.calibration import Calibration, calibrate
 from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Adjacency
@@ -65,6 +65,10 @@ POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
 LOOKS = 2
 """Most looks at equal parts."""
 
+LEVELS_WEIGHT = 2.0
+"""Weight of a column of levels beside one of numbers in the division of the budget: every level must pass the threshold, but
+of numbers only those near the ends of the range."""
+
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
 }  # fmt: skip
@@ -80,6 +84,10 @@ MOST_LEVELS = 256
 
 UNIT = (0.0, 1.0)
 """The bounds of a column that stays although no range of it was found."""
+
+COARSE = 0.12
+"""Where noise hides what a larger share of the rows holds, released tables were worse than columns drawn one by one with
+declared bounds and levels (docs/benchmarks/undeclared.md)."""
 
 T = TypeVar("T")
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
@@ -101,6 +109,10 @@ class Discovered:
         Columns no value of which was frequent enough to be released, such as free text and identifiers.
     notes
         For each of the others what was found and how surely, in a sentence for the receipt.
+    rows
+        About how many rows the table has, by the noisy counts of what was found; 0 if nothing was.
+    least
+        How many rows, on average over the columns, noise hides: those of a level or of a power of two.
     """
 
     schema: Schema
@@ -108,11 +120,18 @@ class Discovered:
     without_range: tuple[str, ...] = ()
     without_levels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    rows: float = 0.0
+    least: float = 0.0
 
     @property
     def hidden(self) -> tuple[str, ...]:
         """The columns of which nothing was found, whether they were left out or stay."""
         return (*self.without_range, *self.without_levels)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether noise hides what many of the rows hold, by noisy counts and public numbers alone."""
+        return self.least > COARSE * self.rows
 
 
 def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
@@ -135,15 +154,15 @@ def discover(
 ) -> Discovered:
     """Complete the schema of a private table, which is lent to each step by ``spend``.
 
-    Bounds: a histogram of signs and powers of two, whose clear bins give a range; then up to two of equal parts of that
-    range, whose ends without clear counts are cut off; then one of the digits of the numbers.  Levels: counts above a
-    threshold, the most frequent first, the rest together as ``other``.  Columns of objects: first a histogram of what the
-    objects are.
+    Bounds: a histogram of signs and powers of two, whose clear bins give a range; where this may be much wider than the
+    numbers, up to two of equal parts of it, to cut off ends without numbers; then one of the digits of the numbers.
+    Levels: counts above a threshold, the most frequent first, the rest together as ``other``.  Columns of objects: first
+    a histogram of what the objects are.
 
     A column of which nothing is found is left out.  It stays if ``takes`` says that what follows cannot do without it, or
     if no column would be left: numbers are from 0 to 1 then, and labels are all other values.
 
-    Costs at most ``loss``, in equal parts for every undeclared column, for the table's neighbours.
+    Costs at most ``loss``, in equal parts for all undeclared columns of one kind, for the table's neighbours.
 
     Raises
     ------
@@ -153,35 +172,41 @@ def discover(
     check_discoverable(schema, loss)
     names, labelled = schema.undeclared, _labelled(schema)
     delta = loss.delta / len(labelled) if isinstance(loss, GaussianDP) and labelled else 0.0
-    each = (GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss).split(len(names))
+    whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
+    weights = {name: LEVELS_WEIGHT if name in labelled else 1.0 for name in names}
     found: dict[str, Column] = {}
     notes: list[str] = []
     rangeless: list[str] = []
     rare: list[str] = []
+    least: dict[str, float] = {}
+    rows: dict[str, float] = {}
     for name in names:
-        column, part = schema[name], each
+        column, part = schema[name], whole.fraction(weights[name] / sum(weights.values()))
         if isinstance(column, Untyped):
-            column = _typed(adjacency, name, column, each.fraction(KIND_SHARE), spend)
-            part = each.fraction(1 - KIND_SHARE)
+            column = _typed(adjacency, name, column, part.fraction(KIND_SHARE), spend)
+            part = part.fraction(1 - KIND_SHARE)
         complete: Column | None = column
         if isinstance(column, Categorical):
             levels = GaussianDP(part.mu, delta) if isinstance(part, GaussianDP) else part
             plan = plan_histogram(levels, adjacency=adjacency)
-            complete = _with_levels(name, column, levels, plan, spend)
+            complete, held = _with_levels(name, column, levels, plan, spend)
             rare += [] if complete else [name]
-            least = plan.threshold / plan.resolution
+            least[name], rows[name] = plan.threshold / plan.resolution, held
         elif not column.is_complete:
-            complete, least = _with_bounds(adjacency, name, column, part, spend)
+            complete, least[name], rows[name] = _with_bounds(adjacency, name, column, part, spend)
             rangeless += [] if complete else [name]
             if complete and isinstance(schema[name], Untyped) and column.quantity == "number":
                 complete = _as_decimals(complete)
         found[name] = replace(complete or _hidden(column), source=DISCOVERED)
         if complete and not column.is_complete:
-            notes.append(_said(name, complete, least))
+            notes.append(_said(name, complete, least[name]))
     hidden = (*rangeless, *rare)
     rest = _without(hidden, schema.replace(found), takes)
     seen = tuple(name for name in found if name not in hidden)
-    return Discovered(rest, seen, tuple(rangeless), tuple(rare), tuple(notes))
+    return Discovered(
+        rest, seen, tuple(rangeless), tuple(rare), tuple(notes),
+        rows=max(rows.values(), default=0.0), least=float(np.mean([*least.values(), *[0.0] * (not least)])),
+    )  # fmt: skip
 
 
 def _hidden(column: Column) -> Column:
@@ -251,8 +276,11 @@ def _holds(column: Column, lower: float, upper: float) -> bool:
 
 def _with_bounds(
     adjacency: Adjacency, name: str, column: Column, loss: PrivacyLoss, spend: PaidRead[Any]
-) -> tuple[Column | None, float]:
-    """Return the column with bounds and digits, or ``None`` if no range could be told from noise, and what a range takes."""
+) -> tuple[Column | None, float, float]:
+    """Return the column with bounds and digits, or ``None`` if no range could be told from noise.
+
+    Also return how many rows a range takes, and about how many numbers lie in the one that was found.
+    """
 
     def look(what: str, bin_of: Callable[[FloatArray], FloatArray], bins: int, share: float) -> NoisyCounts:
         numbers, part = _of_numbers(column, bin_of), loss.fraction(share)
@@ -263,28 +291,31 @@ def _with_bounds(
     powers = look("range", power_bins, POWER_BINS, POWERS_SHARE)
     found, least = coarse_range(powers), powers.above(CLEAR / POWER_BINS)
     if found is None:
-        return None, least
+        return None, least, 0.0
+    held = float(powers.rows[powers.clear()].sum())
     lower, upper = stretched(powers, *found)
     top = upper
-    narrow, eager = is_narrow(powers, lower, upper), True
-    for _ in range(LOOKS):
+    share = PARTS_SHARE + spare / LOOKS
+    narrow, looks = is_narrow(powers, lower, upper), LOOKS
+    if narrow:  # another look is only worth its cost if its noise lets it cut anything off
+        plan = _histogram_plan(adjacency, loss.fraction(share), PARTS)
+        looks = int(may_cut(held, plan.noise.stddev / plan.resolution))
+    for _ in range(looks):
         part = (upper - lower) / PARTS
-        parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, PARTS_SHARE + spare / LOOKS)
-        lower, upper = narrowed(parts, lower, upper, narrow=narrow, eager=eager)
-        width = round((upper - lower) / part)
-        if narrow or is_narrow_by_parts(parts, width):
+        parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, share)
+        lower, upper = narrowed(parts, lower, upper, narrow=narrow)
+        if is_narrow_by_parts(parts, round((upper - lower) / part)):
             break
-        eager = width <= FEW_PARTS  # cut off once
     if column.whole and (upper < top or top > 0):  # parts are open at their upper end, as powers of two above zero are
         upper = max(math.ceil(upper) - 1, math.floor(lower))
     plain = column.with_bounds(float(lower), float(upper))
     if not digits:
-        return plain, least
+        return plain, least, held
     counts = look("digits", partial(spacing_bins, digits), len(digits) + 2, DIGITS_SHARE)
     spacing = spacing_of(counts, digits, width=upper - lower)
     spaced = (column if spacing is None else column.with_spacing(spacing)).with_bounds(float(lower), float(upper))
     fits = _holds(spaced, *bounds_of(plain)) or column.temporal or column.whole
-    return (spaced if fits else plain), least  # bounds may be too wide for such digits to be exact
+    return (spaced if fits else plain), least, held  # bounds may be too wide for such digits to be exact
 
 
 def _noisy_histogram(
@@ -298,8 +329,7 @@ def _noisy_histogram(
     step: str,
 ) -> NoisyCounts:
     """Return noisy counts of a column's values by bin, at most one each."""
-    law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
-    plan = calibrate(adjacency.histogram, loss, k=bins, law=law)
+    plan = _histogram_plan(adjacency, loss, bins)
 
     def answer(table: PrivateTable) -> IntArray:
         counts = np.zeros(bins, np.int64)
@@ -308,7 +338,12 @@ def _noisy_histogram(
         return plan.noised(counts)
 
     rows = np.asarray(spend(plan.item(step, loss), answer), np.float64) / plan.resolution
-    return NoisyCounts(rows=rows, stddev=plan.noise.stddev / plan.resolution, law=law)
+    return NoisyCounts(rows=rows, stddev=plan.noise.stddev / plan.resolution, law=plan.noise.law)
+
+
+def _histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
+    law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
+    return calibrate(adjacency.histogram, loss, k=bins, law=law)
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
@@ -332,8 +367,8 @@ def _present(raw: RawColumn) -> FloatArray:
 
 def _with_levels(
     name: str, column: Categorical, loss: PrivacyLoss, plan: HistogramPlan, spend: PaidRead[Any]
-) -> Column | None:
-    """Return the column with its frequent levels, or ``None`` if there are none."""
+) -> tuple[Column | None, float]:
+    """Return the column with its frequent levels, or ``None`` if there are none, and about how many rows hold them."""
 
     def answer(table: PrivateTable) -> dict[str, int]:
         counts: Counter[str] = Counter()
@@ -344,9 +379,9 @@ def _with_levels(
     noisy = spend(plan.item(f"discovered levels: {name}", loss, answers=MOST_LEVELS), answer)
     levels = _different(json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS])
     if not levels:
-        return None
+        return None, 0.0
     other = None if column.other is None else _label_for_others(column.other, levels)
-    return replace(column, levels=levels, other=other)
+    return replace(column, levels=levels, other=other), float(sum(noisy.values()))
 
 
 def _different(levels: Iterable[Level]) -> tuple[Level, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +22,10 @@ PARTS = 32
 """Equal parts of the found range that a later look tells apart."""
 
 FEW_PARTS = 4
-"""A range whose rows lie in so few parts is narrowed to them, and worth another look."""
+"""A range whose clear parts are so few is narrowed to them and their neighbours, if `HIDDEN` allows; two of them always."""
+
+HIDDEN = 0.07
+"""Largest share of the numbers that noise may hide in eight other parts."""
 
 CLEAR = 1e-6
 """Chance that noise alone passes for values anywhere in a histogram."""
@@ -43,13 +46,9 @@ HARDLY_ANY = 0.005
 
 SURELY = 2.0
 
-OUTSIDE = 3.0
+OUTSIDE = 4.0
 """Parts outside a few clear ones that hold more than so many standard deviations of noise, alone or with their neighbours,
 hold values too."""
-
-FILLED = 1.5
-"""Parts at the ends that hold more than so many standard deviations of noise, alone or with their neighbours, are not cut
-off: to clip values costs more than to keep empty parts."""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of neighbouring bins that are looked at together, where fewer of them are not clear."""
@@ -154,28 +153,32 @@ def stretched(counts: NoisyCounts, lower: float, upper: float) -> tuple[float, f
     return lower, upper
 
 
+def may_cut(rows: float, stddev: float) -> bool:
+    """Return whether a look at parts with such noise could tell that an end holds hardly any of so many numbers."""
+    return HARDLY_ANY * rows >= SURELY * stddev
+
+
 def part_bins(values: FloatArray, lower: float, upper: float) -> FloatArray:
     """Return the part of a range that each number lies in; the ends take what lies beyond."""
     with np.errstate(over="ignore"):  # a warning would tell of one far value
         return np.clip(np.floor((values - lower) / ((upper - lower) / PARTS)), 0, PARTS - 1)
 
 
-def narrowed(
-    counts: NoisyCounts, lower: float, upper: float, *, narrow: bool = False, eager: bool = True
-) -> tuple[float, float]:
+def narrowed(counts: NoisyCounts, lower: float, upper: float, *, narrow: bool = False) -> tuple[float, float]:
     """Return a range without parts at its ends.
 
-    If a few parts are clear, and no others hold clearly more than noise explains, it is these few, unless the range is
-    ``narrow`` as it is.  Otherwise the ends are cut off: if ``eager``, all that hold no more than noise explains, else
-    those that surely hold hardly any numbers.
+    If a few parts are clear, and no others hold clearly more than noise explains, it is these and as many on either side,
+    unless the range is ``narrow`` as it is.  Otherwise the ends that surely hold hardly any numbers are cut off.  To clip
+    numbers costs more than to keep empty parts, which the one-way histogram, with less noise, finds.
     """
+    first, last = _surely_filled(counts)
     clear = np.flatnonzero(counts.clear())
-    first, last = _filled(counts, FILLED) if eager and not narrow else _surely_filled(counts)
-    if len(clear) and clear[-1] - clear[0] < FEW_PARTS and not narrow:
-        few = int(clear[0]), int(clear[-1]) + 1
-        outside = counts.rows.copy()
-        outside[few[0] : few[1]] = 0
-        first, last = few if _filled(replace(counts, rows=outside), OUTSIDE) == (0, PARTS) else (first, last)
+    if len(clear) and not narrow:
+        width = int(clear[-1]) + 1 - int(clear[0])
+        hidden = OUTSIDE * counts.stddev * math.sqrt(WINDOWS[-1])
+        few = max(int(clear[0]) - width, 0), min(int(clear[-1]) + 1 + width, PARTS)
+        allowed = FEW_PARTS if hidden <= HIDDEN * counts.rows[clear].sum() else FEW_PARTS // 2
+        first, last = few if width <= allowed and not _others(counts, *few) else (first, last)
     part = (upper - lower) / PARTS
     return lower + first * part, lower + last * part
 
@@ -241,16 +244,12 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
         place = farther[-1]
 
 
-def _filled(counts: NoisyCounts, deviations: float) -> tuple[int, int]:
-    """Return the first filled part and the one after the last: single parts, then beyond them ever wider windows."""
-    first, last = PARTS, 0
-    for width in WINDOWS:
-        sums = np.convolve(counts.rows, np.ones(width), mode="valid")
-        filled = np.flatnonzero(sums > deviations * counts.stddev * math.sqrt(width))
-        outside = filled[(filled >= last) | (filled + width <= first)]
-        if len(outside):
-            first, last = min(first, int(outside[0])), max(last, int(outside[-1]) + width)
-    return (first, last) if last else (0, PARTS)
+def _others(counts: NoisyCounts, first: int, last: int) -> bool:
+    """Return whether parts outside some hold more than noise explains, alone or with their neighbours."""
+    rows = counts.rows.copy()
+    rows[first:last] = 0
+    sums = (np.convolve(rows, np.ones(width), mode="valid") / math.sqrt(width) for width in WINDOWS)
+    return any(bool((one > OUTSIDE * counts.stddev).any()) for one in sums)
 
 
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:

@@ -23,16 +23,19 @@ def discovery_notes(found: Discovered) -> tuple[str, ...]:
     """Return the receipt's lines about what was discovered, and about the columns of which nothing was."""
     why = {**dict.fromkeys(found.without_range, NO_RANGE), **dict.fromkeys(found.without_levels, RARE)}
     hidden = ((STAYS if name in found.schema else LEFT_OUT).format(name, said) for name, said in why.items())
-    return (*found.notes, *hidden)
+    return (*found.notes, *hidden, *[_coarse(found)] * found.is_coarse)
 
 
 def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
-    """Warn of columns in which discovery found nothing.
+    """Warn of columns in which discovery found nothing, and of a table for which noise hides too much.
+
+    Both are decided by noisy answers and public numbers, before the rest of the budget is used: who turns the warnings into
+    errors gets a refusal.
 
     Warns
     -----
     DiscoveryWarning
-        If there are some, once.
+        If there are such columns, once; and if noise hides what a large share of the rows holds.
     """
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
@@ -45,6 +48,15 @@ def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
             DiscoveryWarning,
             stacklevel=stacklevel + 1,
         )
+    elif found.is_coarse:
+        warnings.warn(_coarse(found), DiscoveryWarning, stacklevel=stacklevel + 1)
+
+
+def _coarse(found: Discovered) -> str:
+    return (
+        f"noise hides what fewer than about {found.least:,.0f} of some {found.rows:,.0f} rows hold: this may be worse "
+        "than columns drawn one by one with declared bounds and levels; declare them, or use more rows or a larger budget"
+    )
 
 
 def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         mechanism_options: Mapping[str, Any] | None = None,
         solver: str = "auto",
         bins: int = 32,
-        domain_budget: float = 0.3,
+        domain_budget: float = 0.4,
         privacy_unit: str | None = None,
         max_rows_per_unit: int = 1,
         ledger: str | PathLike[str] | Ledger | None = None,

@@ -233,7 +233,7 @@ MUTATIONS = (
         "_with_levels.answer",
         "plan.noised(counts)",
         "dict(counts)",
-        ("tests/unit/curator/test_discovery.py::test_a_value_of_one_row_is_never_a_level",),
+        ("tests/unit/curator/test_discovered_levels.py::test_a_value_of_one_row_is_never_a_level",),
     ),
     Mutation(
         "the threshold of a stability histogram is too low",
@@ -945,7 +945,7 @@ with self._lock:
         "return np.asarray(bins[raw.codes[raw.codes >= 0]], np.int64)",
         "return np.repeat(bins[raw.codes[raw.codes >= 0]], 2)",
         (
-            "tests/unit/curator/test_discovery.py::test_what_one_object_is_moves_the_histogram_by_no_more_than_the_item_says",
+            "tests/unit/curator/test_discovered_types.py::test_what_one_object_is_moves_the_histogram_by_no_more_than_the_item_says",
         ),
     ),
     Mutation(
@@ -954,7 +954,7 @@ with self._lock:
         "noisy_ranges.spacing_bins",
         "return bins",
         "return np.repeat(bins, 2)",
-        ("tests/unit/curator/test_discovery.py::test_histograms_move_by_no_more_than_the_item_says",),
+        ("tests/unit/curator/test_discovered_ranges.py::test_histograms_move_by_no_more_than_the_item_says",),
     ),
     Mutation(
         "misfits join the last level",
@@ -1120,7 +1120,7 @@ if apart:
         "return upper - lower <= NARROW * span",
         "return True",
         (
-            "tests/unit/curator/test_discovery.py::test_a_range_that_is_called_narrow_is_never_wider_than_four_times_what_its_numbers_span",
+            "tests/unit/curator/test_noisy_ranges.py::test_a_range_that_is_called_narrow_is_never_wider_than_four_times_what_its_numbers_span",
         ),
     ),
     Mutation(

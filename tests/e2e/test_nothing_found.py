@@ -14,7 +14,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import synthdp as sd
+from synthdp import Integer, Schema
+from synthdp.curator.curator import Discovered
 from synthdp.errors import DiscoveryWarning
+from synthdp.estimators.findings import discovery_notes, warn_of_undiscovered
 
 SIZES = (1, 5, 20)
 
@@ -149,3 +152,20 @@ def test_a_derived_column_comes_out_whatever_noise_hides() -> None:
     made = release.fit_transform(table)
     assert {*made.columns} == {"n", "total"}
     assert release.transform(table).equals(table[["n", "total"]])
+
+
+def found(least: float) -> Discovered:
+    return Discovered(Schema({"n": Integer(0, 9)}), ("n",), notes=("column 'n'",), rows=1000.0, least=least)
+
+
+def test_a_release_says_where_noise_hides_what_many_rows_hold() -> None:
+    with pytest.warns(DiscoveryWarning, match="300 of some 1,000 rows"):
+        warn_of_undiscovered(found(300.0), stacklevel=1)
+    assert "300 of some 1,000 rows" in discovery_notes(found(300.0))[-1]
+
+
+def test_a_release_says_nothing_where_noise_hides_little() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_undiscovered(found(30.0), stacklevel=1)
+    assert discovery_notes(found(30.0)) == ("column 'n'",)

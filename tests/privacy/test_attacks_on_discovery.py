@@ -1,14 +1,17 @@
 """Attacks on a release with nothing declared: values of one person, at the ends, at the threshold, and by counting."""
 
+import datetime as dt
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import beta
+from no_noise import without_noise
+from scipy.stats import beta, norm
 
 from synthdp import ApproxDP, Curator, SyntheticRelease
+from synthdp.privacy import noise
 from synthdp.privacy.accounting import gdp_to_delta
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import GaussianDP
@@ -74,6 +77,70 @@ def test_an_audit_of_neighbours_at_the_threshold_finds_no_more_than_mu_and_delta
             claimed = gdp_to_delta(loss.mu, epsilon) + loss.delta
             assert bound_on_delta(counts[more], counts[one], runs, epsilon) <= claimed
             assert bound_on_delta(runs - counts[one], runs - counts[more], runs, epsilon) <= claimed
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_the_exact_law_of_finding_a_level_keeps_its_promise_at_every_number_of_rows(
+    monkeypatch: pytest.MonkeyPatch, neighbors: str
+) -> None:
+    """Of the noise and the threshold that a discovery asks for: all neighbouring numbers of rows, up to far beyond it."""
+    asked: list[tuple[float, int]] = []
+    drawn = noise.gaussian_threshold
+
+    def spy(counts: Mapping[str, int], *, scale: float, threshold: int) -> dict[str, int]:
+        asked.append((scale, threshold))
+        return drawn(counts, scale=scale, threshold=threshold)
+
+    monkeypatch.setattr(noise, "gaussian_threshold", spy)
+    frame = pd.DataFrame({"c": ["a"] * 500, "d": ["b"] * 500})
+    curator = Curator(frame, budget=GaussianDP(1.0, 1e-3), neighbors=neighbors)
+    curator.discover(spend=GaussianDP(1.0, 1e-3))
+    (item, _), ((scale, threshold), _) = curator.receipt().items, asked
+    assert isinstance(item.loss, GaussianDP)
+    resolution = round(scale / item.stddev)
+    rows = np.arange(2 * threshold // resolution + 2)
+    found = norm.sf((threshold - resolution * rows) / scale)  # the lattice is far finer than the noise
+    found[0] = 0.0  # a level that no row has is never looked at
+    assert scale > 2**19
+    assert found[1] <= item.loss.delta
+    for epsilon in np.linspace(0, 6, 25):
+        claimed = gdp_to_delta(item.loss.mu, float(epsilon)) + item.loss.delta
+        for one, more in ((found[:-1], found[1:]), (1 - found[1:], 1 - found[:-1])):
+            assert (more - np.exp(epsilon) * one).max() <= claimed * (1 + 1e-6)
+            assert (one - np.exp(epsilon) * more).max() <= claimed * (1 + 1e-6)
+
+
+CANARIES = {
+    "finer digits": {"x": 12.345678},
+    "a number among whole ones": {"n": 0.5},
+    "another type": {"o": CANARY},
+    "a level": {"c": CANARY},
+    "a level that is called other": {"c": "other"},
+    "the least that there is": {"x": 5e-324, "n": -np.inf},
+    "the largest that there is": {"x": 1e308, "n": -1e308},
+    "nothing": {"x": np.nan, "n": np.nan, "o": None, "c": None},
+}
+
+
+@pytest.mark.parametrize("canary", CANARIES.values(), ids=CANARIES)
+def test_what_a_row_holds_that_no_other_does_changes_nothing_that_is_found(
+    monkeypatch: pytest.MonkeyPatch, canary: dict[str, object]
+) -> None:
+    """Without noise, where only thresholds stand between a row and what is found of its columns."""
+    without_noise(monkeypatch)
+    rng = np.random.default_rng(1)
+    columns = {
+        "x": np.round(rng.uniform(10, 80, 4000), 2), "n": rng.integers(1, 90, 4000).astype(float),
+        "o": pd.Series([dt.date(2020, 1, 1 + i % 28) for i in range(4000)], dtype=object), "c": rng.choice(["a", "b"], 4000),
+    }  # fmt: skip
+    frame = pd.DataFrame(columns)
+    more = pd.concat([frame, frame.iloc[:1].assign(**canary).astype(frame.dtypes)], ignore_index=True)
+    one, two = (
+        Curator(table, budget=ApproxDP(1.0, 1e-6)).discover(spend=ApproxDP(1.0, 1e-6)) for table in (frame, more)
+    )
+    assert one.schema == two.schema
+    assert one.hidden == two.hidden == ()
+    assert CANARY not in repr(two)
 
 
 def events() -> dict[str, Callable[[SyntheticRelease], bool]]:

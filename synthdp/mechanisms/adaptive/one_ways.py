@@ -26,6 +26,9 @@ from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import DISCOVERED, Column
 
+WIDER = 4
+"""How many times too wide a discovered range may be."""
+
 MOST_BINS = 1024
 """Most bins of the first histogram: finer ones hold little but noise, and the deeper levels find what is between."""
 
@@ -45,7 +48,8 @@ class OneWayTree:
     Parameters
     ----------
     bins
-        Bins of the first histogram of an ordered column, >= 2.  A column of up to twice as many values has a bin for each:
+        Bins of the first histogram of an ordered column, >= 2; four times as many where its bounds were discovered.  A
+        column of up to twice as many values has a bin for each:
         bins of one value and of two side by side would hide which of them stands out.
     fan
         Parts of a split bin, >= 2.
@@ -125,8 +129,16 @@ class OneWayTree:
 
     def first_axis(self, name: str, column: Column) -> Axis:
         """Return the bins of a column's first histogram."""
-        grid = grid_of(column)
-        return axis_of(name, column, bins=grid.regular if grid.regular <= 2 * self.bins else self.bins)
+        grid, bins = grid_of(column), self.first_bins(column)
+        return axis_of(name, column, bins=grid.regular if grid.regular <= 2 * bins else bins)
+
+    def first_bins(self, column: Column) -> int:
+        """Return the bins of a column's first histogram, if it has so many values.
+
+        Four times as many where bounds were discovered: such a range may be so many times too wide.  Bins cost nothing, as a
+        row is in one of them, and noise in those that turn out to be alike or empty is smoothed away.
+        """
+        return self.bins * WIDER if column.source == DISCOVERED else self.bins
 
     def least_heavy(self, column: Column) -> float:
         """Return how many stddevs of the deeper noise a bin must exceed to be split.
@@ -138,10 +150,10 @@ class OneWayTree:
 
     def most_levels(self, column: Column) -> int:
         """Return how many levels a column can use, by its declaration."""
-        grid = grid_of(column)
-        if not grid.ordered or grid.regular <= 2 * self.bins:
+        grid, bins = grid_of(column), self.first_bins(column)
+        if not grid.ordered or grid.regular <= 2 * bins:
             return 1
-        width, levels = -(-grid.regular // self.bins), 1
+        width, levels = -(-grid.regular // bins), 1
         while width > 1 and levels < self.levels:
             width, levels = -(-width // self.fan), levels + 1
         return levels

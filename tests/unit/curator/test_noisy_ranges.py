@@ -1,40 +1,109 @@
-"""Noisy histograms of numbers: what counts as zero, and what counts together."""
+"""What noisy histograms say of ranges: post-processing of their counts."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 
-from synthdp.curator.noisy_ranges import EXPONENTS, POWER_BINS, NoisyCounts, coarse_range, is_narrow, spacing_bins
+from synthdp.curator.noisy_ranges import (
+    CLEAR,
+    EXPONENTS,
+    HARDLY_ANY,
+    PARTS,
+    POWER_BINS,
+    WINDOWS,
+    NoisyCounts,
+    coarse_range,
+    is_narrow,
+    may_cut,
+    narrowed,
+    power_bins,
+    stretched,
+)
 from synthdp.measurements import NoiseLaw
 
-SPACINGS = [Fraction(10), Fraction(1), Fraction(1, 10)]
-ZERO = 2 * EXPONENTS
+
+def powers_with(rows, law, stddev=1.0):
+    counts = np.zeros(POWER_BINS)
+    one = 3 * EXPONENTS + 1  # the bin of 1 <= x < 2
+    for bin_, count in rows.items():
+        counts[one + bin_] = count
+    return NoisyCounts(rows=counts, stddev=stddev, law=law)
 
 
-@given(st.floats(min_value=0, exclude_min=True, allow_infinity=False))
-def test_a_number_has_the_digits_of_its_negative_and_not_those_of_zero(number):
-    one, other, zero = spacing_bins(SPACINGS, np.array([number, -number, 0.0]))
-    assert one == other != zero
+@pytest.mark.parametrize("law", [NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN])
+@pytest.mark.parametrize(("factor", "found"), [(0.999, None), (1.001, (1.0, 2.0))])
+def test_noise_alone_makes_a_range_once_in_a_million_times(law, factor, found):
+    """A bin counts if it has more than noise alone reaches in any of the bins, or windows of them, with that chance."""
+    quantile = law.distribution.quantile(2 * CLEAR / POWER_BINS / len(WINDOWS), 1)
+    assert coarse_range(powers_with({0: factor * quantile}, law)) == found
 
 
-@pytest.mark.parametrize("side", [-1, 1])
-def test_zeros_and_numbers_that_are_not_zero_are_not_clear_together(side):
-    """Each alone is what noise may make; the powers of two of one sign would be clear together."""
-    found = []
-    for bins in ([ZERO, ZERO + side], [ZERO + side, ZERO + 2 * side]):
-        rows = np.zeros(POWER_BINS)
-        rows[bins] = 5.0
-        found.append(coarse_range(NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)) is not None)
-    assert found == [False, True]
+def test_far_bins_need_more_rows_than_those_beside_clear_ones():
+    gaussian = NoiseLaw.GAUSSIAN
+    assert coarse_range(powers_with({0: 1000, 2: 4.0}, gaussian)) == (0.0, 8.0)
+    assert coarse_range(powers_with({0: 1000, 3: 4.0}, gaussian)) == (1.0, 2.0)
+    assert coarse_range(powers_with({0: 1000, 10: 7.0}, gaussian)) == (0.0, 2.0**11)
 
 
-def test_a_range_of_one_clear_power_is_not_called_narrow():
-    """All its numbers may be the same."""
-    rows = np.zeros(POWER_BINS)
-    rows[3 * EXPONENTS + 7] = 1e6
-    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.LAPLACE)
-    assert not is_narrow(counts, *coarse_range(counts))
+def test_powers_that_are_clear_together_only_make_a_range():
+    assert coarse_range(powers_with(dict.fromkeys(range(4), 4.0), NoiseLaw.GAUSSIAN)) == (0.0, 16.0)
+    assert coarse_range(powers_with(dict.fromkeys(range(0, 40, 10), 4.0), NoiseLaw.GAUSSIAN)) is None
+
+
+def test_a_tail_of_zeros_is_no_reason_to_cut_off_what_lies_far_from_them():
+    rows = np.zeros(PARTS)
+    rows[0], rows[10:20] = 1e6, 3.0
+    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, 32.0)[1] >= 20.0 or rows[10:].sum() <= HARDLY_ANY * rows.sum()
+    rows[10:20] = 0.1
+    assert narrowed(counts, 0.0, 32.0) == (0.0, 2.0)
+
+
+@given(  # thousandths: all powers of two that are far below one are one bin
+    st.lists(st.integers(-(10**6), 10**6).map(lambda n: n / 1000), min_size=1, max_size=6),
+    st.lists(st.integers(1, 3000), min_size=6, max_size=6),
+    st.floats(1.0, 100.0),
+)
+def test_a_range_that_is_called_narrow_is_never_wider_than_four_times_what_its_numbers_span(values, repeats, stddev):
+    table = np.repeat(values, repeats[: len(values)])
+    rows = np.bincount(power_bins(table).astype(int), minlength=POWER_BINS).astype(float)
+    counts = NoisyCounts(rows=rows, stddev=stddev, law=NoiseLaw.GAUSSIAN)
+    found = coarse_range(counts)
+    assume(found is not None and is_narrow(counts, *found))
+    lower, upper = stretched(counts, *found)
+    assert upper - lower <= 4 * np.ptp(table)
+
+
+@given(st.lists(st.floats(0, 500), min_size=PARTS, max_size=PARTS))
+def test_what_is_cut_off_a_narrow_range_is_surely_hardly_any(rows):
+    counts = NoisyCounts(rows=np.array(rows), stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    lower, upper = narrowed(counts, 0.0, float(PARTS), narrow=True)
+    assert 0 <= lower < upper <= PARTS
+    assert max(sum(rows[: int(lower)]), sum(rows[int(upper) :])) <= HARDLY_ANY * sum(rows)
+    assert lower == upper - PARTS == 0 or sum(rows) * HARDLY_ANY > 2.0
+
+
+def test_a_few_parts_are_kept_with_as_many_on_either_side():
+    rows = np.zeros(PARTS)
+    rows[10:14] = 1e4
+    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, float(PARTS)) == (6.0, 18.0)
+    assert narrowed(counts, 0.0, float(PARTS), narrow=True) == (10.0, 14.0)
+
+
+@pytest.mark.parametrize(("parts", "found"), [(2, (8.0, 14.0)), (3, (0.0, 32.0))])
+def test_where_noise_may_hide_many_numbers_only_the_narrowest_heaps_are_cut_out(parts, found):
+    rows = np.zeros(PARTS)
+    rows[10 : 10 + parts] = 20.0
+    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, float(PARTS)) == found
+
+
+@given(st.floats(1, 1e6), st.floats(0.1, 1e4))
+def test_a_look_that_may_cut_nothing_is_told_beforehand(rows, stddev):
+    """Whatever the noise: if it says that nothing may be cut off, nothing is, not even one empty part."""
+    assume(not may_cut(rows, stddev))
+    counts = NoisyCounts(rows=np.array([0.0] * 16 + [rows / 16] * 16), stddev=stddev, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, 32.0, narrow=True) == (0.0, 32.0)

@@ -44,3 +44,9 @@ def test_a_declared_range_keeps_its_ends():
 def test_bins_of_a_discovered_range_are_split_twice_as_readily():
     tree = OneWayTree(heavy=6.0)
     assert (tree.least_heavy(DECLARED), tree.least_heavy(FOUND)) == (6.0, 3.0)
+
+
+def test_a_discovered_range_is_told_apart_more_finely_than_a_declared_one():
+    tree = OneWayTree(bins=4)
+    wide = {source: Integer(0, 9999, source=source) for source in (None, DISCOVERED)}
+    assert [tree.first_axis("x", column).releasable.sum() for column in wide.values()] == [4, 16]
