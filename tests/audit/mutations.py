@@ -1157,6 +1157,48 @@ if noise >= 1:
         "int(counts[key])",
         ("tests/unit/privacy/test_noise.py::test_a_count_beyond_the_float_integers_is_clipped",),
     ),
+    Mutation(
+        "every row of a person counts as one",
+        "R5, R11",
+        "Persons.shares",
+        "one // np.maximum(rows.many, 1)",
+        "one + 0 * rows.many",
+        ("tests/unit/queries/test_person_tables.py::test_a_person_moves_every_table_by_no_more_than_its_norms",),
+    ),
+    Mutation(
+        "steps between rows share one as if there were one fewer",
+        "R5, R11",
+        "Persons.step_shares",
+        "np.maximum(rows.many - before, 1)",
+        "np.maximum(rows.many - before - 1, 1)",
+        ("tests/unit/queries/test_person_tables.py::test_a_person_moves_every_table_by_no_more_than_its_norms",),
+    ),
+    Mutation(
+        "steps forget the shares of the rows above them",
+        "–",
+        "Persons.step_shares",
+        "self.shares(above)[rows.parent] * weights",
+        "1 * weights",
+        ("tests/unit/queries/test_person_tables.py::test_some_person_moves_every_table_by_all_that_its_whole_allows",),
+    ),
+    Mutation(
+        "rows of different periods add up to one",
+        "R5, R11",
+        "PersonTable.norms",
+        "one * (math.isqrt(most - 1) + 1)",
+        "one",
+        ("tests/unit/queries/test_person_tables.py::test_a_person_moves_every_table_by_no_more_than_its_norms",),
+    ),
+    Mutation(
+        "a replaced person moves its tables as far as an added one",
+        "R5, R12",
+        "PersonTables.bounds",
+        "Norms(2 * one.l1, 2 * one.l2_squared, one.linf)",
+        "one",
+        (
+            "tests/unit/queries/test_person_tables.py::test_replacing_a_person_moves_all_tables_by_no_more_than_the_bounds_of_a_swap",
+        ),
+    ),
 )
 
 
