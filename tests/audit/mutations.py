@@ -1199,6 +1199,50 @@ if noise >= 1:
             "tests/unit/queries/test_person_tables.py::test_replacing_a_person_moves_all_tables_by_no_more_than_the_bounds_of_a_swap",
         ),
     ),
+    Mutation(
+        "distances of persons forget the multipliers",
+        "R5",
+        "PersonDistances.bounds",
+        "table.norms(self.queries.layout).l1 * times",
+        "table.norms(self.queries.layout).l1",
+        ("tests/unit/queries/test_person_tables.py::test_a_person_moves_every_distance_by_no_more_than_its_bounds",),
+    ),
+    Mutation(
+        "a person has as many rows as it likes",
+        "R11",
+        "private_database._chosen",
+        "place_in_run(np.diff(parent[order]) != 0) < kind.at_most",
+        "place_in_run(np.diff(parent[order]) != 0) >= 0",
+        ("tests/unit/curator/test_private_database.py::test_a_person_with_many_rows_has_those_it_may_have",),
+    ),
+    Mutation(
+        "a row may belong to a row of another person",
+        "R11",
+        "private_database._named",
+        "person.astype(np.uint64)",
+        "0 * person.astype(np.uint64)",
+        (
+            "tests/unit/curator/test_private_database.py::test_a_leaf_belongs_to_the_row_of_its_own_person_that_it_names",
+        ),
+    ),
+    Mutation(
+        "persons without a row of the root look like others",
+        "R11",
+        "private_database.records_of",
+        "np.where(np.bincount(owner[0], minlength=persons) == 0, NO_PARENT_ROW, 0)",
+        "np.zeros(persons, np.int64)",
+        (
+            "tests/unit/curator/test_private_database.py::test_a_row_that_no_person_has_makes_a_person_without_a_root_row",
+        ),
+    ),
+    Mutation(
+        "all rows without a key are one person",
+        "R11",
+        "private_database._owners",
+        "np.arange(np.count_nonzero(nobody))",
+        "0",
+        ("tests/unit/curator/test_private_database.py::test_rows_without_a_key_are_persons_of_their_own",),
+    ),
 )
 
 
