@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,15 @@ class Mutation:
     new: str
     tests: tuple[str, ...]
     needs: str = ""
-    """A package without which its tests are skipped, so that the build is not tried."""
+    """A package or program without which its tests are skipped, so that the build is not tried."""
 
     @property
     def can_be_tried(self) -> bool:
         """Whether what its tests need is installed."""
-        return not self.needs or find_spec(self.needs) is not None
+        if not self.needs or find_spec(self.needs) is not None:
+            return True
+        places = [os.environ.get("PATH", os.defpath), *map(str, Path("/").glob("usr/lib/postgresql/*/bin"))]
+        return shutil.which(self.needs, path=os.pathsep.join(places)) is not None
 
     @property
     def file(self) -> str:
@@ -85,7 +89,7 @@ def whole_name(place: str) -> str:
 
 def _names(node: ast.AST, prefix: str = "") -> Iterator[str]:
     for child in getattr(node, "body", []):
-        if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+        if isinstance(child, _NAMED):
             yield prefix + child.name
             yield from _names(child, f"{prefix}{child.name}.")
 
@@ -93,7 +97,7 @@ def _names(node: ast.AST, prefix: str = "") -> Iterator[str]:
 def defined(node: ast.AST, names: list[str]) -> ast.AST:
     """The function or class below a node, by its names from the outermost to the innermost."""
     for name in names:
-        inside = [n for n in getattr(node, "body", []) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+        inside = [n for n in getattr(node, "body", []) if isinstance(n, _NAMED)]
         node = next(n for n in inside if n.name == name)
     return node
 
@@ -1242,6 +1246,58 @@ if noise >= 1:
         "np.arange(np.count_nonzero(nobody))",
         "0",
         ("tests/unit/curator/test_private_database.py::test_rows_without_a_key_are_persons_of_their_own",),
+    ),
+    Mutation(
+        "several questions are answered without noise",
+        "R4",
+        "Curator.measure_each",
+        "plan.noised(exact)",
+        "exact",
+        (
+            "tests/unit/curator/test_measure_each.py::test_the_answers_and_the_receipt_are_those_of_one_question_after_the_other",
+        ),
+    ),
+    Mutation(
+        "of several questions some are paid for, then the rest are refused",
+        "R34",
+        "Curator._spend_each",
+        "trial.charge(item.loss)",
+        "None",
+        (
+            "tests/unit/curator/test_measure_each.py::test_questions_that_cost_more_than_is_left_are_refused_and_nothing_is_spent",
+        ),
+    ),
+    Mutation(
+        "a database is asked what it cannot count",
+        "R34",
+        "private_table.private_table",
+        "source.check(schema, unit=adjacency.unit)",
+        "None",
+        (
+            "tests/contracts/test_sql_encoding.py::test_what_cannot_be_counted_there_is_refused_before_anything_is_spent",
+        ),
+        needs="initdb",
+    ),
+    Mutation(
+        "persons of a database are told apart by clipped moments",
+        "R11",
+        "Asked.as_name",
+        "'CASE WHEN' in self.sql",
+        "False",
+        (
+            "tests/unit/tables/sources/test_sql.py::test_persons_are_told_apart_by_names_that_no_moment_of_python_can_hold",
+        ),
+        needs="initdb",
+    ),
+    Mutation(
+        "half the scale of the exponential mechanism under a pure epsilon",
+        "R7",
+        "calibration.plan_selection",
+        "_exponential(linf, scale)",
+        "_exponential(linf, scale / 2)",
+        (
+            "tests/privacy/test_net_law.py::test_the_mechanism_hands_these_scores_to_the_exponential_mechanism_with_this_scale",
+        ),
     ),
 )
 
