@@ -1299,6 +1299,60 @@ if noise >= 1:
             "tests/privacy/test_net_law.py::test_the_mechanism_hands_these_scores_to_the_exponential_mechanism_with_this_scale",
         ),
     ),
+    Mutation(
+        "a replaced row of a long list moves it as far as an added one",
+        "R5, R12",
+        "PrefixCoefficients._exact_bounds",
+        "one.times(2)",
+        "one",
+        ("tests/unit/queries/fourier/test_prefix_coefficients.py::test_the_norms_are_the_largest_of_all_lists",),
+    ),
+    Mutation(
+        "Chebyshev features move by what the paper prints",
+        "R5",
+        "sensitivity.tensor_swap_l1",
+        "t ** (d - 1) * (t + least_kernel(t))",
+        "t ** d",
+        (
+            "tests/unit/queries/smooth/test_sensitivity.py::test_in_one_column_the_largest_change_is_the_one_that_a_search_of_all_pairs_finds",
+        ),
+    ),
+    Mutation(
+        "Chebyshev features of several columns move as those of one",
+        "R5",
+        "sensitivity.tensor_swap_l2_squared",
+        "max(2.0 * t, one)",
+        "one",
+        (
+            "tests/unit/queries/smooth/test_sensitivity.py::test_no_pair_of_points_of_a_grid_exceeds_the_bounds_of_several_columns",
+        ),
+    ),
+    Mutation(
+        "a law that the budget cannot pay for is found out late",
+        "R34",
+        "SmoothSynthesis.release",
+        "check_law(law_named(self.law), loss)",
+        "None",
+        (
+            "tests/unit/mechanisms/smooth/test_smooth_synthesis.py::test_a_law_that_the_budget_cannot_pay_for_is_refused_before_anything_is_spent",
+        ),
+    ),
+    Mutation(
+        "a saved release may be changed",
+        "R16",
+        "storage.load",
+        "document.pop('content_sha256', None) != _content(document)",
+        "document.pop('content_sha256', None) is None",
+        ("tests/contracts/test_saved_releases.py::test_a_number_that_was_changed_is_noticed",),
+    ),
+    Mutation(
+        "what the library does not know is written into a file",
+        "R15",
+        "file_forms.written",
+        "FORMS.get(kind.__name__) is not kind",
+        "False",
+        ("tests/unit/test_storage.py::test_what_the_library_does_not_know_has_no_file_form",),
+    ),
 )
 
 
