@@ -1401,6 +1401,46 @@ if noise >= 1:
         "len(offered) != 1",
         ("tests/unit/page/test_guard.py::test_a_form_that_this_run_did_not_write_is_refused",),
     ),
+    Mutation(
+        "any cookie opens the page",
+        "R28",
+        "Guard._refused",
+        "not any(hmac.compare_digest(crumb.encode(), own.encode()) for crumb in crumbs)",
+        "not crumbs",
+        ("tests/unit/page/test_guard.py::test_without_the_cookie_of_this_run_nothing_is_shown",),
+    ),
+    Mutation(
+        "the page reads what a link in its folder points at",
+        "R28",
+        "Project.listed",
+        "path.is_file() and path.resolve().parent == self.folder and not path.name.startswith('.')",
+        "path.is_file() and not path.name.startswith('.')",
+        ("tests/unit/page/test_screens.py::test_no_file_outside_the_folder_can_be_named",),
+    ),
+    Mutation(
+        "a release of other answers than were planned",
+        "R34",
+        "outcome._button",
+        "key is None or _fresh(site) is None or key['digest'] != site.project.digest()",
+        "key is None or _fresh(site) is None",
+        ("tests/unit/page/test_screens.py::test_planning_again_makes_the_button_dead_until_a_promise_is_taken",),
+    ),
+    Mutation(
+        "a look at a column shows its ends",
+        "R2",
+        "look._bars",
+        "INNER",
+        "(0.0, 1.0)",
+        ("tests/unit/nonprivate/test_look.py::test_the_ends_of_a_column_of_numbers_are_not_shown",),
+    ),
+    Mutation(
+        "a look at a column shows its rare values",
+        "R1",
+        "look.look",
+        "[(str(value), count / one.rows) for value, count in one.counts.most_common(MOST_SHOWN) if count >= least]",
+        "[(str(value), count / one.rows) for value, count in one.counts.most_common(MOST_SHOWN)]",
+        ("tests/unit/nonprivate/test_look.py::test_rare_values_are_not_shown_but_counted",),
+    ),
 )
 
 
