@@ -239,8 +239,8 @@ MUTATIONS = (
         "the threshold of a stability histogram is too low",
         "R1",
         "plan_histogram",
-        "HistogramPlan(scale=scale, threshold=threshold, sensitivity=moved.l1)",
-        "HistogramPlan(scale=scale, threshold=max(1, threshold // 2), sensitivity=moved.l1)",
+        "HistogramPlan(scale=scale, threshold=threshold, sensitivity=float(moved.l1))",
+        "HistogramPlan(scale=scale, threshold=max(1, threshold // 2), sensitivity=float(moved.l1))",
         (
             "tests/unit/privacy/test_key_histogram.py::test_the_promise_holds_on_neighbours_and_the_threshold_is_nearly_the_least",
         ),
