@@ -135,9 +135,12 @@ PUBLIC = {
     "Curator": {"adjacency", "budget", "close", "cost", "extra_columns", "layout", "receipt", "remaining", "schema"},
     "SparseVector": {"alarms", "columns", "continued", "exhausted", "plan", "silence_bound", "threshold", "threshold_rows"},
     "SparseSession": {
-        "alpha", "columns", "construction", "error", "loss", "measured", "receipt", "settings", "table", "total", "updates", "watch",
+        "alpha", "columns", "construction", "error", "loss", "measured", "receipt", "settings", "table", "total",
+        "updates", "watch",
     },
-    "OnlineSession": {"asked", "construction", "curator", "domain", "exhausted", "loss", "mechanism", "total", "watch"},
+    "OnlineSession": {
+        "asked", "cells", "construction", "curator", "domain", "exhausted", "loss", "mechanism", "total", "watch",
+    },
 }  # fmt: skip
 """What is no question: it reads no row, charges nothing, and gives no answer that was not given before."""
 
