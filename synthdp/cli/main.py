@@ -215,13 +215,6 @@ def release(
     chosen = parsed_options(mechanism, solver, options)
     places = Places(table=out, release=folder, receipt=receipt, report=page)
     places.check(inputs=(table, schema_path, ledger))
-    if unsourced := without_source(declared):
-        names = ", ".join(unsourced[:MOST_NAMES]) + f" and {len(unsourced) - MOST_NAMES} more" * (
-            len(unsourced) > MOST_NAMES
-        )
-        click.echo(
-            f'synthdp: warning: the schema does not say where it knows these columns from ("source"): {names}', err=True
-        )
     source = table_at(table, told, declared.csv)
     with progress_bar() as on_progress:
         made = SyntheticRelease(
@@ -231,6 +224,13 @@ def release(
             ledger=ledger, dataset=dataset, random_state=seed, on_progress=on_progress,
         )  # fmt: skip
         count = publish(source, made, places, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
+    if unsourced := without_source(declared):
+        names = ", ".join(unsourced[:MOST_NAMES]) + f" and {len(unsourced) - MOST_NAMES} more" * (
+            len(unsourced) > MOST_NAMES
+        )
+        click.echo(
+            f'synthdp: warning: the schema does not say where it knows these columns from ("source"): {names}', err=True
+        )
     if as_json:
         click.echo(json.dumps({"rows": count, "out": str(out), "receipt": made.receipt_.to_document()}))
     else:

@@ -164,7 +164,7 @@ def _sampled(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known
 
 GAUSSIAN = ("GaussianAnswers", "FourierMarginals", "AdaptiveMarginals", "L1Fit", "L1Fit trigonometric", "SmoothSummary")
 ANSWERED = ("NetMechanism",)
-ASKED = ("PrivateMultiplicativeWeights", "MedianMechanism")
+ASKED = ("PrivateMultiplicativeWeights", "MedianMechanism", "InteractiveMechanism")
 KEYED = ("StabilityHistogram", "SparseProjection", "SparseProjection signs", "SparseMWEM")
 SESSIONS = ("SparseWeights", "SparseWeights paper")
 

@@ -104,6 +104,7 @@ def through(curator: Curator, path: Any) -> None:
 ASKED: dict[str, Callable[[World], Any]] = {
     "Curator.check": lambda w: w.curator.check(QUERIES),
     "Curator.measure": lambda w: w.curator.measure(QUERIES, spend=PART),
+    "Curator.measure_each": lambda w: w.curator.measure_each([QUERIES], spends=[PART], steps=["one"]),
     "Curator.histogram": lambda w: w.curator.histogram((NAME,), spend=PART),
     "Curator.select": lambda w: w.account.select(QUERIES),
     "Curator.watch": lambda w: w.curator.watch((NAME,), max_alarms=1, spend=PART),
@@ -131,12 +132,15 @@ MORE: dict[str, Callable[[World], Any]] = {
     "a fork of a fork": lambda w: in_a_fork(lambda: w.curator.measure(QUERIES, spend=PART)),
 }
 PUBLIC = {
-    "Curator": {"adjacency", "budget", "close", "cost", "extra_columns", "receipt", "remaining", "schema"},
+    "Curator": {"adjacency", "budget", "close", "cost", "extra_columns", "layout", "receipt", "remaining", "schema"},
     "SparseVector": {"alarms", "columns", "continued", "exhausted", "plan", "silence_bound", "threshold", "threshold_rows"},
     "SparseSession": {
-        "alpha", "columns", "error", "loss", "measured", "receipt", "settings", "table", "total", "updates", "watch",
+        "alpha", "columns", "construction", "error", "loss", "measured", "receipt", "settings", "table", "total",
+        "updates", "watch",
     },
-    "OnlineSession": {"asked", "curator", "domain", "exhausted", "knowledge", "loss", "mechanism", "total", "watch"},
+    "OnlineSession": {
+        "asked", "cells", "construction", "curator", "domain", "exhausted", "loss", "mechanism", "total", "watch",
+    },
 }  # fmt: skip
 """What is no question: it reads no row, charges nothing, and gives no answer that was not given before."""
 

@@ -100,7 +100,8 @@ class TabulatedFamily:
     >>> import numpy as np
     >>> import synthdp as sd
     >>> domain = sd.domain_of(sd.Schema({"color": sd.Categorical(["red", "blue"])}))
-    >>> functions = np.array([[0, 0, 0, 1], [0, 1, 1, 1]])  # red says "both inputs", blue "one of them"
+    >>> both, any_of_them, misfit = [0, 0, 0, 1], [0, 1, 1, 1], [0, 0, 0, 0]
+    >>> functions = np.array([both, any_of_them, misfit])  # red says "both inputs", blue "one of them"
     >>> sd.TabulatedFamily(domain, ("left", "right"), functions, order=1).error
     0.25
     """
