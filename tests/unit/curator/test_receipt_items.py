@@ -88,12 +88,12 @@ def test_the_default_of_a_watch_is_a_share_of_four_fifths_and_ten_thousand_queri
 
 def test_a_discovery_asks_for_a_histogram_of_powers_one_of_parts_and_one_of_digits(monkeypatch):
     trace = recorded(monkeypatch, exact=True)
-    curator = Curator(pd.DataFrame({"n": np.arange(1000.0)}), schema=Schema({"n": Continuous()}), budget=PureDP(1.0))
-    curator.discover(spend=PureDP(0.8))
+    curator = Curator(pd.DataFrame({"n": np.arange(1000.0)}), schema=Schema({"n": Continuous()}), budget=PureDP(10.0))
+    curator.discover(spend=PureDP(8.0))
     assert [draw.shape for draw in trace.draws] == [(4 * EXPONENTS + 1,), (PARTS,), (12,)]
     items = curator.receipt().items
     assert [item.answers for item in items] == [4 * EXPONENTS + 1, PARTS, 12]
-    assert [item.loss.epsilon for item in items] == pytest.approx([0.4, 0.12, 0.16])
+    assert [item.loss.epsilon for item in items] == pytest.approx([4.0, 1.2, 1.6])
     assert [item.sensitivity for item in items] == [1, 1, 1]
 
 
