@@ -207,7 +207,15 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"visits": tables(9)["visits"].drop(columns="pid")}, DataError, "'pid'"),
     ({"visits": tables(9)["visits"].drop(columns="cost")}, DataError, "'cost'"),
     ({"diagnoses": tables(9)["diagnoses"].drop(columns="vid")}, DataError, "'vid'"),
-    ({"children": tables(9)["children"].assign(pid=1)}, DataError, "type number in table|type label in table"),
+    (
+        {
+            name: table.assign(pid=1 if name == "children" else table["pid"].astype("string"))
+            for name, table in tables(9).items()
+            if "pid" in table
+        },
+        DataError,
+        "type number in table|type label in table",
+    ),
     ({"persons": tables(9)["persons"].iloc[:0]}, DataError, "no rows"),
     ({"more": tables(9)["persons"]}, DataError, "does not have"),
 ]

@@ -92,7 +92,7 @@ def test_the_exact_law_of_finding_a_level_keeps_its_promise_at_every_number_of_r
         return drawn(counts, scale=scale, threshold=threshold)
 
     monkeypatch.setattr(noise, "gaussian_threshold", spy)
-    frame = pd.DataFrame({"c": ["a"] * 500, "d": ["b"] * 500})
+    frame = pd.DataFrame({"c": ["a"] * 500, "d": ["b"] * 500}, dtype="string")
     curator = Curator(frame, budget=GaussianDP(1.0, 1e-3), neighbors=neighbors)
     curator.discover(spend=GaussianDP(1.0, 1e-3))
     (item, _), ((scale, threshold), _) = curator.receipt().items, asked
