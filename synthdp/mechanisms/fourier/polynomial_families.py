@@ -139,7 +139,7 @@ class TabulatedFamily:
 
     @property
     def constant(self) -> float:
-        """Nothing."""
+        """0: the polynomials are those of the functions themselves."""
         return 0.0
 
     @property
@@ -275,7 +275,7 @@ class AverageFamily:
 
     @property
     def constant(self) -> float:
-        """Nothing."""
+        """0: the polynomials are those of the functions themselves."""
         return 0.0
 
     @property
