@@ -23,10 +23,18 @@ from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 MAX_ORDER = 60
 """Largest order of derivatives that is looked at."""
 
+LEAST_WIDTH, MOST_WIDTH = 1e-4, 1e6
+"""The widths for which 60 derivatives stay within the range of floating point."""
+
 _RADII = np.concatenate([1 + np.geomspace(1e-3, 1, 120), np.geomspace(2, 1e4, 200)[1:]])
 """Sums of the half-axes of the ellipses that bound the coefficients of a kernel."""
 
 _CENTRES, _NODES = 41, 512
+
+
+def check_width(sigma: object) -> None:
+    """Refuse a width out of range."""
+    check_number("sigma", sigma, least=LEAST_WIDTH, most=MOST_WIDTH)
 
 
 def kernel_smoothness(sigma: float) -> int:
@@ -34,14 +42,14 @@ def kernel_smoothness(sigma: float) -> int:
 
     At K = 1 and sigma below 1/sqrt(2) the rule gives nothing; `kernel_bound` says what B is then.
     """
-    check_number("sigma", sigma, above=0)
+    check_width(sigma)
     return int(min(MAX_ORDER, max(1, math.floor(2 * sigma**2 * (1 + 1e-12)))))
 
 
 def kernel_bound(smoothness: int, *, sigma: float) -> float:
     """Return B, the largest derivative up to order K of a kernel of width sigma, in any number of columns: exact."""
     check_whole("smoothness", smoothness, most=MAX_ORDER)
-    check_number("sigma", sigma, above=0)
+    check_width(sigma)
     return max(derivative_peak(k) * sigma**-k for k in range(smoothness + 1))
 
 
@@ -115,7 +123,7 @@ def kernel_degrees(
     """Return the number t of degrees that minimises `kernel_error`."""
     check_number("rows", rows, least=1)
     check_whole("d", d)
-    check_number("sigma", sigma, above=0)
+    check_width(sigma)
     best, least, t = 2, math.inf, 2
     while t**d <= MAX_TERMS:
         error = kernel_error(t, rows=rows, d=d, sigma=sigma, loss=loss, neighbors=neighbors)
