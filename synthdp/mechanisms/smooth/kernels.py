@@ -23,8 +23,11 @@ from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 MAX_ORDER = 60
 """Largest order of derivatives that is looked at."""
 
-LEAST_WIDTH, MOST_WIDTH = 1e-4, 1e6
-"""The widths for which 60 derivatives stay within the range of floating point."""
+LEAST_WIDTH, MOST_WIDTH = 1e-3, 1e6
+"""The widths for which degrees are chosen; 60 derivatives stay within the range of floating point there."""
+
+MOST_DEGREES = 512
+"""Most degrees that `kernel_degrees` tries: beyond, planning would take longer than the release."""
 
 _RADII = np.concatenate([1 + np.geomspace(1e-3, 1, 120), np.geomspace(2, 1e4, 200)[1:]])
 """Sums of the half-axes of the ellipses that bound the coefficients of a kernel."""
@@ -78,11 +81,15 @@ def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
     2 M r^-m on the ellipse of radius r around [-1, 1], where |g| is at most M = exp((r - 1/r)^2 / 8 sigma^2).  What is
     left out is their sum from t on, and what aliasing adds their sum from 2 N - t + 1 on.
     """
+    if sigma < LEAST_WIDTH:
+        return 1 + projection_norm(t, nodes)
+    sigma = min(sigma, MOST_WIDTH)
+    tails = _tail(t, sigma) + _tail(2 * nodes - t + 1, sigma)
     product, best = 1.0, 1.0
     for k in range(1, min(MAX_ORDER, t - 1) + 1):
         product *= math.pi / 2 / (t - k + 1)
         best = min(best, product * _peak(k) * sigma**-k)
-    return min((1 + projection_norm(t, nodes)) * best, _tail(t, sigma) + _tail(2 * nodes - t + 1, sigma))
+    return tails if tails <= 2 * best else min((1 + projection_norm(t, nodes)) * best, tails)
 
 
 def _tail(start: int, sigma: float) -> float:
@@ -120,12 +127,12 @@ def kernel_error(
 def kernel_degrees(
     rows: float, *, d: int, sigma: float, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
 ) -> int:
-    """Return the number t of degrees that minimises `kernel_error`."""
+    """Return the number t of degrees that minimises `kernel_error`; beyond 64, of those a thirty-second apart."""
     check_number("rows", rows, least=1)
     check_whole("d", d)
     check_width(sigma)
     best, least, t = 2, math.inf, 2
-    while t**d <= MAX_TERMS:
+    while t**d <= MAX_TERMS and t <= MOST_DEGREES:
         error = kernel_error(t, rows=rows, d=d, sigma=sigma, loss=loss, neighbors=neighbors)
         if error < least:
             best, least = t, error
@@ -134,7 +141,7 @@ def kernel_degrees(
             > least
         ):
             break
-        t += 1
+        t += max(1, t // 32)
     return best
 
 
