@@ -67,7 +67,7 @@ class Terms:
     schema
         What was declared.
     ledger, dataset
-        Where the spend is recorded, if anywhere.
+        Where the spend is recorded, if anywhere: the file's name without its folder, and the data's name in it.
     """
 
     total: PrivacyLoss
@@ -95,7 +95,7 @@ class Receipt:
     versions
         Of the packages that made the noise and the accounting.
     ledger, dataset, entries
-        Where the spend is recorded, if anywhere, and under which numbers.
+        Where the spend is recorded, if anywhere, and under which numbers; the file by its name, without its folder.
     """
 
     total: PrivacyLoss
