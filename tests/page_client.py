@@ -46,7 +46,7 @@ class JobsHere(Jobs):
         with contextlib.chdir(self.folder):
             job._hear(work.run({"job": name, **request}, lambda progress: job._hear({"progress": vars_of(progress)})))
         job.state = "failed" if job.error or job.result is None else "done"
-        at_end(job)
+        job.conclude()
         return job
 
 
@@ -95,7 +95,7 @@ class Visitor:
 
     def __post_init__(self) -> None:
         self.project = Project.opened(self.folder)
-        self.guard = Guard(None, PORT)  # type: ignore[arg-type]
+        self.guard = Guard(PORT)
         self.site = Site(self.project, self.guard.base, self.guard.form, JobsHere(self.project.folder))
         self.guard.app = application(self.site)
         self.seen: list[Answer] = []

@@ -23,8 +23,8 @@ import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.page import work
 from synthdp.page.jobs import Job
-from synthdp.page.project import FILE, FULL, Project
-from synthdp.page.work import UNEXPECTED
+from synthdp.page.project import FILE, Project
+from synthdp.page.work import NO_SPACE, UNEXPECTED
 
 CANARY = "CANARY-7f3a"
 EVIL = '=cmd|"<script>alert(1)</script>'
@@ -415,7 +415,7 @@ def test_a_full_disk_is_said_and_the_earlier_answers_stay(tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         answer = visitor.post("columns/0", how="limits", type="integer", lower="1", upper="2", source="typed in vain")
-    assert FULL in visitor.said(answer)
+    assert NO_SPACE in visitor.said(answer)
     assert "typed in vain" in answer.text
     assert (visitor.folder / FILE).read_bytes() == kept
     assert json.dumps(visitor.project.state["answers"]) == before
