@@ -54,10 +54,12 @@ def vars_of(progress: Any) -> dict[str, Any]:
     return {"stage": progress.stage, "done": progress.done, "total": progress.total}
 
 
-async def asked(app: Any, method: str, path: str, headers: list[tuple[str, str]], body: bytes = b"") -> Answer:
-    """Ask an application one thing, as a server does."""
+async def asked(
+    app: Any, method: str, path: str, headers: list[tuple[str, str]], body: bytes = b"", *, hung_up: bool = False
+) -> Answer:
+    """Ask an application one thing, as a server does; who hangs up does so after what is given of the body."""
     sent: list[Any] = []
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    messages = [{"type": "http.request", "body": body, "more_body": hung_up}, *[{"type": "http.disconnect"}] * hung_up]
 
     async def receive() -> Any:
         return messages.pop(0) if messages else await asyncio.Event().wait()  # nobody hangs up

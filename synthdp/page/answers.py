@@ -77,9 +77,7 @@ def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess:
 def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
     kind = typed.get("type", "")
     if kind not in MEASURED:
-        raise SchemaError(
-            f"Limits are for numbers and times. Choose one of these types: {', '.join(MEASURED.values())}."
-        )
+        raise SchemaError("Limits are for numbers and times: choose such a type, or give the list of the values.")
     entry: dict[str, Any] = {"name": name, "type": kind}
     for end, said in (("lower", "lowest"), ("upper", "highest")):
         text = typed.get(end, "").strip()
@@ -221,21 +219,16 @@ def rule_of(kind: str, names: Sequence[str], texts: Sequence[str], schema: Schem
 
 def _values(column: Column, text: str) -> list[Any]:
     """Return the values that were typed: levels with | between them, a range "0 to 17", or "missing"."""
+    named: dict[str, Any] = {"missing": None}
+    named |= {"true": True, "True": True, "false": False, "False": False} if column.quantity == "truth" else {}
+    named |= {str(level): level for level in getattr(column, "levels", None) or ()}
     found: list[Any] = []
     for part in filter(None, (one.strip() for one in text.split("|"))):
-        levels = getattr(column, "levels", None) or ()
-        named = [level for level in levels if str(level) == part]
         low, to, high = part.partition(" to ")
-        if named:
-            found.append(named[0])
-        elif part == "missing":
-            found.append(None)
-        elif column.quantity == "truth" and part.casefold() in ("true", "false"):
-            found.append(part.casefold() == "true")
-        elif to:
-            found.append([_end(column, end) for end in (low, high)])
+        if part in named:
+            found.append(named[part])
         else:
-            found.append(_end(column, part))
+            found.append([_end(column, low), _end(column, high)] if to else _end(column, part))
     if not found:
         raise SchemaError("Write the values of both columns: several with | between them, or a range such as 0 to 17.")
     return found

@@ -97,8 +97,8 @@ class Job:
         """Hand over what came out; where that cannot be kept, the job has failed after all."""
         try:
             self.at_end(self)
-        except SynthDPError as error:
-            self.state, self.error = "failed", str(error)
+        except Exception as error:  # noqa: BLE001 - whatever else it says may quote rows
+            self.state, self.error = "failed", str(error) if isinstance(error, SynthDPError) else UNEXPECTED
 
     async def _converse(self, request: dict[str, Any]) -> None:
         paths = [str(PACKAGE), *map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
@@ -177,9 +177,5 @@ class Jobs:
         self._jobs = kept
 
     async def stop(self, *names: str) -> None:
-        """End the children of some jobs."""
-        await asyncio.gather(*(job.stop() for name, job in self._jobs.items() if name in names))
-
-    async def stop_all(self) -> None:
-        """End all children."""
-        await self.stop(*self._jobs)
+        """End the children of some jobs; of all, if none is named."""
+        await asyncio.gather(*(job.stop() for name, job in self._jobs.items() if not names or name in names))

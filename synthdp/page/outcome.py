@@ -58,16 +58,15 @@ async def make_plan(site: Site, request: Request) -> Response:
     rows = whole("the number of rows", number_of(typed.get("rows", "")), least=1, most=10**9)
     delta = number_of(typed.get("delta", "") or "1e-9")
     check_number("delta", delta, least=0, below=0.01)
-    free = [float(number_of(typed["epsilon"]))] if typed.get("epsilon", "").strip() else []
-    for one in free:
-        check_number("epsilon", one, least=0.001, most=100)
+    free = number_of(typed.get("epsilon", "").strip() or "1")
+    check_number("epsilon", free, least=0.001, most=100)
     neighbors = neighbors_named(typed.get("neighbors", "add_remove")).value
     with site.project.changing() as project:
         told = {"epsilon": None, "delta": delta, "neighbors": neighbors, "rows": rows}
         project.state.update(promise=told, key=None)
         name, digest = project.table.name, project.digest()
     await site.jobs.stop("plan")
-    asked = {**project.request(), "rows": rows, "epsilon": sorted({*CARDS, *free})}
+    asked = {**project.request(), "rows": rows, "epsilon": sorted({*CARDS, float(free)})}
     site.jobs.start("plan", asked, at_end=lambda job: _planned(site, name, digest, job))
     return site.go("promise")
 
@@ -75,7 +74,7 @@ async def make_plan(site: Site, request: Request) -> Response:
 def _planned(site: Site, name: str, digest: str, job: Job) -> None:
     if job.state == "done":
         with site.project.changing() as project:
-            project.tables[name].update(plan={"digest": digest, "plans": job.result}, key=None)
+            project.tables[name].update(plan={"digest": digest, "plans": job.result})
 
 
 async def choose_promise(site: Site, request: Request) -> Response:
@@ -287,15 +286,13 @@ async def ledger(site: Site, _: Request) -> Response:
     """Show what was spent on the current table, and on the others."""
     book = site.ledger
     names = sorted({*book.datasets(), *([site.project.current] if site.project.current else [])})
-    shown = [(name, book.entries(name), book.cap(name), book.left(name), book.adjacency(name)) for name in names]
-    return site.show("ledger", books=shown, spent=SPENT)
+    return site.show("ledger", book=book, names=names, spent=SPENT)
 
 
 async def set_cap(site: Site, request: Request) -> Response:
     """Set the most that may ever be spent on the current table: the only thing that this screen writes."""
-    typed, name, book = fields(request), site.project.table.name, site.ledger
+    typed, name = fields(request), site.project.table.name
     epsilon, delta = number_of(typed.get("epsilon", "")), number_of(typed.get("delta", "") or "0")
     promised = {"neighbors": site.project.state["promise"]["neighbors"], "privacy_unit": site.project.unit()}
-    declared = {} if book.adjacency(name) is not None else promised
-    book.set_cap(name, synthdp.ApproxDP(float(epsilon), float(delta)), **declared)
+    site.ledger.set_cap(name, synthdp.ApproxDP(float(epsilon), float(delta)), **promised)
     return site.go("ledger", note="The cap is set. A release that does not fit under it will be refused.")

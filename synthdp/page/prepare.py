@@ -96,7 +96,7 @@ async def columns(site: Site, _: Request) -> Response:
     state = site.project.state
     words = {name: in_words(answer) for name, answer in state["answers"].items()}
     return site.show(
-        "columns", columns=site.project.columns, answers=state["answers"], words=words, types=TYPES,
+        "columns", columns=site.project.columns, answers=state["answers"], words=words,
         left=len(site.project.open_columns), job=site.jobs["document"], price=_price(state),
     )  # fmt: skip
 

@@ -66,12 +66,9 @@ class Project:
             return cls(folder.resolve())
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
-            made = cls(folder.resolve(), dict(saved["tables"]), saved["current"])
-            for release in (one for state in made.tables.values() for one in state["releases"]):
-                release["state"] = "stopped" if release["state"] == "running" else release["state"]
+            return cls(folder.resolve(), dict(saved["tables"]), saved["current"])
         except (OSError, ValueError, KeyError, TypeError):
             raise FormatError(f"'{path}' cannot be read: move it away, and answer again") from None
-        return made
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Project]:

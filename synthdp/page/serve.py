@@ -50,17 +50,30 @@ def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_secon
         site = Site(project, guard.base, guard.form, Jobs(project.folder))
         guard.app = application(site)
 
-        def ready() -> None:
-            say(guard.link)
-            if browser:
-                webbrowser.open(guard.link)
-
         # no log at all: a line of it could name a column, and a traceback quote a row
         config = uvicorn.Config(
             guard, log_config=None, log_level="critical", access_log=False, lifespan="off", server_header=False,
             ws="none", timeout_graceful_shutdown=2,
         )  # fmt: skip
-        asyncio.run(_until_idle(uvicorn.Server(config), door, site, ready, idle_seconds))
+        server = uvicorn.Server(config)
+
+        async def until_idle() -> None:
+            running = asyncio.create_task(server.serve([door]))
+            try:
+                while not server.started and not running.done():
+                    await asyncio.sleep(0.01)
+                say(guard.link)
+                if browser:
+                    webbrowser.open(guard.link)
+                while not running.done():
+                    await asyncio.wait([running], timeout=min(1.0, idle_seconds))
+                    if not site.jobs.busy and time.monotonic() - site.last > idle_seconds:
+                        server.should_exit = True
+                await running
+            finally:
+                await site.jobs.stop()
+
+        asyncio.run(until_idle())
 
 
 @contextlib.contextmanager
@@ -74,20 +87,3 @@ def _held(folder: Path) -> Iterator[None]:
         if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
             raise DataError(f"the page of '{folder}' is open already: use that one, or end it first") from None
         raise DataError(f"'{folder}' is no folder that can be written to") from None
-
-
-async def _until_idle(
-    server: uvicorn.Server, door: socket.socket, site: Site, ready: Callable[[], None], idle_seconds: float
-) -> None:
-    running = asyncio.create_task(server.serve([door]))
-    try:
-        while not server.started and not running.done():
-            await asyncio.sleep(0.01)
-        ready()
-        while not running.done():
-            await asyncio.wait([running], timeout=min(1.0, idle_seconds))
-            if not site.jobs.busy and time.monotonic() - site.last > idle_seconds:
-                server.should_exit = True
-        await running
-    finally:
-        await site.jobs.stop_all()

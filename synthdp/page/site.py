@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -17,9 +17,6 @@ from synthdp.errors import DataError, SynthDPError
 from synthdp.page.jobs import Jobs
 from synthdp.page.project import Project
 from synthdp.page.work import UNEXPECTED
-
-if TYPE_CHECKING:
-    from synthdp.curator.curator import Ledger
 
 T = TypeVar("T")
 
@@ -65,7 +62,7 @@ class Site:
         return RedirectResponse(f"{self.base}/{path}", 303)
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> synthdp.Ledger:
         """The ledger of the folder."""
         return synthdp.Ledger(self.project.ledger)
 
@@ -114,8 +111,7 @@ def answered(site: Site, screen: Screen, back: str) -> Callable[[Request], Await
             return await screen(site, request)
         except SynthDPError as error:
             if request.method == "POST":
-                kept = {key: value for key, value in fields(request).items() if key not in ("form", "number")}
-                return site.go(where, error=str(error), typed=kept, ticked=many(request, "tick"))
+                return site.go(where, error=str(error), typed=fields(request), ticked=many(request, "tick"))
             return site.show("trouble", status=409, error=str(error))
         except Exception:  # noqa: BLE001 - a traceback could quote what no page may show
             return site.show("trouble", status=500, error=UNEXPECTED)

@@ -201,14 +201,6 @@ def run(request: Request, tell: Tell) -> dict[str, Any]:
     return result | {"warnings": list(dict.fromkeys(said))}
 
 
-class _StoppedError(BaseException):
-    """The page asked the job to stop."""
-
-
-def _stop(*_: object) -> None:
-    raise _StoppedError
-
-
 def _end_with_the_page() -> None:
     """Wait until the page's end of the pipe is closed, then stop, gently first."""
     sys.stdin.read()
@@ -223,7 +215,7 @@ def main() -> None:
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was begun is cleared up
 
     def put(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
@@ -233,7 +225,7 @@ def main() -> None:
         request = json.loads(sys.stdin.readline())
         threading.Thread(target=_end_with_the_page, daemon=True).start()
         put(run(request, lambda progress: put({"progress": asdict(progress)})))
-    except _StoppedError:
+    except KeyboardInterrupt:
         os._exit(1)
     os._exit(0)
 

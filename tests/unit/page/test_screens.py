@@ -223,8 +223,8 @@ def test_names_of_columns_and_files_are_in_no_title_address_and_cookie(walked):
         "publish",
         "questions",
         "ledger",
-        "page.css",
-        "page.js",
+        "static/page.css",
+        "static/page.js",
         "publish/0/file/0",
     ],
 )
