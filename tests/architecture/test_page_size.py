@@ -28,8 +28,3 @@ def test_the_page_is_at_most_1500_lines_of_python_templates_style_and_script():
     assert {path.suffix for path in counted} == {".py", ".html", ".css", ".js"}
     assert sum(counted.values()) <= 1500, counted
     assert sum(lines for path, lines in counted.items() if path.suffix == ".js") <= 60
-
-
-def test_no_line_of_the_page_is_hidden_in_another():
-    for path in PAGE.rglob("*.py"):
-        assert ";" not in [token for line in path.read_text().splitlines() for token in line.split()], path
