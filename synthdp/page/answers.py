@@ -24,8 +24,8 @@ MEASURED = {
 LABELLED = {"categorical": "categories", "ordinal": "categories with an order"}
 NUMBERS = ("integer", "continuous", "decimal", "duration")
 TYPES = {**MEASURED, **LABELLED}
-_COMMA = re.compile(r"([^.,]*),(?!\d{3}$)([^.,]*)")
-"""A comma for decimals; before three digits it may stand for thousands as well: what it means is not guessed."""
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
+"""A comma or a point before three digits stands for thousands in some countries, for decimals in others."""
 
 FIELDS = ("how", "type", "lower", "upper", "decimals", "levels", "nullable", "source", "known")
 
@@ -85,6 +85,10 @@ def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> di
             raise SchemaError(f"The {said} value that can occur is missing.")
         entry[end] = number_of(text) if kind in NUMBERS else text
     if decimals := typed.get("decimals", "").strip():
+        if kind not in ("continuous", "decimal"):
+            raise SchemaError(
+                f"A {MEASURED[kind]} has no digits after the point: choose another type, or leave them out."
+            )
         entry["decimals"] = number_of(decimals)
     return entry | _steps("datetime", kind, guess) | _source(typed)
 
@@ -138,8 +142,9 @@ def number_of(text: str) -> int | float:
     SchemaError
         If it is none.
     """
-    bare = text.strip().replace("\u2212", "-").replace(" ", "")
-    bare = _COMMA.sub(r"\1.\2", bare)
+    bare = text.strip().replace("\u2212", "-").replace(" ", "").replace(",", ".")
+    if _THOUSANDS.fullmatch(bare):
+        raise SchemaError(f"{bare} can be read in two ways: write {bare.replace('.', '')}, or {bare}0.")
     if (whole := whole_number(bare)) is not None:
         return whole
     try:

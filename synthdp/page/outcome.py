@@ -204,7 +204,7 @@ async def finish(site: Site, request: Request) -> Response:
 async def compare(site: Site, request: Request) -> Response:
     """Compare with the real rows, in a child: private, and only on request."""
     project, folder = site.project, _asked_for(site, request).name
-    asked = {"path": project.table.name, "schema": project.document(), "folder": folder}
+    asked = {"path": project.table.name, "csv": project.state["csv"], "folder": folder}
     site.jobs.start("compare", asked, about=request.path_params["release"])
     return site.go("publish")
 

@@ -165,7 +165,8 @@ async def rules(site: Site, _: Request) -> Response:
     """Show the rules between columns."""
     project = site.project
     schema = project.schema() if project.document()["columns"] else None
-    names = [(i, one["name"]) for i, one in enumerate(project.columns) if schema and one["name"] in schema]
+    held = [name for name, column in schema.items() if not column.names_rows] if schema else []
+    names = [(i, one["name"]) for i, one in enumerate(project.columns) if one["name"] in held]
     said = [rule.in_words() for rule in schema.constraints] if schema else []
     return site.show("rules", rules=said, names=names, kinds=KINDS)
 

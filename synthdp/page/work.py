@@ -164,18 +164,15 @@ def _cell(value: Any) -> str:
 
 
 def compare(request: Request, tell: Tell) -> Any:
-    """Compare the real rows with the published ones.  NOT private."""
+    """Compare the real rows with the published ones, as what came out holds them.  NOT private."""
     from synthdp.nonprivate.evaluate import nonprivate_evaluate
-    from synthdp.schema.schema import schema_given
+    from synthdp.storage import load
     from synthdp.tables.sources.csv import CsvSource
-    from synthdp.tables.sources.files import source_at
 
     tell(Progress(stage="reading", done=0, total=1))
-    schema = schema_given(request["schema"])
+    schema = load(Path(request["folder"]) / "release").output.schema
     synthetic = CsvSource(Path(request["folder"]) / "synthetic.csv", escaped_formulas=True)
-    schema = schema.part([name for name in schema if name in synthetic.names])
-    real = source_at(request["path"], csv=schema.csv or CsvFormat())
-    return str(nonprivate_evaluate(real, synthetic, schema, on_progress=tell))
+    return str(nonprivate_evaluate(source_of_request(request), synthetic, schema, on_progress=tell))
 
 
 JOBS: dict[str, Callable[[Request, Tell], Any]] = {
