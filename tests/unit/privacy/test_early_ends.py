@@ -60,7 +60,7 @@ def test_a_program_that_gives_up_and_is_then_attacked_with_the_rest_keeps_the_pr
     truth = np.exp(left) / (1 + np.exp(left))
     width = GRID[1] - GRID[0]
     one, other = norm.pdf(GRID - mu) * width, norm.pdf(GRID) * width
-    stopped = GRID > cut
+    stopped = cut < GRID
     more = np.maximum(one * truth - np.exp(WHOLE.epsilon) * other * (1 - truth), 0)[stopped].sum()
     more += np.maximum(one * (1 - truth) - np.exp(WHOLE.epsilon) * other * truth, 0)[stopped].sum()
     z, y = GRID[~stopped], GRID[:, None]
