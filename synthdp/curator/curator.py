@@ -498,7 +498,7 @@ class Curator:
             if entry is not None and self._ledger is not None:
                 self._vault.unsettled.append((self._ledger, entry))
         account = Curator(self._vault, budget=inner)
-        early = EarlyEnds(loss, inner, tuple(ends), aside * components(loss)[1])
+        early = EarlyEnds(whole=loss, budget=inner, shares=tuple(ends), delta=aside * components(loss)[1])
         account._ends = (early, self._ledger, entry)
         return account
 

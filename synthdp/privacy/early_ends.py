@@ -11,7 +11,7 @@ EARLY_SHARE = 0.1
 """Share of a promised delta that is set aside for all early ends of a program together; the rest buys Gaussian noise."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyEnds:
     """Where an account may be given up, fixed before any row is read.
 

@@ -16,7 +16,7 @@ GRID = np.linspace(-12, 12, 1201)
 
 def ends_of(whole=WHOLE, shares=SHARES, **options):
     budget = account_inside(whole, options.get("currency"), ends=EARLY_SHARE)
-    return EarlyEnds(whole, budget, shares, EARLY_SHARE * getattr(whole, "delta", 0.0))
+    return EarlyEnds(whole=whole, budget=budget, shares=shares, delta=EARLY_SHARE * getattr(whole, "delta", 0.0))
 
 
 def excess(mu, epsilon, kept):
@@ -96,8 +96,8 @@ def test_where_no_delta_can_be_set_aside_nothing_is_given_back(whole):
 
 def test_an_account_without_ends_gives_nothing_back():
     budget = gaussian_account(WHOLE)
-    assert EarlyEnds(WHOLE, budget).cost(0.0) == WHOLE
-    assert EarlyEnds(WHOLE, budget, SHARES, 0.0).cost(0.0) == WHOLE
+    assert EarlyEnds(whole=WHOLE, budget=budget).cost(0.0) == WHOLE
+    assert EarlyEnds(whole=WHOLE, budget=budget, shares=SHARES).cost(0.0) == WHOLE
 
 
 def test_what_is_set_aside_for_ends_buys_no_noise():
