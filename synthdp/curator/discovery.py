@@ -82,7 +82,7 @@ MOST_LEVELS = 256
 UNIT = (0.0, 1.0)
 """The bounds of a column that stays although no range of it was found."""
 
-COARSE = 0.12
+COARSE = 0.14
 """Where noise hides what a larger share of the rows holds, released tables were worse than columns drawn one by one with
 declared bounds and levels (docs/benchmarks/undeclared.md)."""
 

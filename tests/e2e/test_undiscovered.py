@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import synthdp as sd
 from synthdp.cli.main import main
-from synthdp.errors import DiscoveryError, ParameterError
+from synthdp.errors import DiscoveryError, DiscoveryWarning, ParameterError
 
 LARGE = 20_000
 
@@ -73,7 +73,7 @@ def test_what_a_refusal_gives_back_is_enough_for_another_release(tmp_path: Path)
 def test_a_table_of_which_all_is_found_is_released_and_costs_the_whole_budget(tmp_path: Path) -> None:
     release = refusing(tmp_path)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", DiscoveryWarning)
         made = release.fit(table(LARGE)).sample(10)
     assert list(made) == ["a", "n"]
     assert spent(release) == sd.ApproxDP(1.0, 1e-9)
