@@ -86,7 +86,7 @@ def plan(
     neighbors: str = "add_remove",
     mechanism: Any = None,
     max_rows_per_unit: int = 1,
-    domain_budget: float = 0.4,
+    domain_budget: float = 0.3,
     random_state: int = 0,
     on_progress: ProgressCallback = silent,
 ) -> Plan | list[Plan]:
