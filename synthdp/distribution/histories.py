@@ -15,6 +15,7 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.histories import Layout, Order
+from synthdp.domain.rules_across import Barrier, barriers_of
 from synthdp.errors import InternalError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
 from synthdp.queries.related.persons import Persons, Rows, spread
@@ -97,10 +98,19 @@ class Histories:
         The record of a person.
     conditionals
         By table and attribute, in the order in which they are drawn.
+
+    Attributes
+    ----------
+    barriers
+        What the rules between tables forbid.
     """
 
     layout: Layout
     conditionals: dict[tuple[int, str], Conditional]
+    barriers: tuple[Barrier, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.barriers = barriers_of(self.layout)
 
     def draw(
         self,
@@ -201,6 +211,10 @@ class _Pass:
                     _push(z, f, given, rows, index)
                 if layout.period == c.attribute:
                     _forbid_periods(z, rows, index, rank, values, unique=layout.unique)
+                for barrier in model.barriers:
+                    if (barrier.table, barrier.attribute) == (i, c.attribute):
+                        follow = rows.many[index] - 1 - rank if layout.period == c.attribute and layout.unique else None
+                        _obey(z, barrier.possible[self._drawn_before(barrier, rows, index)], follow)
                 mask = self.allowed.get((i, c.attribute))
                 probability = _softmax(z)
                 if mask is not None and rank == 0:
@@ -220,6 +234,13 @@ class _Pass:
             for name, both in sums.items():
                 _add_ranks(both, mine, name, rows, index)
         return weights
+
+    def _drawn_before(self, barrier: Barrier, rows: Rows, index: IntArray) -> IntArray:
+        """Return the cell that a barrier looks at, for some rows."""
+        if barrier.above == barrier.table:
+            return rows.values[barrier.other][index]
+        above = self.persons.tables[barrier.above].values[barrier.other]
+        return above[self.persons.ancestor(barrier.table, barrier.above)[index]]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
         above = self.persons.tables[table.above]
@@ -333,6 +354,19 @@ def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, value
         last = np.flatnonzero(z.max(axis=0) > IMPOSSIBLE / 2).max(initial=0)
         room = last - (rows.many[index] - 1 - rank)
         z[cells > room[:, None]] = IMPOSSIBLE
+
+
+def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
+    """Forbid cells in place, except in rows that would have none left: those break a rule and are left out later.
+
+    ``follow`` says how many rows of later periods must find room.
+    """
+    there = z > IMPOSSIBLE / 2
+    left = there & allowed
+    if follow is not None:
+        room = np.cumsum(left[:, ::-1], axis=1)[:, ::-1] > follow[:, None]
+        left = np.where((left & room).any(axis=1)[:, None], left & room, left)
+    z[~left & left.any(axis=1)[:, None]] = IMPOSSIBLE
 
 
 def _softmax(z: FloatArray) -> FloatArray:

@@ -290,9 +290,9 @@ def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dic
     formats, tables = {}, {}
     for name, source in sources.items():
         outer = outer_schema(schema, name)
-        lacking = [column for column in outer if column not in source.names]
+        lacking = [column for column in outer if column not in source.names and column not in schema.computed_in(name)]
         if lacking:
             raise DataError(f"column {lacking[0]!r} is missing in table {name!r}; the schema has: {', '.join(outer)}")
         formats[name] = TableFormat.of(source, outer)
         tables[name] = formats[name].without_impossible_nulls(schema.tables[name])
-    return formats, DatabaseSchema(tables, schema.relations)
+    return formats, schema.with_columns(tables)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
+from synthdp.arrays import BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.checks import whole
 from synthdp.distribution.histories import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
@@ -21,21 +24,28 @@ from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator, RandomState, generator
+from synthdp.sampling.rules_across import Obedience, rows_of
 from synthdp.sampling.synthetic_model import indices_among
-from synthdp.schema.column import Fresh
+from synthdp.schema.column import Column, Fresh
 from synthdp.schema.columns import Identifier
 from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.rules_across import Place
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.write import COLUMNAR, writing_tables
+
+BLOCK_PERSONS = 50_000
+"""Persons that are drawn at once."""
 
 JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh: none is one of the private tables'"
 
 
 def outer_schema(schema: DatabaseSchema, table: str) -> Schema:
-    """Return the schema of a synthetic table: the declared one, with its keys, which are fresh labels."""
+    """Return the schema of a synthetic table: the declared one, its keys, which are fresh labels, and what is computed."""
     declared = schema.tables[table]
-    missing = {key: Identifier() for key in schema.keys_of(table) if key not in declared.outputs}
-    return declared.extended(missing) if missing else declared
+    more: dict[str, Column] = {key: Identifier() for key in schema.keys_of(table) if key not in declared.outputs}
+    more |= {name: one.column for name, one in schema.computed_in(table).items()}
+    return declared.extended(more) if more else declared
 
 
 def format_of_database(schema: DatabaseSchema) -> dict[str, TableFormat]:
@@ -85,7 +95,7 @@ class DatabaseModel:
             for table in self.schema.relations
             if table.unique
         ]
-        return (JOINED, *once)
+        return (JOINED, *once, *(f"every synthetic row obeys: {rule.in_words()}" for rule in self.schema.rules))
 
     def sample(
         self,
@@ -116,27 +126,100 @@ class DatabaseModel:
             person has.
         """
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
+        blocks = list(self._blocks(wanted, rng, given))
+        return {
+            name: self._built(name, [one[name] for one in blocks], self.formats[name]) for name in self.schema.tables
+        }
+
+    def sample_to(
+        self,
+        folder: str | PathLike[str],
+        *,
+        rows: int | None = None,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        ending: str = ".parquet",
+    ) -> None:
+        """Draw persons with all their rows into a new folder, in bounded memory: one file a table, named after it.
+
+        The rows are those that `sample` draws with the same seed.
+
+        Parameters
+        ----------
+        folder
+            It must be new or empty; it appears whole or not at all.
+        rows, random_state, given
+            As for `sample`.
+        ending
+            ``".parquet"`` or ``".arrow"``.
+
+        Raises
+        ------
+        ParameterError
+            As for `sample`, or if the ending is another, or the folder is not empty.
+        FormatError
+            If the folder cannot be written.
+        """
+        if ending not in COLUMNAR:
+            raise ParameterError(f"ending ({ending!r}) must be one of {', '.join(COLUMNAR)}")
+        place = Path(folder)
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            raise ParameterError(f"'{place}' exists: the synthetic tables need a new folder")
+        wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
+        forms = {
+            name: form.for_files(outer_schema(self.schema, name), library="pyarrow")
+            for name, form in self.formats.items()
+        }
+        with writing_tables(place, {name: f"{name}{ending}" for name in self.schema.tables}) as write:
+            for block in self._blocks(wanted, rng, given):
+                write({name: self._built(name, [block[name]], forms[name]) for name in self.schema.tables})
+
+    def _built(self, name: str, blocks: Sequence[Mapping[str, RawColumn]], form: TableFormat) -> Any:
+        columns = {column: _together([block[column] for block in blocks]) for column in blocks[0]}
+        return form.build(outer_schema(self.schema, name), columns)
+
+    def _blocks(
+        self, persons: int, rng: Generator, given: Mapping[str, Any] | None
+    ) -> Iterator[dict[str, dict[str, RawColumn]]]:
+        """Yield the columns of all tables, of some persons at a time."""
+        first = dict.fromkeys(self.schema.names, 0)
+        check_enough_keys(outer_schema(self.schema, self.schema.root), persons)
+        for done in range(0, persons, BLOCK_PERSONS):
+            yield self._block(min(BLOCK_PERSONS, persons - done), rng, given, first)
+
+    def _block(
+        self, wanted: int, rng: Generator, given: Mapping[str, Any] | None, first: dict[str, int]
+    ) -> dict[str, dict[str, RawColumn]]:
+        """Return the columns of some persons' rows; their keys go on after the ``first`` ones, which are counted up."""
         persons, masks = self.draw(wanted, rng, given=given)
+        obedience = Obedience(self.layout, persons)
+        raw: dict[Place, RawColumn] = {}
+        for i, name in enumerate(self.schema.names):
+            for column, kind in self.schema.tables[name].items():
+                if kind.names_rows:
+                    continue
+                draw = partial(self._indices, persons, i, column, rng, masks.get(column) if i == 0 else None)
+                raw[name, column] = decode(kind, obedience.drawn((name, column), draw, rng), rng=rng)
+        kept = obedience.kept(raw)
         keys: dict[str, dict[str, RawColumn]] = {}
-        made: dict[str, Any] = {}
+        found = {}
         for i, name in enumerate(self.schema.names):
             outer = outer_schema(self.schema, name)
             order = self._order(persons, i, rng)
+            order = order[kept[i][order]]
+            keys[name] = self._keys(persons, i, keys, outer, first[name])
+            labels = {
+                column: fresh_labels(support, len(kept[i]), first=first[name])
+                for column, kind in self.schema.tables[name].items()
+                if column not in keys[name] and isinstance(support := kind.support(), Fresh)
+            }
+            first[name] += len(kept[i])
             if len(order):
-                check_enough_keys(outer, len(order))
-            keys[name] = self._keys(persons, i, keys, outer)
-            columns = {column: _rows_of(raw, order) for column, raw in keys[name].items()}
-            for column, kind in self.schema.tables[name].items():
-                if column in columns:
-                    continue
-                support = kind.support()
-                if isinstance(support, Fresh):
-                    columns[column] = fresh_labels(support, len(order))
-                    continue
-                indices = self._indices(persons, i, column, rng, masks.get(column) if i == 0 else None)
-                columns[column] = decode(kind, indices[order], rng=rng)
-            made[name] = self.formats[name].build(outer, columns)
-        return {name: made[name] for name in self.schema.tables}
+                check_enough_keys(outer, first[name])
+            columns = keys[name] | labels | obedience.computed(raw, name)
+            columns |= {column: one for (table, column), one in raw.items() if table == name}
+            found[name] = {column: rows_of(one, order) for column, one in columns.items()}
+        return found
 
     def draw(
         self, persons: int, rng: Generator, *, given: Mapping[str, Any] | None = None
@@ -164,7 +247,7 @@ class DatabaseModel:
         return np.arange(len(rows))
 
     def _keys(
-        self, persons: Persons, i: int, known: Mapping[str, Mapping[str, RawColumn]], outer: Schema
+        self, persons: Persons, i: int, known: Mapping[str, Mapping[str, RawColumn]], outer: Schema, first: int
     ) -> dict[str, RawColumn]:
         """Return the keys of a table's rows: those of the parent, and fresh ones that its children refer to."""
         name, rows = self.schema.names[i], persons.tables[i]
@@ -172,12 +255,12 @@ class DatabaseModel:
         above = self.layout.tables[i].parent
         for key in self.schema.keys_of(name):
             if above >= 0 and key in known[self.schema.names[above]]:
-                found[key] = _rows_of(known[self.schema.names[above]][key], rows.parent)
+                found[key] = rows_of(known[self.schema.names[above]][key], rows.parent)
                 continue
             support = outer[key].support()
             if not isinstance(support, Fresh):
                 raise InternalError("a key must be an identifier")
-            found[key] = fresh_labels(support, len(rows))
+            found[key] = fresh_labels(support, len(rows), first=first)
         return found
 
     def _indices(self, persons: Persons, i: int, column: str, rng: Generator, allowed: BoolArray | None) -> GridIndices:
@@ -185,9 +268,7 @@ class DatabaseModel:
         table, rows = self.layout.tables[i], persons.tables[i]
         if column == table.period and table.periods is not None:
             cells = rows.period if table.order is Order.PATTERN else rows.values[column]
-            indices = table.periods.indices_in(cells, rng)
-            # Within a bin values are drawn anew: sorted, they go upwards with the rows.
-            return np.asarray(indices[np.lexsort([indices, rows.parent])])
+            return table.periods.indices_in(cells, rng)
         axis = self.layout.axis(i, column)
         if allowed is None:
             return axis.indices_in(rows.values[column], rng)
@@ -201,8 +282,21 @@ def _share_of_cells(axis: Axis, allowed: BoolArray) -> FloatArray:
     return np.divide(count, axis.width, out=np.zeros(axis.size), where=axis.width > 0)
 
 
-def _rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
-    """Return some rows of raw values."""
-    if isinstance(raw, Labels):
-        return Labels(raw.levels, raw.codes[rows])
-    return Numbers(raw.values[rows], None if raw.missing is None else raw.missing[rows])
+def _together(parts: Sequence[RawColumn]) -> RawColumn:
+    """Return raw values one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    labels = [one for one in parts if isinstance(one, Labels)]
+    if labels:
+        if all(one.levels == labels[0].levels for one in labels):
+            return Labels(labels[0].levels, np.concatenate([one.codes for one in labels]))
+        ends = np.cumsum([0, *(len(one.levels) for one in labels)])
+        codes = [np.where(one.codes < 0, -1, one.codes + start) for one, start in zip(labels, ends, strict=False)]
+        return Labels([level for one in labels for level in one.levels], np.concatenate(codes))
+    numbers = [one for one in parts if isinstance(one, Numbers)]
+    missing = None
+    if any(one.missing is not None for one in numbers):
+        missing = np.concatenate(
+            [np.zeros(len(one.values), np.bool_) if one.missing is None else one.missing for one in numbers]
+        )
+    return Numbers(np.concatenate([one.values for one in numbers]), missing)

@@ -265,7 +265,7 @@ class PersonTables(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """All cells of a person are at least 0: replacing it moves the squared length by at most twice what adding it does."""
+        """All cells of a person are at least 0: replacing it moves the squared length by at most twice what adding does."""
         one = Norms(0, 0, 0)
         for table, times in zip(self.tables, self.multipliers, strict=True):
             one = one.plus(table.norms(self.layout).times(times))
