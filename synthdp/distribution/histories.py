@@ -239,7 +239,9 @@ class _Pass:
         """Return the cell that a barrier looks at, for some rows."""
         if barrier.above == barrier.table:
             return rows.values[barrier.other][index]
-        above = self.persons.tables[barrier.above].values[barrier.other]
+        rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
+        in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
+        above = rows_above.period if in_pattern else rows_above.values[barrier.other]
         return above[self.persons.ancestor(barrier.table, barrier.above)[index]]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
@@ -361,8 +363,7 @@ def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
 
     ``follow`` says how many rows of later periods must find room.
     """
-    there = z > IMPOSSIBLE / 2
-    left = there & allowed
+    left = np.asarray((z > IMPOSSIBLE / 2) & allowed, np.bool_)
     if follow is not None:
         room = np.cumsum(left[:, ::-1], axis=1)[:, ::-1] > follow[:, None]
         left = np.where((left & room).any(axis=1)[:, None], left & room, left)

@@ -65,9 +65,7 @@ def _barrier(layout: Layout, condition: Condition) -> Barrier:
     periods = layout.periods_of_pattern(below)
     inside = np.where(periods < 0, possible.shape[1], periods)
     padded = np.column_stack([possible, np.ones(len(possible), np.bool_)])
-    of_pattern = padded[:, inside].all(axis=2)
-    size = layout.axis(table.parent, table.count).size
-    of_pattern = of_pattern[:, :size]
+    of_pattern = np.asarray(padded[:, inside].all(axis=2), np.bool_)[:, : layout.axis(table.parent, table.count).size]
     if table.parent == above:  # counts are drawn before columns
         return Barrier(above, condition.above[1], above, table.count, of_pattern.T)
     return Barrier(table.parent, table.count, above, condition.above[1], of_pattern)

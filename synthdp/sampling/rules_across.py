@@ -88,7 +88,7 @@ class Obedience:
         raw
             The values as they come out.
         """
-        found = []
+        found: list[BoolArray] = []
         for i, rows in enumerate(self.persons.tables):
             above = self.layout.tables[i].parent
             obeys = found[above][rows.parent] if above >= 0 else np.ones(len(rows), np.bool_)

@@ -161,13 +161,13 @@ def _computed(
                 "above it in each table, and any number below"
             )
     column = tables[table].outputs[name]
-    columns = {dotted(source): _modelled(source, modelled) for source in sources}
-    every = Schema({**columns, rule.column: column}, constraints=[quoted])
     if rule.expression is not None and not column.whole:
         raise SchemaError(
             f"column {rule.column!r} is derived across tables as a real number, which is not supported: declare it as a "
             "whole number, computed from whole numbers"
         )
+    columns = {dotted(source): _modelled(source, modelled) for source in sources}
+    every = Schema({**columns, rule.column: column}, constraints=[quoted])
     return Computed(rule, (table, name), sources, every)
 
 
