@@ -363,11 +363,11 @@ def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
 
     ``follow`` says how many rows of later periods must find room.
     """
-    left = np.asarray((z > IMPOSSIBLE / 2) & allowed, np.bool_)
+    left: BoolArray = np.logical_and(z > IMPOSSIBLE / 2, allowed)
     if follow is not None:
         room = np.cumsum(left[:, ::-1], axis=1)[:, ::-1] > follow[:, None]
-        left = np.where((left & room).any(axis=1)[:, None], left & room, left)
-    z[~left & left.any(axis=1)[:, None]] = IMPOSSIBLE
+        left = np.where((left & room).any(axis=1, keepdims=True), left & room, left)
+    z[~left & left.any(axis=1, keepdims=True)] = IMPOSSIBLE
 
 
 def _softmax(z: FloatArray) -> FloatArray:

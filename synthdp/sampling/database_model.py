@@ -53,6 +53,26 @@ def format_of_database(schema: DatabaseSchema) -> dict[str, TableFormat]:
     return {name: TableFormat.default(outer_schema(schema, name)) for name in schema.tables}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnRows:
+    """Some persons with all their rows, as values.
+
+    Parameters
+    ----------
+    columns
+        By table and name the raw columns, without those that a table derives from its own.
+    parents
+        By table the (n,) position of each row's parent in its table; of persons, their own.
+    """
+
+    columns: dict[str, dict[str, RawColumn]]
+    parents: dict[str, IntArray]
+
+    def rows(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return len(self.parents[table])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DatabaseModel:
     """A law of persons with all their rows that can be sampled as tables.
@@ -191,6 +211,13 @@ class DatabaseModel:
         self, wanted: int, rng: Generator, given: Mapping[str, Any] | None, first: dict[str, int]
     ) -> dict[str, dict[str, RawColumn]]:
         """Return the columns of some persons' rows; their keys go on after the ``first`` ones, which are counted up."""
+        return self._drawn(wanted, rng, given, first).columns
+
+    def drawn_rows(self, persons: int, rng: Generator) -> DrawnRows:
+        """Draw persons and return their rows as raw columns, with the position of each row's parent: for pictures."""
+        return self._drawn(persons, rng, None, dict.fromkeys(self.schema.names, 0))
+
+    def _drawn(self, wanted: int, rng: Generator, given: Mapping[str, Any] | None, first: dict[str, int]) -> DrawnRows:
         persons, masks = self.draw(wanted, rng, given=given)
         obedience = Obedience(self.layout, persons)
         raw: dict[Place, RawColumn] = {}
@@ -202,7 +229,9 @@ class DatabaseModel:
                 raw[name, column] = decode(kind, obedience.drawn((name, column), draw, rng), rng=rng)
         kept = obedience.kept(raw)
         keys: dict[str, dict[str, RawColumn]] = {}
-        found = {}
+        found: dict[str, dict[str, RawColumn]] = {}
+        parents: dict[str, IntArray] = {}
+        places: list[IntArray] = []
         for i, name in enumerate(self.schema.names):
             outer = outer_schema(self.schema, name)
             order = self._order(persons, i, rng)
@@ -219,7 +248,11 @@ class DatabaseModel:
             columns = keys[name] | labels | obedience.computed(raw, name)
             columns |= {column: one for (table, column), one in raw.items() if table == name}
             found[name] = {column: rows_of(one, order) for column, one in columns.items()}
-        return found
+            places.append(np.full(len(kept[i]), -1))
+            places[i][order] = np.arange(len(order))
+            above = self.layout.tables[i].parent
+            parents[name] = order if above < 0 else places[above][persons.tables[i].parent[order]]
+        return DrawnRows(found, parents)
 
     def draw(
         self, persons: int, rng: Generator, *, given: Mapping[str, Any] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -165,11 +166,28 @@ def test_the_receipt_adds_up_to_the_promise_and_names_whom_it_protects(release: 
     assert release.receipt_.total == sd.ApproxDP(4.0, 1e-9)
 
 
-def test_a_report_is_one_page_with_the_promise(release: sd.DatabaseRelease, tmp_path: Path) -> None:
-    release.report(tmp_path / "report.html")
+def test_a_report_has_a_part_for_each_table_and_relation(release: sd.DatabaseRelease, tmp_path: Path) -> None:
+    release.report(tmp_path / "report.html", title="People & visits")
     page = (tmp_path / "report.html").read_text()
     assert "in all tables; used of them" in page
     assert "<script" not in page
+    assert "People &amp; visits" in page
+    sections = set(re.findall(r'<section id="([^"]+)"', page))
+    assert {f"table-{name}" for name in SCHEMA.tables} <= sections
+    assert {f"relation-{i + 1}" for i in range(len(SCHEMA.relations))} <= sections
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r' id="([^"]+)"', page))
+    drawn = set(re.findall(r"<h3>([^<]+)</h3>", page))
+    assert {column for schema in SCHEMA.tables.values() for column in schema} <= drawn
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert "P0001" not in page
+    release.save(tmp_path / "db.release")
+    told = ["report", str(tmp_path / "db.release"), "--out", str(tmp_path / "again.html"), "--title", "People & visits"]
+    done = CliRunner().invoke(main, told)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "again.html").read_text() == page
+    done = CliRunner().invoke(main, [*told, "--target", "sex"])
+    assert done.exit_code == 2
     with pytest.raises(DataError):
         release.report(tmp_path / "nowhere" / "report.html")
 
