@@ -173,7 +173,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         given
-            Values that the persons must have, by column of the root table; see `SyntheticModel.sample`.
+            Values that the persons must have, by column of the root table, or of their first rows in a table that has an
+            order, as ``visits[1].cost``; see `SyntheticModel.sample`.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, fresh_lab
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.refinement import Refinement
+from synthdp.domain.rules_across import axis_at
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
@@ -33,6 +35,11 @@ from synthdp.schema.rules_across import Place
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.write import COLUMNAR, writing_tables
+
+Conditioned = tuple[int, str, int]
+"""The position of a table, a column, and the place of a row among those of its person, from 0."""
+
+_FIRST_ROWS = re.compile(r"(?P<table>[A-Za-z0-9_-]+)\[(?P<place>\d{1,4})\]\.(?P<column>.+)", re.DOTALL)
 
 BLOCK_PERSONS = 50_000
 """Persons that are drawn at once."""
@@ -133,7 +140,8 @@ class DatabaseModel:
         random_state
             Seed of the sampling.  It never reaches noise.
         given
-            Values that the persons must have, by column of the root table, as `SyntheticModel.sample` takes them.
+            Values that the persons must have, by column of the root table, as `SyntheticModel.sample` takes them; or by
+            column of their first rows in a table that has an order, as ``visits[1].cost``: then they have such rows.
 
         Returns
         -------
@@ -225,13 +233,15 @@ class DatabaseModel:
             for column, kind in self.schema.tables[name].items():
                 if kind.names_rows:
                     continue
-                draw = partial(self._indices, persons, i, column, rng, masks.get(column) if i == 0 else None)
-                raw[name, column] = decode(kind, obedience.drawn((name, column), draw, rng), rng=rng)
+                draw = partial(self._indices, persons, i, column, rng, masks)
+                places = [place for _, _, place in _masks_of(masks, i, column)]
+                fixed = np.isin(persons.tables[i].rank, places)
+                raw[name, column] = decode(kind, obedience.drawn((name, column), draw, rng, fixed=fixed), rng=rng)
         kept = obedience.kept(raw)
         keys: dict[str, dict[str, RawColumn]] = {}
         found: dict[str, dict[str, RawColumn]] = {}
         parents: dict[str, IntArray] = {}
-        places: list[IntArray] = []
+        numbers: list[IntArray] = []
         for i, name in enumerate(self.schema.names):
             outer = outer_schema(self.schema, name)
             order = self._order(persons, i, rng)
@@ -248,29 +258,81 @@ class DatabaseModel:
             columns = keys[name] | labels | obedience.computed(raw, name)
             columns |= {column: one for (table, column), one in raw.items() if table == name}
             found[name] = {column: rows_of(one, order) for column, one in columns.items()}
-            places.append(np.full(len(kept[i]), -1))
-            places[i][order] = np.arange(len(order))
+            numbers.append(np.full(len(kept[i]), -1))
+            numbers[i][order] = np.arange(len(order))
             above = self.layout.tables[i].parent
-            parents[name] = order if above < 0 else places[above][persons.tables[i].parent[order]]
+            parents[name] = order if above < 0 else numbers[above][persons.tables[i].parent[order]]
         return DrawnRows(found, parents)
 
     def draw(
         self, persons: int, rng: Generator, *, given: Mapping[str, Any] | None = None
-    ) -> tuple[Persons, dict[str, BoolArray]]:
-        """Draw persons as cells, and return which grid points of the root's columns are allowed."""
-        root = self.schema.tables[self.schema.root]
-        masks: dict[str, BoolArray] = {}
-        shares: dict[tuple[int, str], FloatArray] = {}
-        for name, value in (given or {}).items():
-            if name not in self.layout.tables[0].axes or name.startswith("#"):
-                raise ParameterError(f"given names {name!r}, which is no column of {self.schema.root!r} that is drawn")
-            masks[name] = mask_of_values(root[name], value, name=name)
-            shares[0, name] = _share_of_cells(self.layout.axis(0, name), masks[name])
+    ) -> tuple[Persons, dict[Conditioned, BoolArray]]:
+        """Draw persons as cells; and return, by table, column and place of the row, which grid points are allowed."""
+        masks = {self._conditioned(name): value for name, value in (given or {}).items()}
+        allowed: dict[tuple[int, str, int], FloatArray | BoolArray] = {}
+        found: dict[Conditioned, BoolArray] = {}
+        for (i, column, place), value in masks.items():
+            kind = self.schema.tables[self.schema.names[i]][column]
+            mask = found[i, column, place] = mask_of_values(kind, value, name=column)
+            shares = _share_of_cells(axis_at(self.layout, (self.schema.names[i], column)), mask)
+            if i:
+                self._allow_rows(allowed, i, place)
+            if i and self.layout.tables[i].order is Order.PATTERN and column == self.layout.tables[i].period:
+                self._allow_periods(allowed, i, place, shares > 0)
+            else:
+                allowed[i, column, place] = shares
         try:
-            return self.histories.draw(persons, rng, allowed=shares), masks
+            return self.histories.draw(persons, rng, allowed=allowed), found
         except ImpossibleEvidenceError:
-            names = " and ".join(repr(name) for name in masks)
+            names = " and ".join(repr(name) for name in given or {})
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
+
+    def _conditioned(self, name: str) -> Conditioned:
+        """Return the table, the column and the place of the row that a condition names."""
+        found = _FIRST_ROWS.fullmatch(name)
+        if found is None or found["table"] not in self.schema.tables:
+            if name not in self.schema.tables[self.schema.root] or name not in self.layout.tables[0].axes:
+                raise ParameterError(
+                    f"given names {name!r}, which is no column of {self.schema.root!r} that is drawn; one of a person's "
+                    "first rows is written as 'table[1].column'"
+                )
+            return 0, name, 0
+        table, column, place = found["table"], found["column"], int(found["place"])
+        i, relation = self.layout.position(table), self.schema.relation_to(table)
+        if relation is None or relation.parent != self.schema.root or relation.order is None:
+            raise ParameterError(
+                f"given names {name!r}: first rows are those of a table under {self.schema.root!r} that has an order"
+            )
+        if column not in self.schema.tables[table] or self.schema.tables[table][column].names_rows:
+            raise ParameterError(f"given names {name!r}, but {column!r} is no column of {table!r} that is drawn")
+        if not 1 <= place <= relation.at_most:
+            raise ParameterError(f"given names {name!r}, but a person has at most {relation.at_most} rows of {table!r}")
+        if any(table in (one.above[0], one.below[0]) for one in self.schema.conditions):
+            raise ParameterError(
+                f"given names {name!r}: of tables with rules between tables no first rows can be given, only columns of "
+                f"{self.schema.root!r}"
+            )
+        axis = axis_at(self.layout, (table, column))
+        if column == relation.order and axis.width.max() > 1:
+            raise ParameterError(
+                f"given names {name!r}, the order of {table!r}, whose values are drawn in groups: give other columns"
+            )
+        return i, column, place - 1
+
+    def _allow_rows(self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int) -> None:
+        """Allow only persons who have so many rows of a table."""
+        key = 0, self.layout.tables[i].count, 0
+        size = self.layout.axis(0, key[1]).size
+        enough = self.layout.rows_of_count(i)[:size] > place
+        allowed[key] = enough * np.asarray(allowed.get(key, np.ones(size)), np.float64)
+
+    def _allow_periods(
+        self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int, periods: BoolArray
+    ) -> None:
+        """Allow only patterns whose row at a place has one of some periods."""
+        key = 0, self.layout.tables[i].count, 0
+        inside = self.layout.periods_of_pattern(i)[: self.layout.axis(0, key[1]).size, place]
+        allowed[key] = np.asarray(allowed[key], np.float64) * (periods[np.maximum(inside, 0)] & (inside >= 0))
 
     def _order(self, persons: Persons, i: int, rng: Generator) -> IntArray:
         """Return the order in which rows come out: where they have none, those of a parent shuffled."""
@@ -296,16 +358,24 @@ class DatabaseModel:
             found[key] = fresh_labels(support, len(rows), first=first)
         return found
 
-    def _indices(self, persons: Persons, i: int, column: str, rng: Generator, allowed: BoolArray | None) -> GridIndices:
+    def _indices(
+        self, persons: Persons, i: int, column: str, rng: Generator, masks: Mapping[Conditioned, BoolArray]
+    ) -> GridIndices:
         """Return the grid points of a column's rows."""
         table, rows = self.layout.tables[i], persons.tables[i]
         if column == table.period and table.periods is not None:
             cells = rows.period if table.order is Order.PATTERN else rows.values[column]
             return table.periods.indices_in(cells, rng)
         axis = self.layout.axis(i, column)
-        if allowed is None:
-            return axis.indices_in(rows.values[column], rng)
-        return indices_among(allowed, Refinement.trivial(axis), rows.values[column], rng)
+        indices = axis.indices_in(rows.values[column], rng)
+        for (_, _, place), mask in _masks_of(masks, i, column).items():
+            here = np.flatnonzero(rows.rank == place)
+            indices[here] = indices_among(mask, Refinement.trivial(axis), rows.values[column][here], rng)
+        return indices
+
+
+def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> dict[Conditioned, BoolArray]:
+    return {key: mask for key, mask in masks.items() if key[:2] == (i, column)}
 
 
 def _share_of_cells(axis: Axis, allowed: BoolArray) -> FloatArray:

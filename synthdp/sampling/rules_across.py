@@ -44,7 +44,7 @@ class Obedience:
     persons: Persons
     points: dict[Place, GridIndices] = field(default_factory=dict)
 
-    def drawn(self, place: Place, draw: Callable[[], GridIndices], rng: Generator) -> GridIndices:
+    def drawn(self, place: Place, draw: Callable[[], GridIndices], rng: Generator, *, fixed: BoolArray) -> GridIndices:
         """Return the grid points of a column, drawn within its cells, as far as they can such that rules hold.
 
         Parameters
@@ -55,12 +55,15 @@ class Obedience:
             Draws grid points within cells, rules aside.
         rng
             Source of the draws.
+        fixed
+            (rows,) whose first draw stands, since a condition asks for it.
         """
         mine = [one for one in self.layout.schema.conditions if place in (one.above, one.below)]
         indices = draw()
         low, high = self._ends(place, mine, len(indices))
         if low is not None and high is not None:
-            indices = _between(axis_at(self.layout, place), self.cells(place), indices, low, high, rng)
+            moved = _between(axis_at(self.layout, place), self.cells(place), indices, low, high, rng)
+            indices = np.where(fixed, indices, moved)
         below = [one for one in mine if one.below == place]
         for _ in range(REDRAWN if any(not _compares(one) for one in below) else 0):
             wrong = np.logical_or.reduce([self._wrong(one, indices) for one in below])

@@ -145,6 +145,49 @@ def test_given_values_hold_in_every_person(release: sd.DatabaseRelease) -> None:
         release.sample(5, given={"year": 2012})
 
 
+def test_first_rows_that_are_given_hold_in_every_person(release: sd.DatabaseRelease) -> None:
+    """In a pattern of periods (waves) and in a sequence (visits), with conditions on the person, too."""
+    found = release.sample(
+        60, given={"sex": "f", "waves[1].wave": ["II", "III"], "waves[1].works": True, "visits[2].year": (2011, 2014)},
+        random_state=4,
+    )  # fmt: skip
+    assert set(found["persons"]["sex"]) == {"f"}
+    waves = found["waves"].groupby("pid", sort=False)
+    assert len(waves) == len(found["persons"]) == 60
+    assert set(waves["wave"].first()) <= {"II", "III"}
+    assert waves["works"].first().all()
+    second = found["visits"].groupby("pid", sort=False)["year"].nth(1)
+    assert len(second) == 60
+    assert second.between(2011, 2014).all()
+    assert set(found["diagnoses"]["vid"]) <= set(found["visits"]["vid"])
+
+
+def test_what_is_given_of_first_rows_changes_what_follows_as_the_rows_that_have_it_do(
+    release: sd.DatabaseRelease,
+) -> None:
+    free = release.sample(6000, random_state=0)
+    first = free["visits"].groupby("pid", sort=False)["year"].first()
+    many = free["visits"].groupby("pid").size()[first.index[first.between(2010, 2012)]]
+    asked = release.sample(6000, random_state=0, given={"visits[1].year": (2010, 2012)})
+    assert asked["visits"].groupby("pid").size().mean() == pytest.approx(many.mean(), abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("visits[9].cost", "at most 4"),
+        ("visits[0].cost", "at most 4"),
+        ("visits[1].pid", "no column"),
+        ("diagnoses[1].code", "under 'persons'"),
+        ("children[1].age", "has an order"),
+        ("nothing[1].age", "table\\[1\\].column"),
+    ],
+)
+def test_first_rows_that_cannot_be_given_are_refused(release: sd.DatabaseRelease, name: str, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        release.sample(5, given={name: 1})
+
+
 def test_persons_with_their_history_are_one_table(release: sd.DatabaseRelease) -> None:
     flat = sd.DatabaseSchema(
         {name: SCHEMA.tables[name] for name in ("persons", "waves")}, [SCHEMA.relation_to("waves")]
