@@ -340,8 +340,9 @@ def test_a_folder_is_released_sampled_and_saved_on_the_command_line(tmp_path: Pa
         "--save",
         f"{place}/db.release",
     ]
-    done = CliRunner().invoke(main, [*told, "--seed", "1", "--receipt", f"{place}/receipt.json", "--epsilon", "3"])
+    done = CliRunner().invoke(main, [*told, "--seed", "1", "--receipt", f"{place}/receipt.json", "--epsilon", "3", "--report", f"{place}/r.html"])
     assert done.exit_code == 0, done.output
+    assert 'id="table-waves"' in (tmp_path / "r.html").read_text()
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
         [*(f"{name}.csv" for name in SCHEMA.tables if name != "waves"), "waves.parquet"]
     )
@@ -360,6 +361,7 @@ def test_a_folder_is_released_sampled_and_saved_on_the_command_line(tmp_path: Pa
     ("more", "said"),
     [
         (["--target", "sex"], "--target"),
+        (["--report", "nowhere/report.html"], "cannot be written"),
         (["--out", "db"], "private tables"),
         (["--out", "full"], "new folder"),
         ([], "no file"),
