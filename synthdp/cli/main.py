@@ -208,7 +208,8 @@ def release(
         }  # fmt: skip
         release_database(
             table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
-            as_json=as_json, unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger, dataset=dataset,
+            as_json=as_json, unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger,
+            dataset=dataset,
         )  # fmt: skip
         return
     declared = synthdp.Schema.read(schema_path)

@@ -16,6 +16,7 @@ from no_noise import without_noise
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, SchemaError
+from synthdp.sampling import database_model
 from synthdp.tables.histories import with_history
 
 SCHEMA = sd.DatabaseSchema(
@@ -188,6 +189,32 @@ def test_first_rows_that_cannot_be_given_are_refused(release: sd.DatabaseRelease
         release.sample(5, given={name: 1})
 
 
+def test_persons_drawn_in_blocks_are_persons_like_others(
+    release: sd.DatabaseRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into a folder and into memory come the same rows; keys go on from block to block, and join."""
+    monkeypatch.setattr(database_model, "BLOCK_PERSONS", 70)
+    found = release.sample(300, random_state=3)
+    assert len(found["persons"]) == 300
+    for table, key in (("persons", "pid"), ("visits", "vid")):
+        assert found[table][key].is_unique
+    joined = found["diagnoses"].merge(found["visits"], on=["vid", "pid"])
+    assert len(joined) == len(found["diagnoses"]) > 0
+    release.release_.sample_to(tmp_path / "out", rows=300, random_state=3)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(f"{name}.parquet" for name in found)
+    for name, table in found.items():
+        written = pd.read_parquet(tmp_path / "out" / f"{name}.parquet")
+        assert list(written.columns) == list(table.columns)
+        for column in table:
+            assert written[column].astype(str).tolist() == table[column].astype(str).tolist(), (name, column)
+    with pytest.raises(ParameterError, match="new folder"):
+        release.release_.sample_to(tmp_path / "out")
+    with pytest.raises(ParameterError, match="ending"):
+        release.release_.sample_to(tmp_path / "new", ending=".csv")
+    with pytest.raises(FormatError):
+        release.release_.sample_to(tmp_path / "out" / "visits.parquet" / "new")
+
+
 def test_persons_with_their_history_are_one_table(release: sd.DatabaseRelease) -> None:
     flat = sd.DatabaseSchema(
         {name: SCHEMA.tables[name] for name in ("persons", "waves")}, [SCHEMA.relation_to("waves")]
@@ -340,7 +367,10 @@ def test_a_folder_is_released_sampled_and_saved_on_the_command_line(tmp_path: Pa
         "--save",
         f"{place}/db.release",
     ]
-    done = CliRunner().invoke(main, [*told, "--seed", "1", "--receipt", f"{place}/receipt.json", "--epsilon", "3", "--report", f"{place}/r.html"])
+    done = CliRunner().invoke(
+        main,
+        [*told, "--seed", "1", "--receipt", f"{place}/receipt.json", "--epsilon", "3", "--report", f"{place}/r.html"],
+    )
     assert done.exit_code == 0, done.output
     assert 'id="table-waves"' in (tmp_path / "r.html").read_text()
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
