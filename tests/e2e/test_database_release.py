@@ -16,6 +16,8 @@ from no_noise import without_noise
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, SchemaError
+from synthdp.estimators.synthetic_release import write_report
+from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.sampling import database_model
 from synthdp.tables.histories import with_history
 
@@ -260,6 +262,20 @@ def test_a_report_has_a_part_for_each_table_and_relation(release: sd.DatabaseRel
     assert done.exit_code == 2
     with pytest.raises(DataError):
         release.report(tmp_path / "nowhere" / "report.html")
+
+
+def test_tables_of_which_nobody_has_a_row_are_released_drawn_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_noise(monkeypatch)
+    empty = {name: table if name == "persons" else table.iloc[:0] for name, table in tables(60).items()}
+    curator = sd.Curator(empty, schema=SCHEMA, budget=sd.ApproxDP(4.0, 1e-9))
+    release = RelatedTables(sweeps=(1, 2), particles=100).release(curator, random_state=0)
+    assert len(release.sample(20, random_state=0)["visits"]) <= 1
+    release.sample_to(tmp_path / "out", rows=20, random_state=0)
+    assert len(pd.read_parquet(tmp_path / "out" / "diagnoses.parquet")) == 0
+    write_report(release, tmp_path / "report.html")
+    assert 'id="table-diagnoses"' in (tmp_path / "report.html").read_text()
 
 
 def test_a_plan_reads_nothing_and_knows_more_budget_is_less_noise() -> None:
