@@ -24,7 +24,7 @@ SCHEMA, LAYOUT = SCHEMAS[NAME], Layout(SCHEMAS[NAME])
 
 def private() -> dict[str, pd.DataFrame]:
     """Persons of all kinds, rows of nobody, keys that are missing, values that do not fit."""
-    found = frames(list(every_person(rows=3, leaves=True))[::4], SCHEMA)
+    found = frames(list(every_person(rows=3, leaves=True))[::9], SCHEMA)
     rows, leaves = found["rows"], found["leaves"]
     rows["t"] = rows["t"].astype("Int64")
     rows.loc[rows.index[:3], "t"] = [99, None, -5]

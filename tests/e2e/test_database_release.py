@@ -168,10 +168,10 @@ def test_first_rows_that_are_given_hold_in_every_person(release: sd.DatabaseRele
 def test_what_is_given_of_first_rows_changes_what_follows_as_the_rows_that_have_it_do(
     release: sd.DatabaseRelease,
 ) -> None:
-    free = release.sample(6000, random_state=0)
+    free = release.sample(3000, random_state=0)
     first = free["visits"].groupby("pid", sort=False)["year"].first()
     many = free["visits"].groupby("pid").size()[first.index[first.between(2010, 2012)]]
-    asked = release.sample(6000, random_state=0, given={"visits[1].year": (2010, 2012)})
+    asked = release.sample(3000, random_state=0, given={"visits[1].year": (2010, 2012)})
     assert asked["visits"].groupby("pid").size().mean() == pytest.approx(many.mean(), abs=0.15)
 
 
