@@ -210,13 +210,14 @@ def release(
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
     if is_database(schema_path):
         unsupported = {
-            "--report": page is not None, "--target": target is not None, "--mechanism": mechanism != "auto",
+            "--target": target is not None, "--mechanism": mechanism != "auto",
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
             "--escape-formulas": escape_formulas,
         }  # fmt: skip
         release_database(
-            table, schema_path, out=out, save=folder, receipt=receipt, rows=rows, seed=seed, told=told, as_json=as_json,
-            unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger, dataset=dataset,
+            table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
+            as_json=as_json, unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger,
+            dataset=dataset,
         )  # fmt: skip
         return
     declared = synthdp.Schema.read(schema_path)

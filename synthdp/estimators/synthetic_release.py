@@ -42,6 +42,8 @@ from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.report import report_page
+from synthdp.report.database import database_page
+from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
@@ -59,6 +61,7 @@ ASSUMED_ROWS = 10_000
 
 UNDISCOVERED = (LEAVE_OUT, REFUSE) = ("leave_out", "refuse")
 """What may be done where noise hides what a column holds."""
+
 EPSILONS = (1e-5, 700.0)
 """Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
 
@@ -652,10 +655,19 @@ def write_report(
 
     Raises
     ------
+    ParameterError
+        If there is no such target, or the release is of several tables.
     DataError
         If the file cannot be written.
     """
-    page = report_page(release, fingerprint=fingerprint(release), title=title, target=target, on_progress=on_progress)
+    if isinstance(release.output, DatabaseModel):
+        if target is not None:
+            raise ParameterError("target is a column of one table: the report of a database shows all")
+        page = database_page(release, fingerprint=fingerprint(release), title=title)
+    else:
+        page = report_page(
+            release, fingerprint=fingerprint(release), title=title, target=target, on_progress=on_progress
+        )
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:

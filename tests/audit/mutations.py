@@ -1167,7 +1167,32 @@ if noise >= 1:
         "Persons.shares",
         "one // np.maximum(rows.many, 1)",
         "one + 0 * rows.many",
-        ("tests/unit/queries/test_person_tables.py::test_a_person_moves_every_table_by_no_more_than_its_norms",),
+        (
+            "tests/unit/queries/test_person_tables.py::test_a_person_moves_every_table_by_no_more_than_its_norms",
+            "tests/audit/test_database_audit.py::test_a_person_moves_all_answers_of_a_release_by_what_the_claim_allows_and_hardly_less",
+        ),
+    ),
+    Mutation(
+        "a person is bounded in each table as if there were no other",
+        "R5, R11",
+        "PersonTables.bounds",
+        "one.plus(table.norms(self.layout).times(times))",
+        "one.either(table.norms(self.layout).times(times))",
+        (
+            "tests/unit/queries/test_person_tables.py::test_a_person_moves_all_tables_together_by_no_more_than_their_bounds",
+            "tests/audit/test_database_audit.py::test_a_person_moves_all_answers_of_a_release_by_what_the_claim_allows_and_hardly_less",
+        ),
+    ),
+    Mutation(
+        "tables are joined outside, and every row is a person of its own",
+        "R11",
+        "private_database._owners",
+        "~every.any(axis=1)",
+        "np.ones(len(every), np.bool_)",
+        (
+            "tests/unit/curator/test_private_database.py::test_removing_a_person_removes_one_record_and_changes_no_other",
+            "tests/audit/test_database_audit.py::test_a_person_moves_all_answers_of_a_release_by_what_the_claim_allows_and_hardly_less",
+        ),
     ),
     Mutation(
         "steps between rows share one as if there were one fewer",
@@ -1197,7 +1222,7 @@ if noise >= 1:
         "a replaced person moves its tables as far as an added one",
         "R5, R12",
         "PersonTables.bounds",
-        "Norms(2 * one.l1, 2 * one.l2_squared, one.linf)",
+        "Norms.within(self.k, one.linf, l1=2 * one.l1, l2_squared=2 * one.l2_squared)",
         "one",
         (
             "tests/unit/queries/test_person_tables.py::test_replacing_a_person_moves_all_tables_by_no_more_than_the_bounds_of_a_swap",
