@@ -26,9 +26,8 @@ from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.conjunctions import SymmetricQuery
 from synthdp.queries.fourier.krawtchouk import krawtchouk, level_sizes, ranks, subsets_of
-from synthdp.queries.fourier.list_coefficients import ListCoefficients
+from synthdp.queries.fourier.list_coefficients import ListStatistic
 from synthdp.queries.fourier.parities import Parities
-from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.protocol import LinearQueries
 
 MAX_INPUTS = 12
@@ -226,7 +225,7 @@ class ListFamily:
     """
 
     variables: tuple[str, ...]
-    statistic: ListCoefficients | PrefixCoefficients
+    statistic: ListStatistic
     error: float
 
     def __post_init__(self) -> None:
