@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from hostile_cells import COLUMNS, CONTAINERS, SCHEMA, TELLTALES, Container
+from hostile_cells import COLUMNS, CONTAINERS, SCHEMA, Container
+from hostile_values import TELLTALES
 from no_noise import Trace, recorded, replayed
 
 from synthdp import ApproxDP, Categorical, Continuous, Curator, Datetime, Duration, Integer, PureDP, Schema

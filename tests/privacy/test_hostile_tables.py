@@ -17,7 +17,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from hostile_cells import COLUMNS, CONTAINERS, TEXTS, VALUES, Container, Raw, objects
+from hostile_cells import COLUMNS, CONTAINERS, Container, objects
+from hostile_values import TEXTS, VALUES, Raw
 from no_noise import recorded, replayed
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 

@@ -144,8 +144,8 @@ def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend
     wanted = np.sqrt(slopes / np.where(costs > 0, costs, np.inf))
     starts = np.divide(before, wanted, out=np.full(len(before), np.inf), where=wanted > 0)
     order = np.argsort(starts)
-    rises, falls = ((costs * of)[order].cumsum() for of in (wanted, before))
-    rise = LEAST_PART * rises[-1]
+    rises, falls = np.cumsum((costs * wanted)[order]), np.cumsum((costs * before)[order])
+    rise = LEAST_PART * float(rises[-1])
     lines = (spend + falls) / (rise + (1 - LEAST_PART) * rises)
     level = min(spend / rise, float(lines.min()))
     return np.maximum(level * wanted - before, LEAST_PART * level * wanted)
