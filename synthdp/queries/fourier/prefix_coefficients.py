@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.arrays import LARGEST_WHOLE, FloatArray, IntArray, frozen
 from synthdp.checks import check_whole, whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
@@ -61,7 +61,7 @@ class PrefixCoefficients(ListStatistic):
             raise ParameterError("the polynomials must be one for each prefix of the lists")
         rounded = np.rint(self.prefixes * np.array(self.scales))
         largest = int(np.abs(rounded).sum(axis=0).max()) + self.scales[0]
-        if largest**2 * 2**self.length >= 2**62:
+        if largest**2 * 2**self.length >= LARGEST_WHOLE:
             raise ParameterError("scales must be smaller: the squares of the coefficients would not fit in 64 bits")
         object.__setattr__(self, "whole", frozen(rounded.astype(np.int64)))
         object.__setattr__(self, "_bounds", self._exact_bounds())
