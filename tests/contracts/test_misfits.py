@@ -175,7 +175,14 @@ def test_relations_are_those_among_the_values_that_fit(name: str) -> None:
     assert abs(shares[0] - shares[1]) < 2 * TOLERANCE
 
 
-@each(name for name, (columns, _) in MECHANISMS.items() if set(NUMBERS) <= set(columns))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("auto", "l1 fit, lp", "smooth, exact")))
+        for name, (columns, _) in MECHANISMS.items()
+        if set(NUMBERS) <= set(columns)
+    ],
+)
 def test_numbers_go_together_as_without_misfits(name: str) -> None:
     found, without = (released(name, whole=whole)[1] for whole in (False, True))
     assert abs(found["x"].corr(found["y"]) - without["x"].corr(without["y"])) < 0.1

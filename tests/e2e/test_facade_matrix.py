@@ -33,15 +33,15 @@ def _expected_warnings() -> Iterator[None]:
 
 
 def covering() -> list[Any]:
-    """Every named mechanism on half of the tables, the default on all, and every other pair of choices among them.
+    """Every named mechanism on a third of the tables, the default on all, and every other pair of choices among them.
 
-    A variant, or a mechanism that is given as an object, meets a quarter; the others are ``slow``.
+    A variant, or a mechanism that is given as an object, meets a fifth; the others are ``slow``.
     """
     cells: list[Any] = []
     for (i, mechanism), (j, world) in itertools.product(enumerate(MECHANISMS), enumerate(WORLDS)):
         solver = SOLVERS[(i + j) % len(SOLVERS)] if mechanism in NAMES and (i + j) % 3 == 0 else "auto"
         chosen = (mechanism, solver, world, [*PROMISES][(2 * i + j) % len(PROMISES)])
-        rare = mechanism != "auto" and bool((i + j) % (2 if mechanism in PLAIN else 4))
+        rare = mechanism != "auto" and bool((i + j) % (3 if mechanism in PLAIN else 5))
         cells.append(pytest.param(*chosen, marks=[pytest.mark.slow] * rare))
     return cells
 

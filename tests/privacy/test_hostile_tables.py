@@ -161,7 +161,7 @@ def test_a_model_is_that_of_the_rows_and_labels_without_the_hostile_ones(kind: s
     assert other == one
 
 
-ONE_OF_A_TYPE = [*{id(type(value)): name for name, value in CELLS.items()}.values()][::3]  # some types have no hash
+ONE_OF_A_TYPE = [*{id(type(value)): name for name, value in CELLS.items()}.values()][::6]  # some types have no hash
 
 
 @pytest.mark.parametrize("cell", ONE_OF_A_TYPE)

@@ -142,6 +142,7 @@ def test_every_basis_gives_a_table_on_the_command_line(basis: str, tmp_path: Pat
     assert list(pd.read_csv(tmp_path / "made.csv")) == list(table)
 
 
+@pytest.mark.slow
 def test_a_mixed_basis_measures_ordered_pairs_as_products_and_all_others_as_tables() -> None:
     table, schema = mixed()
     release = released(table, schema, basis="mixed")

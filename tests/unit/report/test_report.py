@@ -270,6 +270,7 @@ def wide() -> sd.SyntheticRelease:
     return made.fit(pd.DataFrame(values, columns=names))
 
 
+@pytest.mark.slow
 def test_a_wide_table_shows_its_strongest_pairs_and_the_target_first(wide: sd.SyntheticRelease, tmp_path: Path) -> None:
     wide.report(tmp_path / "wide.html")
     page = (tmp_path / "wide.html").read_text(encoding="utf-8")
