@@ -116,7 +116,7 @@ class Curator:
         terms = Terms(
             total=self.budget,
             schema=schema if isinstance(schema, DatabaseSchema) else private.schema,
-            ledger=None if ledger is None else str(ledger.path),
+            ledger=None if ledger is None else ledger.path.name,  # a receipt is published: where the file lies is not
             dataset=None if ledger is None else self._dataset,
         )
         self._vault = Vault(private, terms, extra_columns=extra_columns)

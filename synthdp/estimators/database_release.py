@@ -17,10 +17,10 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
-from synthdp.estimators.synthetic_release import EPSILONS, LARGE_EPSILON, SyntheticRelease
+from synthdp.estimators.synthetic_release import EPSILONS, SyntheticRelease
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.planning.database_plan import DatabasePlan, plan_database
-from synthdp.privacy.loss import PrivacyLoss, loss_of
+from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator

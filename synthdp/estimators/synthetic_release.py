@@ -29,7 +29,7 @@ from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.pictures.picture import Picture
 from synthdp.planning import Plan, plan
 from synthdp.privacy.calibration import calibrate
-from synthdp.privacy.loss import PrivacyLoss, PureDP, loss_of
+from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.norms import Norms
@@ -51,7 +51,6 @@ from synthdp.tables.sources.resolve import is_spark, source_of
 ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
 
-LARGE_EPSILON = 5.0
 EPSILONS = (1e-5, 700.0)
 """Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
 
