@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,7 +23,7 @@ for library in ("OMP", "OPENBLAS", "MKL"):
 
 # a busy processor is no failure
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
-settings.register_profile("quick", settings.get_profile("thorough"), max_examples=15)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10)
 settings.load_profile("quick")  # `pytest --hypothesis-profile thorough -m hypothesis` before a release: .ci/slow
 
 
@@ -30,6 +31,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make every warning an error, whoever raises it, where that was asked for."""
     for line in ["error", *IGNORED] * STRICT:
         config.addinivalue_line("filterwarnings", line)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each worker whole files, unless another way was asked for: what the tests of a file share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.getvalue("dist") == "load" else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.style
+
 ROOT = Path(__file__).parents[2]
 CATEGORIES = {
     "DeprecationWarning", "FutureWarning", "UserWarning", "RuntimeWarning", "ResourceWarning", "SyntaxWarning",

@@ -1,23 +1,16 @@
 """Every broken build is noticed by a named test; the table is docs/audit/mutations.md."""
 
 import ast
-import importlib.util
-import sys
-from pathlib import Path
 
+import mutations
 import pytest
-
-HERE = Path(__file__).parent
-SPEC = importlib.util.spec_from_file_location("mutations", HERE / "mutations.py")
-mutations = importlib.util.module_from_spec(SPEC)
-sys.modules["mutations"] = mutations
-SPEC.loader.exec_module(mutations)
+from broken_builds.mutation import ROOT
 
 
 @pytest.mark.style  # they are broken by moves of code, which that run is about; that they are caught is ``slow``
 @pytest.mark.parametrize("mutation", mutations.MUTATIONS, ids=lambda mutation: mutation.name)
 def test_every_edit_still_applies_and_names_tests_that_exist(mutation, tmp_path):
-    original = (mutations.ROOT / "synthdp" / mutation.file).read_text(encoding="utf-8")
+    original = (ROOT / "synthdp" / mutation.file).read_text(encoding="utf-8")
     copy = tmp_path / "synthdp" / mutation.file
     copy.parent.mkdir(parents=True)
     copy.write_text(original, encoding="utf-8")
@@ -27,11 +20,11 @@ def test_every_edit_still_applies_and_names_tests_that_exist(mutation, tmp_path)
     compile(changed, mutation.file, "exec")
     for test in mutation.tests:
         path, _, name = test.partition("::")
-        assert f"def {name}" in (mutations.ROOT / path).read_text(encoding="utf-8")
+        assert f"def {name}" in (ROOT / path).read_text(encoding="utf-8")
 
 
 def test_the_table_in_the_documentation_is_of_these_builds():
-    text = (mutations.ROOT / "docs" / "audit" / "mutations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "audit" / "mutations.md").read_text(encoding="utf-8")
     assert text == mutations.table([True] * len(mutations.MUTATIONS))
 
 

@@ -7,6 +7,7 @@ the table, the answers and the report must say the same.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -122,11 +123,25 @@ def released(name: str, *, whole: bool = False) -> tuple[sd.SyntheticRelease, pd
     return release, table, [one.category for one in caught]
 
 
+ALIKE = (
+    "auto, rows are public", "adaptive marginals of numbers", "l1 fit, mw", "mwem of one column",
+    "mwem, columns in another order", "fourier of single columns", "smooth, practical", "mwem, values of cells",
+    "fourier, tables whose domain joins misfits to a level",
+)  # fmt: skip
+"""Those that another is much like: they are slow."""
+
+
+def each(names: Iterable[str]) -> Any:
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in names]
+    )
+
+
 def holding(column: str) -> Any:
-    return pytest.mark.parametrize("name", [name for name, (columns, _) in MECHANISMS.items() if column in columns])
+    return each(name for name, (columns, _) in MECHANISMS.items() if column in columns)
 
 
-everywhere = pytest.mark.parametrize("name", MECHANISMS)
+everywhere = each(MECHANISMS)
 
 
 @holding("level")
@@ -160,7 +175,14 @@ def test_relations_are_those_among_the_values_that_fit(name: str) -> None:
     assert abs(shares[0] - shares[1]) < 2 * TOLERANCE
 
 
-@pytest.mark.parametrize("name", [name for name, (columns, _) in MECHANISMS.items() if set(NUMBERS) <= set(columns)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("auto", "l1 fit, lp", "smooth, exact")))
+        for name, (columns, _) in MECHANISMS.items()
+        if set(NUMBERS) <= set(columns)
+    ],
+)
 def test_numbers_go_together_as_without_misfits(name: str) -> None:
     found, without = (released(name, whole=whole)[1] for whole in (False, True))
     assert abs(found["x"].corr(found["y"]) - without["x"].corr(without["y"])) < 0.1

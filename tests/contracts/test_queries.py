@@ -61,7 +61,7 @@ def test_a_family_keeps_the_protocol(family):
 
 
 @family
-@pytest.mark.parametrize("rows", [0, 1, 4])
+@pytest.mark.parametrize("rows", [0, 4])
 def test_adding_any_record_changes_the_answers_within_the_bounds(family, rows):
     """Brute force over all records, beside several tables."""
     cells = cells_of(family.domain)
@@ -174,10 +174,9 @@ def test_bounds_are_reached(name):
 
 
 @family
-@pytest.mark.parametrize("rows", [1, 3])
-def test_the_rows_of_a_unit_count_together(family, rows):
+def test_the_rows_of_a_unit_count_together(family):
     """R11: k rows of one person, wherever they lie."""
-    cells = cells_of(family.domain)
+    rows, cells = 3, cells_of(family.domain)
     rng = np.random.default_rng(0)
     table = tables(family, 3)[0]
     before = answers(family, table)

@@ -147,7 +147,10 @@ RULE = LessEqual("low", "high")
 RULES = Schema({"low": Continuous(0, 60), "high": Continuous(0, 60)}, constraints=[RULE])
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "adaptive_marginals", "l1_fit", "smooth_synthesis"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("adaptive_marginals", "l1_fit", "smooth_synthesis")]
+
+
+@pytest.mark.parametrize("mechanism", ["auto", *SLOW])
 def test_a_receipt_says_that_rules_hold_and_they_do(mechanism: str) -> None:
     few = {"smooth_synthesis": {"candidates": 300}, "l1_fit": {"support": 300}}.get(mechanism)
     release = SyntheticRelease(

@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 from mechanism_cases import CANARY, CASES, SPARSE, outputs
 
-from synthdp import conjunction, load, marginal, save, smooth, storage
+from synthdp import conjunction, load, marginal, save, smooth
 from synthdp.cli.main import main
 from synthdp.errors import FormatError, ParameterError
+from synthdp.release_documents import has_file_form
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.storage import fingerprint
 
@@ -61,7 +62,7 @@ def released():
 def kept(release):
     """Return the measurements that the file of a release holds."""
     of_a_model = isinstance(release.output, SyntheticModel)
-    return [one for one in release.measurements if not of_a_model or storage._has_form(one.queries)]
+    return [one for one in release.measurements if not of_a_model or has_file_form(one.queries)]
 
 
 @pytest.mark.parametrize("name", BARE)

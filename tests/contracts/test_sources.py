@@ -62,7 +62,13 @@ SOURCES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SOURCES)
+SOME = ("pandas", "csv", "duckdb itself", "sql in sqlite")
+"""One source of each way to read; of the others every pair of questions is slow, and all are asked in turns below."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in SOME)) for name in SOURCES]
+)
 def test_an_answer_does_not_depend_on_what_was_asked_before(name: str, tmp_path: Path) -> None:
     source = SOURCES[name](table(), tmp_path)
     alone = {one.name: answer(SOURCES[name](table(), tmp_path), one) for one in SETTINGS}

@@ -265,9 +265,10 @@ def test_a_damaged_release_is_refused_in_one_sentence(folder: Path, spoil) -> No
     assert not (folder / "m.csv").exists()
 
 
+@pytest.mark.style
 def test_the_command_line_is_also_a_module() -> None:
-    done = subprocess.run([sys.executable, "-m", "synthdp", "--help"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("Usage: synthdp ")
+    done = subprocess.run([sys.executable, "-m", "synthdp", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("synthdp")
 
 
 def every_help(command: click.Command, *names: str) -> Iterator[str]:

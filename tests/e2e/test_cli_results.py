@@ -73,6 +73,7 @@ def short(folder: Path, told: list[str]) -> str:
     return "short.csv"
 
 
+@pytest.mark.style
 def test_the_tutorial_goes_from_a_csv_to_a_published_folder(folder: Path, told: list[str]) -> None:
     published = folder / "published"
     assert {"synthetic.csv", "report.html", "receipt.json"} <= {path.name for path in published.iterdir()}
@@ -84,6 +85,7 @@ def test_the_tutorial_goes_from_a_csv_to_a_published_folder(folder: Path, told: 
     assert "standard_error" in told[2]
 
 
+@pytest.mark.style
 def test_the_tutorial_shows_the_output_that_its_commands_have(told: list[str]) -> None:
     """Numbers differ from run to run; the words around them do not."""
     text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
@@ -136,12 +138,14 @@ def test_every_question_can_be_asked_on_the_command_line(
     assert list(printed[0]) == list(wanted.columns)
 
 
+@pytest.mark.style
 def test_a_report_of_a_saved_release_is_the_one_made_with_it(folder: Path, told: list[str]) -> None:
     result = run("report", "published/adult.release", "--out", "again.html", cwd=folder)
     assert result.stdout == "report: again.html\n"
     assert (folder / "again.html").read_bytes() == (folder / "published" / "report.html").read_bytes()
 
 
+@pytest.mark.style
 def test_the_nonprivate_comparison_is_stamped(folder: Path, short: str) -> None:
     result = run(
         "nonprivate-evaluate", "few.csv", short, "--schema", "adult.schema.json", "--out", "np.html",
@@ -152,6 +156,7 @@ def test_the_nonprivate_comparison_is_stamped(folder: Path, short: str) -> None:
     assert "not for publication" in (folder / "np.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_plan_for_several_budgets_is_a_curve(folder: Path) -> None:
     result = run(
         "plan", "adult.schema.json", "--rows", 2000, "--epsilon", "0.1", "--epsilon", "3", "--json", cwd=folder
@@ -160,6 +165,7 @@ def test_a_plan_for_several_budgets_is_a_curve(folder: Path) -> None:
     assert low["errors"]["2"] > high["errors"]["2"]
 
 
+@pytest.mark.style
 def test_the_nonprivate_comparison_says_how_far_it_is_on_a_terminal(folder, short, monkeypatch) -> None:
     """The longest command of all says what it does; in a pipe it says nothing."""
     compare = ("nonprivate-evaluate", "few.csv", short, "--schema", "adult.schema.json")

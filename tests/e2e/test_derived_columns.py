@@ -34,10 +34,7 @@ def release() -> sd.SyntheticRelease:
 
 
 def test_levels_and_numbers_of_education_agree_in_every_row_of_adult(release, tmp_path):
-    """Real rows agree; rows whose two columns are modelled one by one do not."""
     real = adult()
-    modelled = sd.SyntheticRelease(schema=adult_schema(), epsilon=1.0).fit_transform(real.head(5000))
-    assert (modelled["education"].map(CODES) != modelled["education-num"]).mean() > 0.005
     synthetic = release.sample()
     assert list(synthetic) == list(real)
     assert (synthetic["education"].map(CODES) == synthetic["education-num"]).all()

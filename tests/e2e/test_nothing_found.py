@@ -1,6 +1,7 @@
 """Discovery that finds nothing (R34): whatever was spent, a table, a report, answers and a model come out."""
 
 import datetime as dt
+import itertools
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,8 +55,13 @@ def _expected_warnings() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("rows", SIZES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        pytest.param(kind, rows, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for (i, kind), (j, rows) in itertools.product(enumerate(KINDS), enumerate(SIZES))
+    ],
+)
 def test_a_spend_leaves_a_table_a_report_and_answers_however_few_the_rows(kind: str, rows: int, tmp_path: Path) -> None:
     table = pd.DataFrame({"x": column(kind, rows)})
     release = sd.SyntheticRelease(ledger=tmp_path / "l.sqlite", dataset="d").fit(table)

@@ -31,6 +31,7 @@ def shape(receipt: str) -> tuple[list[str], set[str], set[bool]]:
     return [line for line in lines if line not in steps], kinds, {step.fullmatch(line) is not None for line in steps}
 
 
+@pytest.mark.style
 def test_the_quickstart_prints_rows_and_a_receipt_like_those_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code = block("quickstart", "python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 6

@@ -145,7 +145,7 @@ def test_bounds_that_were_only_accepted_are_called_that_wherever_the_release_is_
 
 def test_what_stands_out_of_amounts_comes_out_of_a_draft_as_it_went_in():
     """Adult's gains: 99999 and other amounts that many have, nothing in the empty range between, and as many zeros."""
-    real = adult()
+    real = adult()[["capital-gain", "sex", "income"]]
     with pytest.warns(DraftWarning):
         draft = sd.Schema.draft(real).accept_all()
     synthetic = sd.SyntheticRelease(schema=draft, epsilon=1.0).fit_transform(real)

@@ -17,7 +17,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from hostile_cells import COLUMNS, CONTAINERS, TEXTS, VALUES, Container, Raw, objects
+from hostile_cells import COLUMNS, CONTAINERS, Container, objects
+from hostile_values import TEXTS, VALUES, Raw
 from no_noise import recorded, replayed
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -160,7 +161,7 @@ def test_a_model_is_that_of_the_rows_and_labels_without_the_hostile_ones(kind: s
     assert other == one
 
 
-ONE_OF_A_TYPE = {id(type(value)): name for name, value in CELLS.items()}.values()  # some types have no hash
+ONE_OF_A_TYPE = [*{id(type(value)): name for name, value in CELLS.items()}.values()][::6]  # some types have no hash
 
 
 @pytest.mark.parametrize("cell", ONE_OF_A_TYPE)
@@ -170,7 +171,7 @@ def test_no_cell_of_a_list_decides_the_type_of_what_is_released(cell: str) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", sorted({*CELLS} - {*ONE_OF_A_TYPE}))
-def test_no_other_cell_of_its_type_decides_it_either(cell: str) -> None:
+def test_no_other_cell_decides_it_either(cell: str) -> None:
     check_cell_of_a_list(cell)
 
 
@@ -232,7 +233,9 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=[pytest.mark.slow] * (i % 2)) for i, line in enumerate(LINES)]
+)
 def test_a_command_ends_as_it_would_without_the_hostile_line(line: str, tmp_path: Path) -> None:
     BOOK.write(tmp_path / "schema.json")
     (tmp_path / "plain.csv").write_bytes(GOOD)

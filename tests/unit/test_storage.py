@@ -31,6 +31,7 @@ from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.subset import Subset
+from synthdp.release_documents import has_file_form
 from synthdp.storage import fingerprint, save
 
 SCHEMA = Schema({"n": Integer(0, 9), "b": Boolean()})
@@ -86,7 +87,7 @@ def test_a_release_reads_back_as_it_was(mechanism, tmp_path):
     assert str(again.receipt) == str(made.receipt_)
     assert again.loss == made.release_.loss
     pd.testing.assert_frame_equal(again.sample(30, random_state=1), made.release_.sample(30, random_state=1))
-    assert len(again.measurements) == sum(map(storage._has_form, (m.queries for m in made.release_.measurements)))
+    assert len(again.measurements) == sum(map(has_file_form, (m.queries for m in made.release_.measurements)))
     for one, other in zip(again.measurements, made.release_.measurements, strict=False):
         np.testing.assert_array_equal(one.values, other.values)
         assert (one.noise, one.resolution) == (other.noise, other.resolution)

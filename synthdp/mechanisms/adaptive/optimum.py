@@ -135,17 +135,20 @@ def optimum(
 
 
 def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend: float) -> FloatArray:
-    """Return what to add to each precision: sum of slopes / precision least, sum of costs times what is added given."""
+    """Return what to add to each precision: sum of slopes / precision least, sum of costs times what is added given.
+
+    Added is max(level * wanted - before, least part of level * wanted).  Its cost, as a function of the level, is convex
+    and made of straight lines, one for each number of precisions that are beyond their least part; so the level at which
+    it is ``spend`` is the least of those of all lines.
+    """
     wanted = np.sqrt(slopes / np.where(costs > 0, costs, np.inf))
-
-    def added(level: float) -> FloatArray:
-        return np.maximum(level * wanted - before, LEAST_PART * level * wanted)
-
-    low, high = 0.0, spend / float(costs @ wanted) / LEAST_PART
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if float(costs @ added(middle)) <= spend else (low, middle)
-    return added(low)
+    starts = np.divide(before, wanted, out=np.full(len(before), np.inf), where=wanted > 0)
+    order = np.argsort(starts)
+    rises, falls = np.cumsum((costs * wanted)[order]), np.cumsum((costs * before)[order])
+    rise = LEAST_PART * float(rises[-1])
+    lines = (spend + falls) / (rise + (1 - LEAST_PART) * rises)
+    level = min(spend / rise, float(lines.min()))
+    return np.maximum(level * wanted - before, LEAST_PART * level * wanted)
 
 
 def parts(clique: Clique) -> list[Clique]:

@@ -22,7 +22,7 @@ from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.fourier.decision_lists import decision_list_schema
 from synthdp.queries.fourier.krawtchouk import level_sizes
-from synthdp.queries.fourier.list_coefficients import ListCoefficients, list_values, subset_parities
+from synthdp.queries.fourier.list_coefficients import ListCoefficients, ListStatistic, list_values, subset_parities
 from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 
 PREFIX_SCALE = 2**12
@@ -91,7 +91,7 @@ def prefix_table(length: int, order: int) -> PrefixTable:
 class ListPlan(NamedTuple):
     """What a release measures, the bound on its bias, and the standard deviation of an answer in rows."""
 
-    statistic: ListCoefficients | PrefixCoefficients
+    statistic: ListStatistic
     error: float
     stddev: float
 

@@ -25,8 +25,8 @@ from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.fourier.decision_lists import variables_of
 from synthdp.queries.fourier.krawtchouk import level_sizes, subsets_of
-from synthdp.queries.fourier.list_coefficients import ListCoefficients
-from synthdp.queries.fourier.prefix_coefficients import MAX_RULES, PrefixCoefficients
+from synthdp.queries.fourier.list_coefficients import ListStatistic
+from synthdp.queries.fourier.prefix_coefficients import MAX_RULES
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 
@@ -64,10 +64,10 @@ class DecisionListSummary:
         return f"DecisionListSummary({len(self.measured.values)} coefficients of {len(self.variables)} variables)"
 
     @property
-    def statistic(self) -> ListCoefficients | PrefixCoefficients:
+    def statistic(self) -> ListStatistic:
         """What was asked."""
         queries = self.measured.queries
-        if not isinstance(queries, (ListCoefficients, PrefixCoefficients)):
+        if not isinstance(queries, ListStatistic):
             raise InternalError("a decision-list summary needs coefficients of lists")
         return queries
 

@@ -26,9 +26,8 @@ from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
 from synthdp.queries.fourier.binarized import Binarized
 from synthdp.queries.fourier.conjunctions import SymmetricQuery
 from synthdp.queries.fourier.krawtchouk import krawtchouk, level_sizes, ranks, subsets_of
-from synthdp.queries.fourier.list_coefficients import ListCoefficients
+from synthdp.queries.fourier.list_coefficients import ListStatistic
 from synthdp.queries.fourier.parities import Parities
-from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.protocol import LinearQueries
 
 MAX_INPUTS = 12
@@ -76,8 +75,24 @@ class PolynomialFamily(Protocol):
         ...
 
 
+class _Family:
+    """What most families have: polynomials of the functions themselves, whose error is proven."""
+
+    __slots__ = ()
+
+    @property
+    def constant(self) -> float:
+        """Nothing."""
+        return 0.0
+
+    @property
+    def proven(self) -> bool:
+        """For every row and query."""
+        return True
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class TabulatedFamily:
+class TabulatedFamily(_Family):
     """Any functions of m yes-no inputs, one for each cell of a small domain.
 
     Each gets its best polynomial of degree t on the 2^m inputs, by a linear program.
@@ -137,23 +152,13 @@ class TabulatedFamily:
         object.__setattr__(self, "statistic", CellQueries(self.domain, whole[cells.ravel()].T, self.denominator))
         object.__setattr__(self, "error", float(off))
 
-    @property
-    def constant(self) -> float:
-        """0: the polynomials are those of the functions themselves."""
-        return 0.0
-
-    @property
-    def proven(self) -> bool:
-        """Every input was looked at."""
-        return True
-
     def monomials(self, query: Inputs) -> FloatArray:
         """Return the parities of an input, (k,)."""
         return input_parities(query, self.variables, self.order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SymmetricFamily:
+class SymmetricFamily(_Family):
     """Conjunctions, disjunctions, r-of-k and all symmetric functions of at most ``width`` literals, by parities.
 
     Parameters
@@ -176,20 +181,10 @@ class SymmetricFamily:
         object.__setattr__(self, "statistic", Parities(self.bits, (1,) * (self.order + 1)))
 
     @property
-    def constant(self) -> float:
-        """Nothing: the empty parity is measured."""
-        return 0.0
-
-    @property
     def error(self) -> float:
         """Of the widest r-of-k: the largest over r."""
         values = [(0.0,) * r + (1.0,) * (self.width + 1 - r) for r in range(1, self.width + 1)]
         return max(self._polynomial(one)[1] for one in values)
-
-    @property
-    def proven(self) -> bool:
-        """For conjunctions, disjunctions and r-of-k."""
-        return True
 
     def monomials(self, query: SymmetricQuery) -> FloatArray:
         """Return the coefficients of the query's best polynomial on the parities, (k,), most of them 0."""
@@ -212,7 +207,7 @@ class SymmetricFamily:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ListFamily:
+class ListFamily(_Family):
     """Decision lists as rows, inputs as queries.
 
     Parameters
@@ -226,7 +221,7 @@ class ListFamily:
     """
 
     variables: tuple[str, ...]
-    statistic: ListCoefficients | PrefixCoefficients
+    statistic: ListStatistic
     error: float
 
     def __post_init__(self) -> None:
@@ -239,11 +234,6 @@ class ListFamily:
         """The polynomials are those of list(y) - 1/2."""
         return 0.5
 
-    @property
-    def proven(self) -> bool:
-        """For every list and input."""
-        return True
-
     def monomials(self, query: Inputs) -> FloatArray:
         """Return the parities of an input, each over the scale of its coefficient, (k,)."""
         scales = np.repeat(np.array(self.statistic.scales, np.float64), self.statistic.sizes)
@@ -251,7 +241,7 @@ class ListFamily:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AverageFamily:
+class AverageFamily(_Family):
     """Monotone conjunctions "all bits of S are 1", right on average over S: the learners' approach, as a baseline.
 
     Parameters
@@ -272,11 +262,6 @@ class AverageFamily:
     def __post_init__(self) -> None:
         check_number("width", self.width, above=0, below=self.bits.d)
         object.__setattr__(self, "statistic", AverageConjunctions(self.bits, self.order, self.width / self.bits.d))
-
-    @property
-    def constant(self) -> float:
-        """0: the polynomials are those of the functions themselves."""
-        return 0.0
 
     @property
     def error(self) -> float:

@@ -42,16 +42,10 @@ def class_accuracy(
 
     Parameters
     ----------
-    t
-        Number of degrees per column.
-    rows, d, smoothness, bound
-        n (public), d, K, B.
-    loss
-        What the release costs.
+    t, rows, d, smoothness, loss, neighbors, bound
+        As in `accuracy`, which is about one query; ``rows`` is public.
     beta
         Probability that some query's error is larger.
-    neighbors
-        The neighbours of the loss.
     nodes
         N, the points per column at which a query is evaluated; default: 2t.
     cells

@@ -7,6 +7,8 @@ outputs up to signs.  The coefficients come from outside; here they are looked u
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -42,8 +44,68 @@ class CanonicalLists:
     pattern: IntArray
 
 
+class ListStatistic(LinearFamily):
+    """Sums of coefficients of decision lists: what is the same however a family finds the coefficients of a list."""
+
+    __slots__ = ()
+
+    domain: Domain
+    m: int
+    order: int
+    scales: tuple[int, ...]
+    row_scale: int
+
+    @property
+    def length(self) -> int:
+        """k: the most rules of a list."""
+        return len(self.domain) - 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """(t + 1,) number of coefficients of each order."""
+        return level_sizes(self.m, self.order)
+
+    @property
+    def k(self) -> int:
+        """Number of coefficients, and 1 for the number of rows if it is measured."""
+        return sum(self.sizes) + (self.row_scale > 0)
+
+    @property
+    @abstractmethod
+    def bounds(self) -> RecordBounds:
+        """Exact maxima over the patterns of lists on at most m variables; a replaced row changes by at most twice that."""
+
+    def features(self, codes: Codes) -> Features:
+        """Return the coefficients of every row, (n, k)."""
+        return np.array([self.sums(codes[i : i + 1]) for i in range(len(codes))], np.int64).reshape(-1, self.k)
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the sums, (k,), by one pass per set of rules."""
+        total = np.zeros(sum(self.sizes), np.int64)
+        rows = max(1, CHUNK_CELLS // ((self.length + 1) * (self.order + 1)))
+        for start in range(0, len(codes), rows):
+            self._add(canonical(codes[start : start + rows], self.m), total)
+        return np.append(total, len(codes) * self.row_scale) if self.row_scale else total
+
+    def _add(self, lists: CanonicalLists, total: Totals) -> None:
+        """Add each set of rules' coefficients, of all lists that have it, to the total of its variables."""
+        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
+        for r in range(self.length + 1):
+            chosen = np.flatnonzero(lists.length == r)
+            coefficient = self._coefficients(lists.pattern[chosen], r)
+            for size in range(min(r, self.order) + 1):
+                for subset in itertools.combinations(range(r), size):
+                    value = coefficient(subset) * lists.signs[chosen[:, None], subset].prod(axis=1)
+                    place = ranks(np.sort(lists.variables[chosen[:, None], subset], axis=1), self.m)
+                    np.add.at(total, offsets[size] + place, value)
+
+    @abstractmethod
+    def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
+        """Return, for lists of r rules that ask for true, the (n,) coefficients of a set of rules."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class ListCoefficients(LinearFamily):
+class ListCoefficients(ListStatistic):
     """Sums over rows of the coefficients of c(y) = (list(y) - 1/2), and the number of rows.
 
     Parameters
@@ -89,51 +151,14 @@ class ListCoefficients(LinearFamily):
         check_overflow(self)
 
     @property
-    def length(self) -> int:
-        """k: the most rules of a list."""
-        return len(self.domain) - 1
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """(t + 1,) number of coefficients of each order."""
-        return level_sizes(self.m, self.order)
-
-    @property
-    def k(self) -> int:
-        """Number of coefficients, and 1 for the number of rows if it is measured."""
-        return sum(self.sizes) + (self.row_scale > 0)
-
-    @property
     def bounds(self) -> RecordBounds:
-        """Exact maxima over the patterns of lists on at most m variables; a replaced row changes by at most twice that."""
+        """The largest of all patterns."""
         largest = reduce(Norms.either, (column_norms(table.T) for table in self.whole[: self.m + 1]))
         rows = Norms.within(1, self.row_scale)
         return RecordBounds(largest.plus(rows), largest.times(2))
 
-    def features(self, codes: Codes) -> Features:
-        """Return the coefficients of every row, (n, k)."""
-        return np.array([self.sums(codes[i : i + 1]) for i in range(len(codes))], np.int64).reshape(-1, self.k)
-
-    def sums(self, codes: Codes) -> Totals:
-        """Return the sums, (k,), by one pass per set of rules."""
-        total = np.zeros(sum(self.sizes), np.int64)
-        rows = max(1, CHUNK_CELLS // (self.length + 1))
-        for start in range(0, len(codes), rows):
-            self._add(canonical(codes[start : start + rows], self.m), total)
-        return np.append(total, len(codes) * self.row_scale) if self.row_scale else total
-
-    def _add(self, lists: CanonicalLists, total: Totals) -> None:
-        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
-        for r in range(self.length + 1):
-            chosen = np.flatnonzero(lists.length == r)
-            pattern, table = lists.pattern[chosen], self.whole[r]
-            for size in range(min(r, self.order) + 1):
-                for subset in itertools.combinations(range(r), size):
-                    value = table[pattern, sum(1 << j for j in subset)]
-                    for j in subset:
-                        value = value * lists.signs[chosen, j]
-                    place = ranks(np.sort(lists.variables[chosen][:, list(subset)], axis=1), self.m)
-                    np.add.at(total, offsets[size] + place, value)
+    def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
+        return lambda subset: self.whole[r][pattern, sum(1 << j for j in subset)]
 
 
 def canonical(codes: Codes, m: int) -> CanonicalLists:

@@ -8,21 +8,19 @@ polynomials come from outside; here they are added up, in whole numbers.  Knows 
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, FloatArray, IntArray, Totals, frozen
+from synthdp.arrays import LARGEST_WHOLE, FloatArray, IntArray, frozen
 from synthdp.checks import check_whole, whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.fourier.krawtchouk import level_sizes, ranks
-from synthdp.queries.fourier.list_coefficients import CanonicalLists, canonical
-from synthdp.queries.linear import LinearFamily
+from synthdp.queries.fourier.list_coefficients import ListStatistic
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.protocol import CHUNK_CELLS, check_overflow
+from synthdp.queries.protocol import check_overflow
 
 MAX_RULES = 16
 """Most rules of a list: the sensitivity is the maximum over its 2^k patterns of outputs."""
@@ -31,7 +29,7 @@ _PATTERNS = 2**12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PrefixCoefficients(LinearFamily):
+class PrefixCoefficients(ListStatistic):
     """Sums over rows of the coefficients of c(y) = (list(y) - 1/2), and the number of rows.
 
     Parameters
@@ -63,43 +61,16 @@ class PrefixCoefficients(LinearFamily):
             raise ParameterError("the polynomials must be one for each prefix of the lists")
         rounded = np.rint(self.prefixes * np.array(self.scales))
         largest = int(np.abs(rounded).sum(axis=0).max()) + self.scales[0]
-        if largest**2 * 2**self.length >= 2**62:
+        if largest**2 * 2**self.length >= LARGEST_WHOLE:
             raise ParameterError("scales must be smaller: the squares of the coefficients would not fit in 64 bits")
         object.__setattr__(self, "whole", frozen(rounded.astype(np.int64)))
         object.__setattr__(self, "_bounds", self._exact_bounds())
         check_overflow(self)
 
     @property
-    def length(self) -> int:
-        """k: the most rules of a list."""
-        return len(self.domain) - 1
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """(t + 1,) number of coefficients of each order."""
-        return level_sizes(self.m, self.order)
-
-    @property
-    def k(self) -> int:
-        """Number of coefficients, and 1 for the number of rows if it is measured."""
-        return sum(self.sizes) + (self.row_scale > 0)
-
-    @property
     def bounds(self) -> RecordBounds:
-        """Exact maxima over the patterns of lists on at most m variables; a replaced row changes by at most twice that."""
+        """The largest of all patterns, found once."""
         return self._bounds
-
-    def features(self, codes: Codes) -> Features:
-        """Return the coefficients of every row, (n, k)."""
-        return np.array([self.sums(codes[i : i + 1]) for i in range(len(codes))], np.int64).reshape(-1, self.k)
-
-    def sums(self, codes: Codes) -> Totals:
-        """Return the sums, (k,), by one pass per set of rules."""
-        total = np.zeros(sum(self.sizes), np.int64)
-        rows = max(1, CHUNK_CELLS // ((self.length + 1) * (self.order + 1)))
-        for start in range(0, len(codes), rows):
-            self._add(canonical(codes[start : start + rows], self.m), total)
-        return np.append(total, len(codes) * self.row_scale) if self.row_scale else total
 
     def of_patterns(self, pattern: IntArray, r: int) -> tuple[IntArray, IntArray]:
         """Return the coefficients of lists of r rules that ask for true.
@@ -126,19 +97,9 @@ class PrefixCoefficients(LinearFamily):
         last = np.cumsum(parts[:, :, ::-1], axis=2)[:, :, ::-1]
         return (2 * outputs[:, 0] - 1) * (self.scales[0] // 2) + parts[:, 0].sum(axis=1), last
 
-    def _add(self, lists: CanonicalLists, total: Totals) -> None:
-        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
-        for r in range(self.length + 1):
-            chosen = np.flatnonzero(lists.length == r)
-            constant, last = self.of_patterns(lists.pattern[chosen], r)
-            total[0] += constant.sum()
-            for size in range(1, min(r, self.order) + 1):
-                for subset in itertools.combinations(range(r), size):
-                    value = last[:, size, subset[-1]]
-                    for j in subset:
-                        value = value * lists.signs[chosen, j]
-                    place = ranks(np.sort(lists.variables[chosen][:, list(subset)], axis=1), self.m)
-                    np.add.at(total, offsets[size] + place, value)
+    def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
+        constant, last = self.of_patterns(pattern, r)
+        return lambda subset: last[:, len(subset), subset[-1]] if subset else constant
 
     def _exact_bounds(self) -> RecordBounds:
         one = Norms(0, 0, 0)

@@ -33,6 +33,7 @@ def exact(clique):
     return counts.astype(float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clique", [(0,), (1, 3), (0, 2, 4)])
 def test_error_bars_of_tables_are_those_of_repeated_releases(releases, clique):
     """The mean of 40 x cells squared z-scores, dependent within a release: within .55 and 1.6, p below 1e-4."""

@@ -65,6 +65,7 @@ def test_without_noise_a_fit_is_that_of_maximum_entropy_to_the_drawn_tables() ->
         assert found[:, r] == pytest.approx(TOTAL * wanted.marginal((0, 1, 2)), rel=0.02)
 
 
+@pytest.mark.slow
 def test_its_noise_has_the_law_of_consistent_noisy_tables() -> None:
     """With little noise the fit follows the consistent tables: their covariance is the fit's."""
     count, stddev = 4000, 3.0

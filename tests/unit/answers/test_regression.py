@@ -122,6 +122,7 @@ def covered(releases: int) -> float:
     return float(np.mean(held))
 
 
+@pytest.mark.slow
 def test_intervals_of_coefficients_hold_the_truth() -> None:
     """Answers of a release are wrong together: two releases leave room."""
     assert covered(2) > 0.8

@@ -57,6 +57,7 @@ def covered(releases: int, m: int, rows: int | None = None) -> float:
     return float(np.mean(held))
 
 
+@pytest.mark.slow
 def test_combined_intervals_hold_what_the_private_rows_have() -> None:
     """Analyses of one release are wrong together: three releases leave room."""
     assert covered(3, 20) > 0.7

@@ -13,19 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_cells import (
-    CONTAINERS,
-    TICK,
-    Broken,
-    Colour,
-    Container,
-    Raw,
-    Ticks,
-    hostile,
-    objects,
-    of_no_unit,
-    one_database,
-)
+from hostile_cells import CONTAINERS, TICK, Container, objects, one_database
+from hostile_values import Broken, Colour, Raw, Ticks, hostile, of_no_unit
 from hypothesis import given, strategies as st
 from no_noise import without_noise
 

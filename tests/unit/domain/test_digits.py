@@ -139,6 +139,7 @@ def test_a_released_table_has_the_digits_of_the_real_one():
     assert (synthetic["when"].dt.second != 0).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_rows_of_rules_and_conditions_keep_them_though_values_are_spread():
     rng = np.random.default_rng(0)
     low = rng.integers(0, 10_000_000, 3000)

@@ -33,9 +33,9 @@ def ruled_table(rows: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("support", [30, 20_000], ids=["drawn", "listed"])
-@pytest.mark.parametrize("epsilon", [0.05, 1.0])
-def test_rows_obey_the_rules_however_few_and_noisy(epsilon: float, support: int) -> None:
-    for run in range(8):
+@pytest.mark.parametrize(("epsilon", "runs"), [(0.05, 2), pytest.param(1.0, 8, marks=pytest.mark.slow)])
+def test_rows_obey_the_rules_however_few_and_noisy(epsilon: float, runs: int, support: int) -> None:
+    for run in range(runs):
         curator = Curator(ruled_table(3), schema=RULED, budget=ApproxDP(epsilon, 1e-6))
         rows = L1Fit(support=support).release(curator, random_state=run).sample(50, random_state=run)
         known = rows.dropna()

@@ -72,6 +72,7 @@ def test_the_program_is_within_half_of_multiplicative_weights_and_far_better_tha
     assert bare >= 2 * pulled
 
 
+@pytest.mark.slow
 def test_drawn_rows_come_from_a_tree_of_pairs_and_keep_what_independent_columns_lose(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,7 +121,7 @@ def test_no_answer_moves_a_weight_further_than_from_the_noise_to_everything(toge
 
 
 @pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("support", [40, 5000], ids=["drawn", "listed"])
+@pytest.mark.parametrize("support", [40, pytest.param(5000, marks=pytest.mark.slow)], ids=["drawn", "listed"])
 def test_every_basis_gives_a_table_through_the_estimator(basis: str, support: int) -> None:
     table, schema = mixed()
     options = {"basis": basis, "degree": 2, "support": support}
@@ -141,6 +142,7 @@ def test_every_basis_gives_a_table_on_the_command_line(basis: str, tmp_path: Pat
     assert list(pd.read_csv(tmp_path / "made.csv")) == list(table)
 
 
+@pytest.mark.slow
 def test_a_mixed_basis_measures_ordered_pairs_as_products_and_all_others_as_tables() -> None:
     table, schema = mixed()
     release = released(table, schema, basis="mixed")

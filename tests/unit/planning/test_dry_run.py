@@ -120,6 +120,7 @@ def test_open_columns_are_rehearsed_and_their_price_is_said_before_any_spend() -
     assert json.loads(json.dumps(left_open.to_document()))["like_epsilon"] == left_open.like_epsilon
 
 
+@pytest.mark.slow
 def test_open_columns_of_numbers_and_moments_are_rehearsed_too() -> None:
     opened = sd.Schema({
         "age": sd.Integer(), "rate": sd.Continuous(), "seen": sd.Datetime(), "sex": sd.Boolean(),

@@ -19,7 +19,10 @@ import synthdp as sd
 from synthdp.report import report_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium")
+pytestmark = [
+    pytest.mark.style,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium"),
+]
 
 WORDS = "Administrative and support and waste management and remediation services"
 LEVELS = [

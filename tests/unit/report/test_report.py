@@ -56,16 +56,24 @@ def release() -> sd.SyntheticRelease:
     return sd.SyntheticRelease(schema=SCHEMA, epsilon=2.0, random_state=0).fit(table)
 
 
-def test_a_report_tells_how_far_it_is(release: sd.SyntheticRelease, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def small() -> sd.SyntheticRelease:
+    """A release whose report is soon written."""
+    schema = sd.Schema({"age": sd.Integer(0, 9), "member": sd.Boolean()})
+    table = pd.DataFrame({"age": np.arange(300) % 10, "member": np.arange(300) % 3 == 0})
+    return sd.SyntheticRelease(schema=schema, random_state=0).fit(table)
+
+
+def test_a_report_tells_how_far_it_is(small: sd.SyntheticRelease, tmp_path: Path) -> None:
     told: list[sd.Progress] = []
-    release.report(tmp_path / "report.html", on_progress=told.append)
+    small.report(tmp_path / "report.html", on_progress=told.append)
     assert [one.done for one in told] == list(range(told[0].total))
     assert len({one.stage for one in told}) == len(told) > 1
 
 
-def test_a_report_tells_whom_its_release_told(release: sd.SyntheticRelease, tmp_path: Path) -> None:
+def test_a_report_tells_whom_its_release_told(small: sd.SyntheticRelease, tmp_path: Path) -> None:
     told: list[sd.Progress] = []
-    chatty = copy.copy(release).set_params(on_progress=told.append)
+    chatty = copy.copy(small).set_params(on_progress=told.append)
     chatty.report(tmp_path / "report.html")
     assert told
 
@@ -148,9 +156,9 @@ def test_a_loaded_release_has_the_same_report(page: Path, release: sd.SyntheticR
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
 
 
-def test_a_report_that_cannot_be_written_says_so(release: sd.SyntheticRelease, tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_says_so(small: sd.SyntheticRelease, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be written"):
-        release.report(tmp_path / "missing" / "report.html")
+        small.report(tmp_path / "missing" / "report.html")
 
 
 def test_a_release_that_is_no_table_has_no_report(tmp_path: Path) -> None:
@@ -204,7 +212,7 @@ def test_a_report_is_written_though_noise_leaves_no_rows_in_some_replicates(tmp_
     """Of one row at a small budget every noisy count may be cut at 0."""
     table = pd.DataFrame({"a": [1], "c": ["x"], "d": [0.5]})
     schema = sd.Schema({"a": sd.Integer(0, 9), "c": sd.Categorical(["x", "y"]), "d": sd.Continuous(0, 1)})
-    for _ in range(8):
+    for _ in range(4):
         release = sd.SyntheticRelease(schema=schema, epsilon=0.05, delta=1e-6).fit(table)
         release.report(tmp_path / "r.html")
         assert not re.search(r"\bnan\b", (tmp_path / "r.html").read_text(encoding="utf-8"), re.IGNORECASE)
@@ -262,6 +270,7 @@ def wide() -> sd.SyntheticRelease:
     return made.fit(pd.DataFrame(values, columns=names))
 
 
+@pytest.mark.slow
 def test_a_wide_table_shows_its_strongest_pairs_and_the_target_first(wide: sd.SyntheticRelease, tmp_path: Path) -> None:
     wide.report(tmp_path / "wide.html")
     page = (tmp_path / "wide.html").read_text(encoding="utf-8")

@@ -255,6 +255,7 @@ def test_rules_that_contradict_each_other_within_a_cell_are_refused():
     check_rules(Schema(columns, constraints=rules[:3]))
 
 
+@pytest.mark.slow
 def test_a_model_whose_mass_breaks_the_rules_still_gives_rows_that_obey_them():
     low, high = (0.0, 0.47), (0.4700001, 1.0)
     columns = {"x": Continuous(0, 1), "y": Continuous(0, 1), "free": Boolean()}

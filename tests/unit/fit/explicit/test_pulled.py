@@ -63,7 +63,6 @@ def textbook_optimum(problem: FitProblem) -> float:
     return float(found.fun)
 
 
-@settings(max_examples=25, deadline=None)
 @given(problem=problems())
 def test_the_optimum_is_that_of_the_textbook_program(problem):
     result = L1Highs().solve(dataclasses.replace(problem, insensitive=np.maximum(problem.insensitive, 1e-9)))
@@ -92,7 +91,7 @@ def test_the_misfit_is_never_larger_than_that_of_the_prior_and_the_gap_is_honest
     assert found.objective - found.gap <= optimum + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_pulling_harder_comes_nearer_to_the_prior_and_misses_more_until_it_is_the_prior(seed):
     whole = random_problem(seed, k=10, m=60)
     fits = [L1Highs().solve(dataclasses.replace(whole, pull=pull)) for pull in PULLS]

@@ -61,7 +61,7 @@ def test_objective_and_residual_are_those_of_the_joint_table(problem):
     assert fit.residual == pytest.approx(max((np.abs(g).sum() for g in by_table), default=0) / 100, abs=1e-9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=5)
 @given(problems())
 def test_quasi_newton_steps_reach_the_same_model_as_sweeps(problem):
     shape, tables = problem

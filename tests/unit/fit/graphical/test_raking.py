@@ -43,6 +43,7 @@ def test_an_off_tree_table_is_met_and_the_tables_of_the_tree_are_kept(joint, mod
         assert np.abs(raked.marginal(table.clique) - table.counts / TOTAL).sum() < 0.01
 
 
+@pytest.mark.slow
 def test_particles_reach_the_joint_fit_of_tree_and_off_tree_cliques(joint, model):
     """With every cell occupied, raking solves the same dual as a tree that holds the off-tree clique."""
     tables = tables_of(joint, [*TREE, OFF_TREE], stddev=40.0)

@@ -66,7 +66,9 @@ TABLES = {
 @pytest.mark.parametrize(
     ("name", "relation", "budget"),
     [
-        (name, relation, budget)
+        pytest.param(
+            name, relation, budget, marks=[pytest.mark.slow] * ((relation == "add_remove") != (i // 2 % 2 == 0))
+        )
         for i, name in enumerate(TABLES)
         for relation, budget in zip(["add_remove", "replace_one"], [BUDGET, PureDP(1.0)][:: (-1) ** i], strict=True)
     ],

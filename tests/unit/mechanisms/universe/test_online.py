@@ -78,8 +78,7 @@ def test_after_the_last_alarm_answers_are_unchecked_guesses(monkeypatch, name):
     )
 
 
-@pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 1e-6)])
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize(("neighbors", "budget"), [("replace_one", PureDP(1.0)), ("add_remove", ApproxDP(1.0, 1e-6))])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_session_costs_its_loss_when_opened_and_nothing_when_asked(name, neighbors, budget):
     curator = curator_of(TABLE, SCHEMA, budget, neighbors)

@@ -1,0 +1,293 @@
+"""Broken builds of releases: mechanisms, fits, answers, files and the estimator."""
+
+from __future__ import annotations
+
+from broken_builds.mutation import Mutation
+
+MUTATIONS = (
+    Mutation(
+        "the exact number of rows is used",
+        "R3",
+        "count_rows",
+        """
+if account.adjacency.rows_are_public:
+    return RowCount(float(max(1, account.rows)), 0.0, ())
+""",
+        """
+with account._vault.turn() as table:
+    return RowCount(float(max(1, table.rows())), 0.0, ())
+""",
+        ("tests/privacy/test_mechanism_traces.py::test_neighbours_give_the_same_trace_and_the_same_release",),
+    ),
+    Mutation(
+        "the estimator keeps its table",
+        "R15",
+        "SyntheticRelease._fit",
+        "self.schema_ = model.schema",
+        """
+self.schema_ = model.schema
+self._table = X
+""",
+        ("tests/privacy/test_attacks.py::test_the_pickle_of_an_estimator_does_not_grow_with_its_table",),
+    ),
+    Mutation(
+        "the arrays of a release may hold pickles",
+        "R16",
+        "storage._unpack",
+        "np.load(io.BytesIO(packed), allow_pickle=False)",
+        "np.load(io.BytesIO(packed), allow_pickle=True)",
+        ("tests/unit/test_storage.py::test_nothing_in_the_arrays_is_unpickled",),
+    ),
+    Mutation(
+        "the checksum of a release is not looked at",
+        "R16",
+        "storage.load",
+        "document.get('arrays_sha256') != hashlib.sha256(packed).hexdigest()",
+        "False",
+        ("tests/unit/test_storage.py::test_a_bit_that_flipped_is_noticed",),
+    ),
+    Mutation(
+        "a large epsilon is not warned of",
+        "R23",
+        "SyntheticRelease._check_settings",
+        "self.epsilon > LARGE_EPSILON",
+        "False",
+        ("tests/e2e/test_doors.py::test_a_huge_epsilon_warns_and_goes_on",),
+    ),
+    Mutation(
+        "rows that come with their labels are released as if their number were private",
+        "R31",
+        "SyntheticRelease.fit_transform",
+        "'replace_one'",
+        "self.neighbors",
+        ("tests/privacy/test_receipts_keep_their_promise.py::test_what_comes_out_keeps_the_promise_on_the_receipt",),
+    ),
+    Mutation(
+        "real labels beside synthetic rows are not warned of",
+        "R31",
+        "SyntheticRelease.fit_transform",
+        "warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=3)",
+        "None",
+        (
+            "tests/privacy/test_receipts_keep_their_promise.py::test_real_labels_beside_synthetic_rows_are_warned_about_with_a_way_out",
+        ),
+    ),
+    Mutation(
+        "the façade forgets what a mechanism said",
+        "R32",
+        "SyntheticRelease._fit",
+        "release.receipt.noted",
+        "curator.receipt().noted",
+        ("tests/contracts/test_receipts.py::test_the_facades_receipt_holds_all_that_the_mechanisms_receipt_holds",),
+    ),
+    Mutation(
+        "a share is refused after it was paid for",
+        "R34",
+        "SparseMWEM.__post_init__",
+        "check_share('total_share', self.total_share)",
+        "None",
+        ("tests/contracts/test_mechanisms.py::test_a_share_of_nothing_or_of_all_is_refused_when_it_is_set",),
+    ),
+    Mutation(
+        "an allocation gives more than is left",
+        "R19",
+        "BudgetAllocation.take",
+        "0 < share <= self.share + ROUNDING",
+        "0 < share",
+        ("tests/unit/mechanisms/test_budget.py::test_more_than_is_left_is_refused",),
+    ),
+    Mutation(
+        "a mechanism without a table is run all the same",
+        "R34",
+        "named.mechanism_given",
+        "not isinstance(mechanism, TableMechanism)",
+        "False",
+        (
+            "tests/e2e/test_facade_settings.py::test_a_mechanism_that_yields_no_table_is_refused_before_anything_is_spent",
+        ),
+    ),
+    Mutation(
+        "rules that contradict each other are found out after the spend",
+        "R34",
+        "AdaptiveMarginals._checked",
+        "check_rules(schema)",
+        "None",
+        ("tests/e2e/test_facade_matrix.py::test_a_table_comes_out_or_nothing_is_spent",),
+    ),
+    Mutation(
+        "a release that cannot be replaced is deleted",
+        "R34",
+        "files._exchange",
+        "old.rename(folder)",
+        "None",
+        ("tests/unit/test_files.py::test_a_folder_that_cannot_be_moved_leaves_what_was_there",),
+    ),
+    Mutation(
+        "a whole number of NumPy fails after the spend",
+        "R34",
+        "SparseProjection.__post_init__",
+        "object.__setattr__(self, 'dimension', check_dimension(self.dimension))",
+        "check_dimension(self.dimension)",
+        ("tests/contracts/test_mechanisms.py::test_whole_numbers_of_numpy_are_settings_like_those_of_python",),
+    ),
+    Mutation(
+        "misfits join the last level",
+        "–",
+        "coarsening.coarsen",
+        "one_way.misfits > 0",
+        "False",
+        ("tests/contracts/test_misfits.py::test_levels_come_out_in_the_proportions_of_the_values_that_fit",),
+    ),
+    Mutation(
+        "the rows that fit are not scaled to all",
+        "–",
+        "misfits.without_misfits",
+        "margin[np.ix_(*(kept[table.clique[axis]] for axis in part))] * scale",
+        "margin[np.ix_(*(kept[table.clique[axis]] for axis in part))]",
+        ("tests/contracts/test_misfits.py::test_levels_come_out_in_the_proportions_of_the_values_that_fit",),
+    ),
+    Mutation(
+        "answers count misfits otherwise than the table",
+        "–",
+        "SpreadLeaves.of",
+        "counts * (1 + ratio)",
+        "counts",
+        ("tests/contracts/test_misfits.py::test_table_answers_and_report_agree_about_levels",),
+    ),
+    Mutation(
+        "a missing value that noise explains is released",
+        "–",
+        "SyntheticRelease._fit",
+        "without_points(release.model, unproven_points(release.model, release.measurements))",
+        "release.model",
+        ("tests/contracts/test_unproven_values.py::test_a_complete_table_comes_out_complete_and_of_its_own_types",),
+    ),
+    Mutation(
+        "a part of a schema forgets its rules",
+        "–",
+        "CellModel.of",
+        "schema.part(domain.names)",
+        "Schema({name: schema[name] for name in domain.names})",
+        ("tests/contracts/test_rules.py::test_every_synthetic_row_obeys_every_rule_about_its_columns",),
+    ),
+    Mutation(
+        "the noise of an interaction is that of its multiple",
+        "–",
+        "misfits.noisy_effects",
+        "stddev / scale",
+        "stddev",
+        ("tests/unit/fit/test_misfits.py::test_the_noise_of_an_interaction_is_in_rows",),
+    ),
+    Mutation(
+        "a net's scores count misfits",
+        "–",
+        "NetMechanism.release",
+        "NetScores(FittingRows(queries), cells, candidates, total.fitting)",
+        "NetScores(queries, cells, candidates, total.fitting)",
+        ("tests/contracts/test_misfits.py::test_levels_come_out_in_the_proportions_of_the_values_that_fit",),
+    ),
+    Mutation(
+        "a release writes over its own table",
+        "R34",
+        "cli.main.release",
+        "(table, schema_path, ledger)",
+        "()",
+        (
+            "tests/e2e/test_cli_places.py::test_what_would_write_over_a_file_of_the_same_command_is_refused_before_anything_is_spent",
+        ),
+    ),
+    Mutation(
+        "answers whose noise is as large as the table pull at nothing",
+        "–",
+        "l1_fit.pull_of",
+        """
+if noise >= 1:
+    return math.inf
+""",
+        """
+if noise >= 1:
+    return 0.0
+""",
+        (
+            "tests/unit/mechanisms/test_l1_fit_statistics.py::test_the_pull_grows_with_the_noise_from_nothing_to_everything",
+        ),
+    ),
+    Mutation(
+        "fits to drawn tables forget the products",
+        "–",
+        "refit._fit",
+        "weights *= products.factors(weights / weights.sum(axis=0))",
+        "weights *= 1",
+        (
+            "tests/unit/answers/test_refit.py::test_products_that_the_release_was_fitted_to_the_fits_to_drawn_tables_find_again",
+        ),
+    ),
+    Mutation(
+        "a law that the budget cannot pay for is found out late",
+        "R34",
+        "SmoothSynthesis.release",
+        "check_law(law_named(self.law), loss)",
+        "None",
+        (
+            "tests/unit/mechanisms/smooth/test_smooth_synthesis.py::test_a_law_that_the_budget_cannot_pay_for_is_refused_before_anything_is_spent",
+        ),
+    ),
+    Mutation(
+        "a saved release may be changed",
+        "R16",
+        "storage.load",
+        "document.pop('content_sha256', None) != _content(document)",
+        "document.pop('content_sha256', None) is None",
+        ("tests/contracts/test_saved_releases.py::test_a_number_that_was_changed_is_noticed",),
+    ),
+    Mutation(
+        "what the library does not know is written into a file",
+        "R15",
+        "file_forms.written",
+        "FORMS.get(kind.__name__) is not kind",
+        "False",
+        ("tests/unit/test_storage.py::test_what_the_library_does_not_know_has_no_file_form",),
+    ),
+    Mutation(
+        "what was declared is not said",
+        "R21",
+        "assumptions",
+        "(PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))",
+        "(PUBLIC, *_units(adjacency), *_open(declared, complete), *_rules(declared))",
+        ("tests/audit/test_requirements.py::test_what_was_declared_stands_in_the_receipt",),
+    ),
+    Mutation(
+        "a receipt does not say what a unit is",
+        "R32",
+        "assumptions",
+        "(PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))",
+        "(PUBLIC, *_declared(declared), *_open(declared, complete), *_rules(declared))",
+        ("tests/contracts/test_receipts.py::test_every_receipt_says_what_is_public_and_what_a_unit_is",),
+    ),
+    Mutation(
+        "a drafted bound is said not to come from the table",
+        "R32",
+        "_known_from",
+        "is_drafted(column)",
+        "False",
+        (
+            "tests/contracts/test_receipts.py::test_no_receipt_says_of_a_drafted_bound_that_it_does_not_come_from_the_table",
+        ),
+    ),
+    Mutation(
+        "a summary reads whole numbers at the middles of cells",
+        "–",
+        "SmoothSummary",
+        "scaled_points(axis)",
+        "axis.points",
+        ("tests/unit/mechanisms/smooth/test_smooth_domain.py::test_a_declared_bound_is_an_end_of_the_interval",),
+    ),
+    Mutation(
+        "a bound takes the cells of a column as fine as was asked",
+        "–",
+        "_fineness",
+        "axis.grid.regular // longest",
+        "math.inf",
+        ("tests/unit/mechanisms/smooth/test_smooth_domain.py::test_no_value_is_read_further_off_than_the_cells_say",),
+    ),
+)

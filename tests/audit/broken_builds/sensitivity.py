@@ -1,0 +1,203 @@
+"""Broken builds of statistics: by how much a row or a person moves them."""
+
+from __future__ import annotations
+
+from broken_builds.mutation import Mutation
+
+MUTATIONS = (
+    Mutation(
+        "a table's cells count once however many tables",
+        "R5",
+        "Marginals.bounds",
+        "len(self.cliques)",
+        "1",
+        (
+            "tests/contracts/test_queries.py::test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table",
+        ),
+    ),
+    Mutation(
+        "squares are summed in 64 bits",
+        "R26",
+        "column_norms",
+        "len(size) * linf ** 2 < LARGEST_WHOLE",
+        "True",
+        ("tests/unit/queries/test_norms.py::test_many_large_queries_have_the_norms_of_python_integers",),
+    ),
+    Mutation(
+        "norms that no vector has are believed",
+        "R26",
+        "Norms.__post_init__",
+        "not (self.linf <= self.l1 and self.linf ** 2 <= self.l2_squared <= self.l1 * self.linf)",
+        "False",
+        ("tests/unit/queries/test_norms.py::test_norms_that_no_vector_has_are_refused",),
+    ),
+    Mutation(
+        "the Euclidean norm is rounded down",
+        "R26",
+        "root_up",
+        "Fraction(root) ** 2 < square",
+        "False",
+        ("tests/unit/queries/test_norms.py::test_the_euclidean_norm_is_rounded_up_and_by_no_more_than_one_step",),
+    ),
+    Mutation(
+        "expectations may wrap",
+        "R26",
+        "expectations",
+        "np.clip(whole_numbers(name, values), -most, most)",
+        "whole_numbers(name, values)",
+        (
+            "tests/contracts/test_queries.py::test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table",
+        ),
+    ),
+    Mutation(
+        "a narrow integer is multiplied in its own type",
+        "R26",
+        "_combine",
+        "max(math.prod(sizes) - 1, 0, *sizes[1:])",
+        "max(math.prod(sizes) - 1, 0)",
+        ("tests/unit/queries/test_counting.py::test_tables_at_the_end_of_a_type_are_counted",),
+    ),
+    Mutation(
+        "a query that is asked twice counts once",
+        "R26",
+        "Subset._at_most",
+        "int(np.unique(self.positions, return_counts=True)[1].max())",
+        "1",
+        (
+            "tests/contracts/test_queries.py::test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table",
+        ),
+    ),
+    Mutation(
+        "two replaced records are as far apart as one record and none",
+        "R5",
+        "Interactions.bounds",
+        "norms_of_swap(tuple(sorted(shape)))",
+        "norms_of_one(shape)",
+        (
+            "tests/unit/queries/test_interactions.py::test_the_sensitivity_of_an_interaction_is_what_some_neighbours_attain",
+        ),
+    ),
+    Mutation(
+        "a weight counts once in the square of a norm",
+        "R5",
+        "interactions._together",
+        "norms.l2_squared * weight ** 2",
+        "norms.l2_squared * weight",
+        (
+            "tests/unit/queries/test_interactions.py::test_the_sensitivity_of_an_interaction_is_what_some_neighbours_attain",
+        ),
+    ),
+    Mutation(
+        "records that differ in a column are taken to agree in it",
+        "R5",
+        "interactions._factors",
+        """
+if apart:
+    return ((n - 1, -1, 1), (-1, n - 1, 1), (-1, -1, n - 2))
+""",
+        "",
+        (
+            "tests/unit/queries/test_interactions.py::test_the_sensitivity_of_an_interaction_is_what_some_neighbours_attain",
+        ),
+    ),
+    Mutation(
+        "a misfit that replaces a row moves nothing",
+        "R5",
+        "FittingRows.bounds",
+        "RecordBounds(bounds.one, bounds.swap.either(bounds.one))",
+        "bounds",
+        ("tests/contracts/test_queries.py::test_replacing_any_record_changes_the_answers_within_the_bounds",),
+    ),
+    Mutation(
+        "every row of a person counts as one",
+        "R5, R11",
+        "Persons.shares",
+        "one // np.maximum(rows.many, 1)",
+        "one + 0 * rows.many",
+        (
+            "tests/unit/queries/test_person_tables.py::test_a_person_moves_every_table_by_no_more_than_its_norms",
+            "tests/audit/test_database_audit.py::test_a_person_moves_all_answers_of_a_release_by_what_the_claim_allows_and_hardly_less",
+        ),
+    ),
+    Mutation(
+        "steps between rows share one as if there were one fewer",
+        "R5, R11",
+        "Persons.step_shares",
+        "np.maximum(rows.many - before, 1)",
+        "np.maximum(rows.many - before - 1, 1)",
+        ("tests/unit/queries/test_person_tables.py::test_a_person_moves_every_table_by_no_more_than_its_norms",),
+    ),
+    Mutation(
+        "steps forget the shares of the rows above them",
+        "–",
+        "Persons.step_shares",
+        "self.shares(above)[rows.parent] * weights",
+        "1 * weights",
+        ("tests/unit/queries/test_person_tables.py::test_some_person_moves_every_table_by_all_that_its_whole_allows",),
+    ),
+    Mutation(
+        "rows of different periods add up to one",
+        "R5, R11",
+        "PersonTable.norms",
+        "one * (math.isqrt(most - 1) + 1)",
+        "one",
+        ("tests/unit/queries/test_person_tables.py::test_a_person_moves_every_table_by_no_more_than_its_norms",),
+    ),
+    Mutation(
+        "a replaced person moves its tables as far as an added one",
+        "R5, R12",
+        "PersonTables.bounds",
+        "Norms.within(self.k, one.linf, l1=2 * one.l1, l2_squared=2 * one.l2_squared)",
+        "one",
+        (
+            "tests/unit/queries/test_person_tables.py::test_replacing_a_person_moves_all_tables_by_no_more_than_the_bounds_of_a_swap",
+        ),
+    ),
+    Mutation(
+        "distances of persons forget the multipliers",
+        "R5",
+        "PersonDistances.bounds",
+        "table.norms(self.queries.layout).l1 * times",
+        "table.norms(self.queries.layout).l1",
+        ("tests/unit/queries/test_person_tables.py::test_a_person_moves_every_distance_by_no_more_than_its_bounds",),
+    ),
+    Mutation(
+        "a replaced row of a long list moves it as far as an added one",
+        "R5, R12",
+        "PrefixCoefficients._exact_bounds",
+        "one.times(2)",
+        "one",
+        ("tests/unit/queries/fourier/test_prefix_coefficients.py::test_the_norms_are_the_largest_of_all_lists",),
+    ),
+    Mutation(
+        "Chebyshev features move by what the paper prints",
+        "R5",
+        "sensitivity.tensor_swap_l1",
+        "t ** (d - 1) * (t + least_kernel(t))",
+        "t ** d",
+        (
+            "tests/unit/queries/smooth/test_sensitivity.py::test_in_one_column_the_largest_change_is_the_one_that_a_search_of_all_pairs_finds",
+        ),
+    ),
+    Mutation(
+        "Chebyshev features of several columns move as those of one",
+        "R5",
+        "sensitivity.tensor_swap_l2_squared",
+        "max(2.0 * t, one)",
+        "one",
+        (
+            "tests/unit/queries/smooth/test_sensitivity.py::test_no_pair_of_points_of_a_grid_exceeds_the_bounds_of_several_columns",
+        ),
+    ),
+    Mutation(
+        "a person is bounded in each table as if there were no other",
+        "R5, R11",
+        "PersonTables.bounds",
+        "one.plus(table.norms(self.layout).times(times))",
+        "one.either(table.norms(self.layout).times(times))",
+        (
+            "tests/unit/queries/test_person_tables.py::test_a_person_moves_all_tables_together_by_no_more_than_their_bounds",
+            "tests/audit/test_database_audit.py::test_a_person_moves_all_answers_of_a_release_by_what_the_claim_allows_and_hardly_less",
+        ),
+    ),
+)
