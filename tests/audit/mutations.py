@@ -210,7 +210,7 @@ MUTATIONS = (
     Mutation(
         "a unit's rows are not limited",
         "R11",
-        "kept_rows",
+        "contribution._smallest",
         "place_in_run(np.diff(owner[order]) != 0) < rows",
         "place_in_run(np.diff(owner[order]) != 0) >= 0",
         ("tests/unit/curator/test_contribution.py::test_removing_a_unit_changes_at_most_so_many_rows",),

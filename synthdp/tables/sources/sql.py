@@ -28,6 +28,7 @@ from synthdp.tables.columns.plain import labels_of_objects
 from synthdp.tables.refusals import reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sql.bounding import digest_of
 from synthdp.tables.sql.counting import counting_query, listing_query, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.links import Cells, Link
@@ -64,8 +65,9 @@ class SqlSource:
     push
         What the database does.  ``"rows"``: it sends values, which are encoded here.  ``"codes"``: it encodes them and sends
         packed whole numbers, a tenth of the bytes; columns that it cannot encode exactly come as values.  ``"counts"``: it
-        codes rows into a temporary table of its own and counts there, so that only counts come here, without noise yet;
-        what is no table, such as second moments, is summed from how often each combination of cells occurs.  ``"auto"``:
+        codes rows into a temporary table of its own, keeps so many of each privacy unit, and counts there, so that only
+        counts come here, without noise yet; what is no table, such as second moments, is summed from how often each
+        combination of cells occurs.  ``"auto"``:
         codes if the database can encode every column, else rows.  The integers are the same.  ``"codes"`` and ``"counts"``
         are for PostgreSQL and DuckDB, whose arithmetic is proven to be the encoder's; only there may they be asked for.
 
@@ -85,7 +87,7 @@ class SqlSource:
         check_one_of("push", push, ("rows", "codes", "counts", "auto"))
         self._open, self._table, self._query, self._push = opener_of(database), table, query, push
         self._link: Link | None = None
-        self._coded: tuple[Schema, str] | None = None
+        self._coded: tuple[Schema, tuple[str | None, Bound | None], str] | None = None
         with asking():
             link = self._open("read")
             try:
@@ -145,9 +147,10 @@ class SqlSource:
         """
         if self._push != "counts":
             return
-        if unit is not None:
+        if unit is not None and self._digest(unit) is None:
             raise ParameterError(
-                "push='counts' keeps no privacy_unit: use push='codes', which bounds rows of a unit here"
+                f"the privacy_unit {unit!r} of type {self._columns[unit].kind} cannot be told apart in the database "
+                "exactly: cast it to a text or a whole number in a query, or use push='codes'"
             )
         if schema.undeclared:
             raise ParameterError(f"push='counts' discovers nothing: declare column {schema.undeclared[0]!r}")
@@ -173,9 +176,9 @@ class SqlSource:
         """Count in the database if that was asked for; else None: rows are encoded once, and counted here."""
         if self._push != "counts":
             return None
-        self.check(schema, unit=unit if bound is None else unit or "unit")
+        self.check(schema, unit=unit)
         with asking():
-            coded, domain = self._code(schema), statistic.domain
+            coded, domain = self._code(schema, unit, bound), statistic.domain
             names = [f"g{schema.names.index(axis.name)}" for axis in domain.axes]
             tables = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
             if isinstance(tables, Marginals):
@@ -240,14 +243,21 @@ class SqlSource:
     def _asked_as(self, name: str, is_name: bool) -> Asked:
         return self._columns[name].as_name() if is_name else self._columns[name]
 
-    def _code(self, schema: Schema) -> str:
-        """Return the temporary table of all rows' grid indices, made at the first question."""
-        if self._coded is None or self._coded[0] is not schema:
+    def _digest(self, unit: str) -> str | None:
+        """Return the digest of a row's unit, as SQL; None if the database could give another than `Bounding.digests`."""
+        return digest_of(self._columns[unit], quoted(unit, self._dialect), self._dialect)
+
+    def _code(self, schema: Schema, unit: str | None, bound: Bound | None) -> str:
+        """Return the temporary table of all rows' grid indices, or of those that are kept, made at the first question."""
+        settings = (unit, bound)
+        if self._coded is None or self._coded[0] is not schema or self._coded[1] != settings:
             self.forget()
             name = f"synthdp_coded_{next(_NUMBERS)}"
-            self._linked().run(coding(name, self._rows(self._dialect), schema, self._stages(schema)))
-            self._coded = (schema, name)
-        return self._coded[1]
+            kept = None if unit is None or bound is None else (self._digest(unit) or "", bound.rows)
+            stages = self._stages(schema)
+            self._linked().run(coding(name, self._rows(self._dialect), schema, stages, self._dialect, kept=kept))
+            self._coded = (schema, settings, name)
+        return self._coded[2]
 
     def _numbers(self, query: str, columns: int) -> AnyArray:
         """Return the answer of a query of whole numbers, (rows, columns)."""
@@ -297,7 +307,7 @@ class SqlSource:
         if link is not None:
             with contextlib.suppress(Exception):
                 if coded is not None:  # it goes with a transaction of ours, but not with one of the caller's
-                    link.run(f"DROP TABLE IF EXISTS {coded[1]}")
+                    link.run(f"DROP TABLE IF EXISTS {coded[2]}")
             link.close()
 
     def _asked(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
