@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 
 import numpy as np
 
@@ -146,12 +147,22 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
-        sums: Totals | None = None
-        for part in in_order(statistic.sums, self._cell_codes(statistic.domain)):
-            sums = part.copy() if sums is None else np.add(sums, part, out=sums)
-        if sums is None:
+        total: list[Totals] = []
+        adding = Lock()
+
+        def add(codes: Codes) -> None:
+            part = statistic.sums(codes)
+            with adding:  # at once: with many cells, sums that wait would take more memory than the rows
+                if total:
+                    np.add(total[0], part, out=total[0])
+                else:
+                    total.append(part.copy())
+
+        for _ in in_order(add, self._cell_codes(statistic.domain)):
+            pass
+        if not total:
             raise InternalError("a source yielded no block")
-        return statistic.finish(sums)
+        return statistic.finish(total.pop())
 
     @property
     def _slab_rows(self) -> int:

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from synthdp.arrays import AnyArray, GridIndices, Totals, narrow
+from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.checks import check_one_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
-from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError, ParameterError
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import Statistic
@@ -33,15 +32,13 @@ from synthdp.tables.sql.counting import counting_query, listing_query, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.links import Cells, Link
 from synthdp.tables.sql.openers import opener_of
+from synthdp.tables.sql.packing import packed_sql, packs_of, unpacked
 from synthdp.tables.sql.planned import coding
 from synthdp.tables.sql.refusals import asking
 from synthdp.tables.sql.types import Asked, quoted, quoted_table
 
 WHOLE = Asked("whole", "int8", arrives=pa.int64())
 """A column of whole numbers that the database computed."""
-
-MOST_PACKED = 2**62
-"""Combinations of grid indices that one whole number holds."""
 
 _NUMBERS = itertools.count()
 
@@ -195,7 +192,7 @@ class SqlSource:
             return {}
         found = {}
         for j, (name, column) in enumerate(schema.items()):
-            stages = stages_of(column, self._columns[name], quoted(name, self._dialect), j, self._dialect)
+            stages = stages_of(column, self._columns[name], quoted(name, self._dialect), j, WORDS[self._dialect])
             if stages is not None:
                 found[name] = stages
         return found
@@ -204,24 +201,13 @@ class SqlSource:
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> tuple[str, list[list[str]], list[str]]:
         """Return a query of packed grid indices and of values; the columns of each pack; and those that come as values."""
-        packs: list[list[str]] = []
-        room = 0
-        for name in stages:
-            size = grid_of(schema[name]).size
-            if room < size:
-                packs.append([])
-                room = MOST_PACKED
-            packs[-1].append(name)
-            room //= size
+        packs = packs_of(schema, [*stages])
         values = [name for name in [*schema, *extra] if name not in stages or name in extra]
         values = list(dict.fromkeys(values))
         asked = [self._asked_as(name, name in extra) for name in values]
         also = {f"v{i}": one.sql.format(quoted(one.name, self._dialect)) for i, one in enumerate(asked)}
         inner = encoded(self._rows(self._dialect), stages, also)
-        flat = [
-            _packed_sql([stages[name].index for name in pack], [grid_of(schema[n]).size for n in pack])
-            for pack in packs
-        ]
+        flat = [packed_sql(schema, stages, pack) for pack in packs]
         shown = [*(f"{sql} AS p{i}" for i, sql in enumerate(flat)), *also]
         return f"SELECT {', '.join(shown)} FROM ({inner}) packed", packs, values  # noqa: S608
 
@@ -234,7 +220,7 @@ class SqlSource:
             for cells in self._asked(query, asked):
                 found: dict[str, GridIndices | RawColumn] = {}
                 for pack, part in zip(packs, cells, strict=False):
-                    found |= _unpacked(_whole(part), pack, [grid_of(schema[name]).size for name in pack])
+                    found |= unpacked(_whole(part), schema, pack)
                 for name, part in zip(values, cells[len(packs) :], strict=True):
                     found[name] = _raw(name, Identifier() if name in extra else schema[name], part)
                 units = {name: raw for name in extra if isinstance(raw := found[name], Labels | Numbers)}
@@ -351,21 +337,6 @@ def _raw(name: str, column: Column, cells: Cells) -> RawColumn:
         if isinstance(cells, list):
             return declared(labels_of_objects(cells), column)
         return read(cells, column)
-
-
-def _packed_sql(names: Sequence[str], sizes: Sequence[int]) -> str:
-    flat = f"CAST({names[0]} AS bigint)"
-    for name, size in zip(names[1:], sizes[1:], strict=True):
-        flat = f"({flat} * {size} + {name})"
-    return flat
-
-
-def _unpacked(packed: AnyArray, names: Sequence[str], sizes: Sequence[int]) -> dict[str, GridIndices]:
-    found = {}
-    for name, size in zip(names[:0:-1], sizes[:0:-1], strict=True):
-        packed, index = np.divmod(packed, size)
-        found[name] = narrow(index, size)
-    return found | {names[0]: narrow(packed, sizes[0])}
 
 
 def _whole(cells: Cells) -> AnyArray:

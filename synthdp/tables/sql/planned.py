@@ -54,7 +54,7 @@ def planned_sql(
     stages, left = {}, []
     for j, (name, column) in enumerate(schema.items()):
         asked = Asked(name, _KINDS[dialect].get(_kind(column), ""))
-        one = stages_of(column, asked, quoted(name, dialect), j, dialect) if column.is_complete else None
+        one = stages_of(column, asked, quoted(name, dialect), j, WORDS[dialect]) if column.is_complete else None
         if one is None:
             left.append(name)
         else:
