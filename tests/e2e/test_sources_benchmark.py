@@ -1,13 +1,16 @@
 """The benchmark of where rows live, on a small table: it runs, and the counts are equal whichever way they come."""
 
 import json
+import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from postgres_server import WHY_NOT
 
+HAS_SPARK = find_spec("pyspark") is not None and shutil.which("java") is not None
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "speed" / "sources.py"
 
 
@@ -17,5 +20,6 @@ def test_the_benchmark_runs_and_all_ways_count_the_same() -> None:
     done = subprocess.run([sys.executable, str(BENCHMARK), "--tiny"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["way"] for line in lines] == ["parquet", "duckdb", "rows", "codes", "counts", "read_sql"]
+    ways = ["parquet", "duckdb", "rows", "codes", "counts", "read_sql"]
+    assert [line["way"] for line in lines] == ways + ["spark"] * HAS_SPARK
     assert len({line["digest"] for line in lines}) == 1

@@ -86,7 +86,7 @@ class SqlSource:
         self._link: Link | None = None
         self._coded: tuple[Schema, tuple[str | None, Bound | None], str] | None = None
         with asking():
-            link = self._open("read")
+            link = self._open("count" if push == "counts" else "read")
             try:
                 self._dialect = link.dialect
                 if push in {"codes", "counts"} and link.dialect not in WORDS:
@@ -94,6 +94,12 @@ class SqlSource:
                         f"push={push!r} is for PostgreSQL and DuckDB; from other databases rows stream"
                     )
                 self._columns = {one.name: one for one in _checked(link.columns(self._none_of(link.dialect)))}
+                if (
+                    push == "counts"
+                ):  # a role, or a copy for reading, may not make tables: said before anything is spent
+                    name = f"synthdp_coded_{next(_NUMBERS)}"
+                    link.run(f"CREATE TEMPORARY TABLE {name} (n integer)")
+                    link.run(f"DROP TABLE {name}")
             finally:
                 link.close()
 
