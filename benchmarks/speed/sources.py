@@ -39,12 +39,12 @@ COLUMNS, BINS, PIECE = 20, 16, 250_000
 WAYS = ("parquet", "duckdb", "rows", "codes", "counts", "read_sql", "spark")
 
 
-def piece(rows: int, seed: int) -> pa.Table:
+def piece(rows: int, seed: int, width: int = COLUMNS) -> pa.Table:
     """Some rows of mixed columns, each related to the one before."""
     rng = np.random.default_rng(seed)
-    walk = np.cumsum(rng.normal(size=(rows, COLUMNS)), axis=1)
+    walk = np.cumsum(rng.normal(size=(rows, width)), axis=1)
     columns: dict[str, Any] = {}
-    for j in range(COLUMNS):
+    for j in range(width):
         match j % 4:
             case 0:
                 columns[f"real{j}"] = np.clip(walk[:, j] * 10 + 50, 0, 100)

@@ -25,7 +25,9 @@ from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.fitting import FittingRows
 from synthdp.queries.marginals import Marginals, all_cliques
+from synthdp.queries.products import ClippedProducts
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
 from synthdp.tables.sources.dataframe import FrameSource
@@ -173,23 +175,44 @@ def test_rows_of_a_person_are_bounded_whether_values_or_codes_come(database: str
         table.close()
 
 
-def test_what_is_no_sum_of_tables_is_summed_from_combinations(doors: Any, people: str) -> None:
-    from synthdp.queries.products import ClippedProducts
-
-    domain = domain_of(SCHEMA, bins=4).project(["age", "height"])
-    scores = tuple(np.arange(size, dtype=np.int64) - 1 for size in domain.shape)
-    products = ClippedProducts(domain, scores, 2, 5)
-    table = PrivateTable(SqlSource(doors["postgres"][0], table=people, push="counts"), SCHEMA, Adjacency())
-    plain = PrivateTable(FrameSource(frame_of()), SCHEMA, Adjacency())
-    np.testing.assert_array_equal(table.exact(products), plain.exact(products))
+def exact_there_and_here(statistic: Any, source: Any) -> tuple[list[int], list[int]]:
+    table = PrivateTable(source, SCHEMA, Adjacency())
+    found = table.exact(statistic).tolist()
     table.close()
+    return found, PrivateTable(FrameSource(frame_of()), SCHEMA, Adjacency()).exact(statistic).tolist()
+
+
+@pytest.mark.parametrize("database", ["duckdb", "postgres"])
+@pytest.mark.parametrize("norm", [1, 5, 77, 10**6])
+def test_clipped_products_are_summed_in_the_database(
+    database: str, norm: int, doors: Any, people: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No list of rows comes: one row of sums for every few pairs."""
+    domain = domain_of(SCHEMA, bins=9)
+    rng = np.random.default_rng(norm)
+    scores = tuple(rng.integers(-9000, 9000, size) for size in domain.shape)
+    products = ClippedProducts(domain, scores, 2000, norm)
+    monkeypatch.setattr("synthdp.tables.sql.counting.MOST_SUMS", 4)
+    monkeypatch.setattr("synthdp.tables.sources.sql.listing_query", None)
+    there, here = exact_there_and_here(products, SqlSource(doors[database][0], table=people, push="counts"))
+    assert there == here
+
+
+def test_what_is_neither_a_table_nor_products_is_summed_from_combinations(doors: Any, people: str) -> None:
+    domain = domain_of(SCHEMA, bins=4).project(["age", "height"])
+    fitting = FittingRows(Total(domain))
+    there, here = exact_there_and_here(fitting, SqlSource(doors["postgres"][0], table=people, push="counts"))
+    assert there == here
 
 
 def test_a_table_without_rows_counts_nothing(doors: Any, people: str) -> None:
+    domain = domain_of(SCHEMA, bins=4)
+    products = ClippedProducts(domain, tuple(np.ones(size, np.int64) for size in domain.shape), 1, 5)
     for push in ("codes", "counts"):
         source = SqlSource(doors["postgres"][0], query=f"SELECT * FROM {people} WHERE age > 1000", push=push)
         table = PrivateTable(source, SCHEMA, Adjacency())
         assert not table.exact(statistics()[0]).any()
+        assert not table.exact(products).any()
         table.close()
 
 

@@ -16,6 +16,7 @@ from synthdp.checks import check_one_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.errors import DataError, ParameterError
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
@@ -28,7 +29,7 @@ from synthdp.tables.refusals import reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.bounding import digest_of
-from synthdp.tables.sql.counting import counting_query, listing_query, repeated
+from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.links import Cells, Link
 from synthdp.tables.sql.openers import opener_of
@@ -63,8 +64,8 @@ class SqlSource:
         What the database does.  ``"rows"``: it sends values, which are encoded here.  ``"codes"``: it encodes them and sends
         packed whole numbers, a tenth of the bytes; columns that it cannot encode exactly come as values.  ``"counts"``: it
         codes rows into a temporary table of its own, keeps so many of each privacy unit, and counts there, so that only
-        counts come here, without noise yet; what is no table, such as second moments, is summed from how often each
-        combination of cells occurs.  ``"auto"``:
+        counts and sums come here, without noise yet; other mechanisms' statistics that are neither tables nor second moments
+        are summed here from how often each combination of cells occurs.  ``"auto"``:
         codes if the database can encode every column, else rows.  The integers are the same.  ``"codes"`` and ``"counts"``
         are for PostgreSQL and DuckDB, whose arithmetic is proven to be the encoder's; only there may they be asked for.
 
@@ -187,6 +188,9 @@ class SqlSource:
             if isinstance(tables, Marginals):
                 asked = counting_query(domain, tables.cliques, coded, names)
                 return asked.tables(self._numbers(asked.sql, 3), domain, tables.cliques)
+            if isinstance(statistic, ClippedProducts):
+                parts = product_queries(statistic, coded, names, self._dialect)
+                return np.concatenate([self._numbers(sql, width)[0] for sql, width in parts])
             if isinstance(statistic, Total):
                 return np.asarray(self._numbers(f"SELECT count(*) AS n FROM {coded}", 1)[0], np.int64)  # noqa: S608 - a name of our own
             cells = repeated(self._numbers(listing_query(domain, coded, names), len(domain) + 1))
