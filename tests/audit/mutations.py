@@ -216,6 +216,28 @@ MUTATIONS = (
         ("tests/unit/curator/test_contribution.py::test_removing_a_unit_changes_at_most_so_many_rows",),
     ),
     Mutation(
+        "a database keeps all rows of a unit",
+        "R11",
+        "bounding.bounded",
+        """f"SELECT {', '.join(indices)} FROM ({ranked}) ranked WHERE {UNIT} IS NULL OR place <= {rows}\"""",
+        """f"SELECT {', '.join(indices)} FROM ({ranked}) ranked WHERE {UNIT} IS NULL OR place >= {rows - rows}\"""",
+        (
+            "tests/unit/tables/sources/test_planned_sql.py::"
+            "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed",
+        ),
+    ),
+    Mutation(
+        "a database chooses the rows of a unit among those of all units",
+        "R11",
+        "bounding.bounded",
+        """f"row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}, again)\"""",
+        """f"row_number() OVER (ORDER BY {order}, again)\"""",
+        (
+            "tests/unit/tables/sources/test_planned_sql.py::"
+            "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed",
+        ),
+    ),
+    Mutation(
         "the rows of a unit are counted anew in every block",
         "R11",
         "first_rows",
@@ -815,8 +837,8 @@ with self._lock:
         "expectations may wrap",
         "R26",
         "expectations",
-        "np.clip(whole_numbers(name, values), -most, most)",
-        "whole_numbers(name, values)",
+        "np.clip(_checked(name, values).astype(np.int64, copy=False), -most, most)",
+        "_checked(name, values).astype(np.int64)",
         (
             "tests/contracts/test_queries.py::test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table",
         ),
