@@ -22,7 +22,7 @@ from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedE
 from synthdp.parallel import in_order
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
+from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
@@ -147,22 +147,17 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
-        total: list[Totals] = []
-        adding = Lock()
-
-        def add(codes: Codes) -> None:
-            part = statistic.sums(codes)
-            with adding:  # at once: with many cells, sums that wait would take more memory than the rows
-                if total:
-                    np.add(total[0], part, out=total[0])
-                else:
-                    total.append(part.copy())
-
-        for _ in in_order(add, self._cell_codes(statistic.domain)):
-            pass
-        if not total:
+        codes, sums = self._cell_codes(statistic.domain), None
+        if isinstance(statistic, AddingStatistic):
+            total, adding = np.zeros(statistic.cells_added, np.int64), Lock()
+            for _ in in_order(partial(statistic.add_sums, total, adding=adding), codes):
+                sums = total
+        else:
+            for part in in_order(statistic.sums, codes):
+                sums = part.copy() if sums is None else np.add(sums, part, out=sums)
+        if sums is None:
             raise InternalError("a source yielded no block")
-        return statistic.finish(total.pop())
+        return statistic.finish(sums)
 
     @property
     def _slab_rows(self) -> int:

@@ -222,8 +222,10 @@ MUTATIONS = (
         """f"SELECT {', '.join(indices)} FROM ({ranked}) ranked WHERE {UNIT} IS NULL OR place <= {rows}\"""",
         """f"SELECT {', '.join(indices)} FROM ({ranked}) ranked WHERE {UNIT} IS NULL OR place >= {rows - rows}\"""",
         (
-            "tests/unit/tables/sources/test_planned_sql.py::"
-            "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed",
+            (
+                "tests/unit/tables/sources/test_planned_sql.py::"
+                "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed"
+            ),
         ),
     ),
     Mutation(
@@ -233,8 +235,10 @@ MUTATIONS = (
         """f"row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}, again)\"""",
         """f"row_number() OVER (ORDER BY {order}, again)\"""",
         (
-            "tests/unit/tables/sources/test_planned_sql.py::"
-            "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed",
+            (
+                "tests/unit/tables/sources/test_planned_sql.py::"
+                "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed"
+            ),
         ),
     ),
     Mutation(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Clique, Codes, FloatArray
+from synthdp.arrays import Clique, Codes, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import table_size
 from synthdp.fit.misfits import with_misfits
@@ -129,14 +129,18 @@ def _distances(
 ) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
     """Return noisy L1 distances between the data's tables and expected ones, these as asked, and what budget is left."""
     tables = Marginals(known.domain, tuple(cliques))
-    whole = np.empty(tables.k, np.int64)  # there may be millions of cells: no second copy of them
-    for part, table in zip(tables.split(whole), expected, strict=True):
-        part[:] = np.rint(table * DENOMINATOR)
-    queries = MarginalDistances(tables, whole, DENOMINATOR)
-    del whole
+    queries = MarginalDistances(tables, _rounded(tables, expected), DENOMINATOR)
     cost, left = known.left.take(share)
     found = account.measure(queries, spend=cost.loss, step=step)
     return found, [table / DENOMINATOR for table in tables.split(queries.expected)], left
+
+
+def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:
+    """Return expected tables as one array of whole numbers; there may be millions of cells: one table after the other."""
+    whole = np.empty(tables.k, np.int64)
+    for part, table in zip(tables.split(whole), expected, strict=True):
+        part[:] = np.rint(table * DENOMINATOR)
+    return whole
 
 
 def shrunk(scores: FloatArray, stddev: float) -> FloatArray:
