@@ -141,7 +141,9 @@ rows_of_people = st.lists(
 
 
 @pytest.mark.parametrize("database", ["duckdb", pytest.param("postgres", marks=pytest.mark.slow)])
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
 @given(rows=rows_of_people, most=st.integers(1, 3))
 def test_removing_a_person_moves_at_most_so_many_rows_of_the_databases_counts(
     database: str, rows: list[tuple[Any, int]], most: int, doors: dict[str, Door]
@@ -182,6 +184,7 @@ def test_a_release_whose_rows_stay_measures_what_one_whose_rows_stream_does(
             max_rows_per_unit=2,
         )  # fmt: skip
         answers.append(curator.measure(statistics()[0]).answers.tolist())
+        curator.close()
     assert answers[0] == answers[1] == answers[2]
 
 
