@@ -19,6 +19,8 @@ import click
 @click.option(
     "--sql", metavar="DIALECT", help="Print the SQL that a database would run: postgres or duckdb; nothing else."
 )
+@click.option("--privacy-unit", help="With --sql: the column that names whom to protect, taken to hold texts.")
+@click.option("--max-rows-per-unit", type=int, default=1, show_default=True, help="With --sql.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def plan(
     schema_path: Path,
@@ -29,6 +31,8 @@ def plan(
     target: str | None,
     mechanism: str,
     sql: str | None,
+    privacy_unit: str | None,
+    max_rows_per_unit: int,
     as_json: bool,
 ) -> None:
     """Say what a release will cost and how good it will be.  Reads the schema only, no row, and spends nothing.
@@ -39,11 +43,13 @@ def plan(
     Examples:
       synthdp plan schema.json --rows 30000 --epsilon 1
       synthdp plan schema.json --rows 30000 --epsilon 0.1 --epsilon 1 --epsilon 3 --json
-      synthdp plan schema.json --sql postgres
+      synthdp plan schema.json --sql postgres --privacy-unit patient --max-rows-per-unit 3
     """
     if sql is not None:
-        click.echo(_statements(schema_path, sql))
+        click.echo(_statements(schema_path, sql, privacy_unit, max_rows_per_unit))
         return
+    if privacy_unit is not None:
+        raise click.UsageError("--privacy-unit goes with --sql: a plan counts units as it does rows.")
     if rows is None:
         raise click.UsageError("Missing option '--rows'.")
     from synthdp.estimators.synthetic_release import SyntheticRelease
@@ -60,7 +66,7 @@ def plan(
         click.echo(str(plans[0]) if len(plans) == 1 else curve(plans))
 
 
-def _statements(schema_path: Path, dialect: str) -> str:
+def _statements(schema_path: Path, dialect: str, unit: str | None, rows_per_unit: int) -> str:
     """Return the SQL of each way to leave work to a database; no database is asked."""
     from synthdp.errors import ParameterError
     from synthdp.schema.schema import Schema
@@ -68,4 +74,4 @@ def _statements(schema_path: Path, dialect: str) -> str:
 
     with instead_of(ImportError, say=ParameterError("--sql needs pyarrow: pip install 'synthdp[sql]'")):
         from synthdp.tables.sql.planned import planned_sql
-    return planned_sql(Schema.read(schema_path), dialect)
+    return planned_sql(Schema.read(schema_path), dialect, unit=unit, rows_per_unit=rows_per_unit)

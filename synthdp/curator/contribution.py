@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,37 +13,63 @@ from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers
 from synthdp.tables.columns.plain import plain, written
 
+_HASHED = 1 << 16
+"""Rows that are written out to be hashed at once."""
 
-def kept_rows(blocks: Sequence[tuple[dict[str, GridIndices], RawColumn]], *, rows: int) -> dict[str, GridIndices]:
+
+def kept_rows(blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]], *, rows: int) -> dict[str, GridIndices]:
     """Return all blocks as one, with at most ``rows`` rows of each unit; a row without a unit is one of its own.
 
-    Among a unit's rows those with the smallest public hash of (unit, row, how often the same row came before) are kept:
-    the choice depends on no other unit, nor on the order of rows or where blocks end.
+    Among a unit's rows those with the smallest SHA-256 of (unit, row, how often the same row came before) are kept: the
+    choice depends on no other unit, nor on the order of rows or where blocks end.  A database counts by the same rule; see
+    `synthdp.tables.sql.bounding`.
 
     Removing one unit changes at most ``rows`` rows of the result.
 
     Parameters
     ----------
     blocks
-        Grid indices by column, (n,) each, and the unit of every row; one block or more.
+        Grid indices by column, (n,) each, and the digest of every row's unit, (n, 2); one block or more.
     rows
         Most rows to keep, >= 1.
     """
     table = {name: np.concatenate([block[name] for block, _ in blocks]) for name in blocks[0][0]}
-    position: dict[str, int] = {}
-    owner = np.concatenate([_owners(unit, position) for _, unit in blocks])
-    salts = np.array([*map(_hash, position), 0], np.uint64)
-    salt = salts[owner]
-    nobody = owner < 0
-    owner[nobody] = len(position) + np.arange(np.count_nonzero(nobody))
-    row = mixed(np.zeros(len(owner), np.uint64), *table.values())
+    digest = np.concatenate([some for _, some in blocks])
+    order = np.lexsort([digest[:, 1], digest[:, 0]])
+    owner = np.empty(len(digest), np.int64)
+    owner[order] = np.cumsum(np.concatenate([[False], (np.diff(digest[order], axis=0) != 0).any(axis=1)]))[
+        : len(digest)
+    ]
+    many = np.flatnonzero((np.bincount(owner)[owner] > rows) & digest.any(axis=1))
+    kept = np.ones(len(digest), np.bool_)
+    kept[many] = _smallest(owner[many], digest[many], [column[many] for column in table.values()], rows)
+    return {name: column[kept] for name, column in table.items()}
+
+
+def _smallest(owner: IntArray, digest: AnyArray, columns: Sequence[GridIndices], rows: int) -> BoolArray:
+    """Return which rows of their unit are kept: those with the smallest hashes."""
+    if len(owner) == 0:
+        return np.zeros(0, np.bool_)
+    row = mixed(np.zeros(len(owner), np.uint64), *columns)
     order = np.lexsort([row, owner])
-    repeat = np.empty(len(owner), np.int64)
-    repeat[order] = place_in_run((np.diff(owner[order]) != 0) | (row[order][1:] != row[order][:-1]))
-    order = np.lexsort([mixed(salt, row, repeat), owner])
+    again = np.empty(len(owner), np.int64)
+    again[order] = place_in_run((np.diff(owner[order]) != 0) | (row[order][1:] != row[order][:-1]))
+    parts = [np.ascontiguousarray(digest).view(">u4"), *columns, again]
+    high, low = np.concatenate(
+        [_hashes([part[i : i + _HASHED] for part in parts]) for i in range(0, len(owner), _HASHED)]
+    ).T
+    order = np.lexsort([low, high, owner])
     kept = np.zeros(len(owner), np.bool_)
     kept[order] = place_in_run(np.diff(owner[order]) != 0) < rows
-    return {name: column[kept] for name, column in table.items()}
+    return kept
+
+
+def _hashes(parts: Sequence[AnyArray]) -> AnyArray:
+    """Return the first 128 bits of each row's SHA-256, (n, 2); every part is written as eight hexadecimal digits."""
+    written = np.column_stack(parts).astype(">u4").tobytes().hex().encode()
+    width = len(written) // len(parts[0])
+    hashes = [hashlib.sha256(written[i : i + width]).digest()[:16] for i in range(0, len(written), width)]
+    return np.frombuffer(b"".join(hashes), ">u8").reshape(-1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +89,11 @@ class Bounding:
     def digests(self, unit: RawColumn) -> AnyArray:
         """Return 128 bits that stand for the unit of each row, (n, 2) uint64; zeros where it is missing.
 
-        Two units have the same digest only if blake2b collides.
+        Two units have the same digest only if half of SHA-256 collides.
         """
         position: dict[str, int] = {}
         owner = _owners(unit, position)
-        texts = [hashlib.blake2b(_bytes(text), digest_size=16).digest() for text in position]
+        texts = [hashlib.sha256(_bytes(text)).digest()[:16] for text in position]
         table = np.frombuffer(b"".join([*texts, bytes(16)]), np.uint64).reshape(-1, 2)
         return table[owner]
 
@@ -75,15 +102,7 @@ class Bounding:
 
         All rows of a digest must be there.
         """
-        return kept_rows([(indices, labels_of_digests(digest)) for indices, digest in blocks], rows=self.rows)
-
-
-def labels_of_digests(digest: AnyArray) -> Labels:
-    """Return digests as the labels that `kept_rows` takes."""
-    different, codes = np.unique(np.ascontiguousarray(digest).view("V16").ravel(), return_inverse=True)
-    levels = [value.tobytes().hex() for value in different]
-    missing = np.array([level == bytes(16).hex() for level in levels], np.bool_)
-    return Labels(levels, np.where(missing[codes], -1, codes))
+        return kept_rows(blocks, rows=self.rows)
 
 
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
@@ -121,8 +140,16 @@ def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
 
 
 def _bytes(text: str) -> bytes:
-    """Return a unit's text as bytes; a text with lone surrogates, which UTF-8 has no bytes for, is not another's."""
-    return text.encode(errors="surrogatepass")
+    """Return a unit's text as bytes: of a text that was no UTF-8, the bytes that it was; no text has those of another."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        pass
+    with contextlib.suppress(UnicodeEncodeError):
+        raw = text.encode(errors="surrogateescape")
+        if raw.decode(errors="surrogateescape") == text:
+            return raw
+    return b"\xff" + text.encode(errors="surrogatepass")  # its surrogates stand for no bytes
 
 
 def place_in_run(starts_anew: AnyArray) -> IntArray:
@@ -130,10 +157,6 @@ def place_in_run(starts_anew: AnyArray) -> IntArray:
     n = len(starts_anew) + 1
     first = np.concatenate([[True], starts_anew])
     return (np.arange(n) - np.maximum.accumulate(np.where(first, np.arange(n), 0))).astype(np.int64)
-
-
-def _hash(identity: str) -> int:
-    return int.from_bytes(hashlib.blake2b(_bytes(identity), digest_size=8).digest(), "little")
 
 
 def mixed(state: AnyArray, *columns: AnyArray) -> AnyArray:

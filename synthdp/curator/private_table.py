@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedE
 from synthdp.parallel import in_order
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.protocol import KeyStatistic, Statistic, check_overflow
+from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
@@ -146,9 +147,14 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
-        sums: Totals | None = None
-        for part in in_order(statistic.sums, self._cell_codes(statistic.domain)):
-            sums = part.copy() if sums is None else np.add(sums, part, out=sums)
+        codes, sums = self._cell_codes(statistic.domain), None
+        if isinstance(statistic, AddingStatistic):
+            total, adding = np.zeros(statistic.cells_added, np.int64), Lock()
+            for _ in in_order(partial(statistic.add_sums, total, adding=adding), codes):
+                sums = total
+        else:
+            for part in in_order(statistic.sums, codes):
+                sums = part.copy() if sums is None else np.add(sums, part, out=sums)
         if sums is None:
             raise InternalError("a source yielded no block")
         return statistic.finish(sums)

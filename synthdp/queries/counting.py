@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -39,13 +40,35 @@ def count_tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) 
     -------
     (total cells,) counts.
     """
-    ends = np.cumsum([0, *(math.prod(shape[j] for j in clique) for clique in cliques)])
-    totals = np.zeros(int(ends[-1]), np.int64)
-    for start in range(0, len(codes), SLAB):
-        slab = codes[start : start + SLAB]
-        for i, table in _tables(slab, shape, cliques):
-            totals[ends[i] : ends[i + 1]] += table
+    totals = np.zeros(sum(math.prod(shape[j] for j in clique) for clique in cliques), np.int64)
+    add_tables(totals, codes, shape, cliques, adding=nullcontext())
     return totals
+
+
+def add_tables(
+    totals: Totals,
+    codes: Codes,
+    shape: Sequence[int],
+    cliques: Sequence[Clique],
+    *,
+    adding: AbstractContextManager[object],
+) -> None:
+    """Add what `count_tables` returns to ``totals``, table by table, so that no second array of all cells is made.
+
+    Parameters
+    ----------
+    totals
+        (total cells,) counts so far.
+    codes, shape, cliques
+        As in `count_tables`.
+    adding
+        Held while a table is added: a lock where several threads add to the same counts.
+    """
+    ends = np.cumsum([0, *(math.prod(shape[j] for j in clique) for clique in cliques)])
+    for start in range(0, len(codes), SLAB):
+        for i, table in _tables(codes[start : start + SLAB], shape, cliques):
+            with adding:
+                totals[ends[i] : ends[i + 1]] += table
 
 
 def _tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Iterator[tuple[int, Totals]]:

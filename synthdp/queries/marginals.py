@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, Features, IntArray, Totals, frozen
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.counting import count_tables
+from synthdp.queries.counting import add_tables, count_tables
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 
@@ -55,6 +56,11 @@ class Marginals(LinearFamily):
         return sum(self.sizes)
 
     @property
+    def cells_added(self) -> int:
+        """Number of cells in all."""
+        return self.k
+
+    @property
     def bounds(self) -> RecordBounds:
         """One cell of each table changes by 1; a replaced record leaves one cell and enters another, if there is one."""
         c = len(self.cliques)
@@ -79,6 +85,10 @@ class Marginals(LinearFamily):
     def sums(self, codes: Codes) -> Totals:
         """Return the counts, (k,)."""
         return count_tables(codes, self.domain.shape, self.cliques)
+
+    def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
+        """Add the counts of some rows to ``totals``, (k,); see `AddingStatistic`."""
+        add_tables(totals, codes, self.domain.shape, self.cliques, adding=adding)
 
     def split(self, answers: AnyArray) -> list[AnyArray]:
         """Cut a vector of all answers into one flat table per clique."""

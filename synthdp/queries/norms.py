@@ -179,12 +179,16 @@ def whole_numbers(name: str, values: object) -> IntArray:
     ParameterError
         If they are not whole numbers, or too large for 64 bits.
     """
-    array = np.asarray(values)
-    if array.dtype.kind not in "iub" or (array.dtype == np.uint64 and largest(array) >= 2**63):
-        raise ParameterError(f"{name} must be whole numbers of 64 bits")
-    return frozen(array.astype(np.int64))
+    return frozen(_checked(name, values).astype(np.int64))
 
 
 def expectations(name: str, values: object, *, most: int = LARGEST_EXPECTATION) -> IntArray:
-    """Return expected sums, clipped to +-``most``, as `whole_numbers`."""
-    return frozen(np.clip(whole_numbers(name, values), -most, most))
+    """Return expected sums, clipped to +-``most``, as `whole_numbers`; they may be many: copied once."""
+    return frozen(np.clip(_checked(name, values).astype(np.int64, copy=False), -most, most))
+
+
+def _checked(name: str, values: object) -> AnyArray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iub" or (array.dtype == np.uint64 and largest(array) >= 2**63):
+        raise ParameterError(f"{name} must be whole numbers of 64 bits")
+    return array

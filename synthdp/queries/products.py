@@ -101,5 +101,10 @@ class ClippedProducts(LinearFamily):
         squared = (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1)) // 2  # whole numbers: exact
         factor = np.ones(len(scores))
         far = squared > self.norm**2
-        factor[far] = self.norm * _BELOW / np.sqrt(squared[far])
+        factor[far] = self.clipped_to / np.sqrt(squared[far])
         return factor
+
+    @property
+    def clipped_to(self) -> float:
+        """The norm that long rows are scaled to: rounding may add to it and stay within ``norm``."""
+        return self.norm * _BELOW

@@ -7,6 +7,7 @@ rows, ``finish`` is a function of the sums.  For linear queries ``finish`` is th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -75,6 +76,20 @@ class Statistic(Bounded, Protocol):
 
     def finish(self, sums: Totals) -> Totals:
         """Return the (k,) answers from the sums over all rows."""
+        ...
+
+
+@runtime_checkable
+class AddingStatistic(Statistic, Protocol):
+    """A statistic of perhaps millions of sums, which are added in place: several threads share one array of them."""
+
+    @property
+    def cells_added(self) -> int:
+        """Number of the sums."""
+        ...
+
+    def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
+        """Add what ``sums`` returns to ``totals``, holding ``adding`` while they change."""
         ...
 
 

@@ -79,6 +79,11 @@ class RowSink(Protocol):
 class Bound(Protocol):
     """Keeps some rows of each unit of privacy, where the rows are; it can be pickled."""
 
+    @property
+    def rows(self) -> int:
+        """Most rows of a unit that are kept."""
+        ...
+
     def digests(self, unit: RawColumn, /) -> AnyArray:
         """Return what stands for the unit of each row, (n, 2) uint64; zeros where it is missing."""
         ...

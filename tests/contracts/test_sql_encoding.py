@@ -7,7 +7,6 @@ and values that try to stop the arithmetic.
 from __future__ import annotations
 
 import itertools
-import math
 import sqlite3
 from typing import Any
 
@@ -16,98 +15,25 @@ import numpy as np
 import pandas as pd
 import psycopg
 import pytest
+from encoding_cases import CASES
 from postgres_server import Server
 
 import synthdp as sd
-from synthdp import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Ordinal, Schema
+from synthdp import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from synthdp.curator.private_table import PrivateTable, private_table
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import encode
-from synthdp.domain.grid import edges_of, grid_of
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.fitting import FittingRows
 from synthdp.queries.marginals import Marginals, all_cliques
+from synthdp.queries.products import ClippedProducts
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.sql import SqlSource
 from synthdp.tables.sql.encoding import WORDS
 
-NUMBERED = {
-    "small": Integer(0, 9),
-    "special": Integer(-3, 90, special=(-99, 7), nullable=True),
-    "wide": Integer(-5_000_000, 5_000_000),
-    "of steps": Integer(3, 303, step=20),
-    "largest": Integer(-(2**60), 2**60),
-    "levels": Categorical([1, 5, -7], nullable=True),
-}
-REAL = {
-    "unit": Continuous(0, 1),
-    "tenth": Continuous(0.1, 2.3, nullable=True, special=(9.5, -1)),
-    "tiny": Continuous(-1e-9, 1e-9),
-    "huge": Continuous(-1e150, 3e150),
-    "whole": Integer(0, 100, special=(-1,)),
-}
-TEXTS = {
-    "label": Categorical(["a", "L'Aquila", "é", "\\", "", " a"]),
-    "nullable": Categorical(["a"], nullable=True),
-    "other": Categorical(["a", "b"], other="else"),
-    "ordinal": Ordinal(["s", "m", "l"]),
-}
-MOMENTS = {
-    "days": Datetime("2000-01-01", "2030-01-01", resolution="D"),
-    "seconds": Datetime("2000-01-01", "2030-01-01", nullable=True),
-    "micros": Datetime("2020-01-01", "2020-01-02", resolution="us"),
-    "ever": Datetime("0001-01-01", "9999-12-31", resolution="h"),
-}
-TRUTHS = {"flag": Boolean(), "nullable flag": Boolean(nullable=True)}
-
-WHOLES = [0, 1, -1, 3, 5, -7, 7, 9, 10, 22, 23, 33, -99, 90, 91, 2**15 - 1, -(2**15), None]
-LONG = [2**31, -(2**31) - 1, 2**53 + 1, 2**62, -(2**62) - 1, 2**63 - 1, -(2**63), 4_999_999, 5_000_001]
-FLOATS = [0.0, -0.0, 5e-324, -5e-324, 1e-300, 2.2e-308, math.nan, math.inf, -math.inf, 1.7e308, -1.7e308, 9.5, -1.0, 0.5,
-          1.5, 2.5, 99.5, 100.5, -0.5, 0.1, 2.3, 1e-9, -1e-9, 3e150, 1e290, 3.0000001e-290, None]  # fmt: skip
-WRITTEN = [
-    "a",
-    "A",
-    "a ",
-    " a",
-    "",
-    "é",
-    "e\u0301",
-    "L'Aquila",
-    "\\",
-    "\\\\",
-    "b",
-    "else",
-    "s",
-    "xl",
-    "a" * 9000,
-    "\u200b",
-    None,
-]
-TIMES = ["2000-01-01", "1999-12-31 23:59:59.999999", "2030-01-01 00:00:00.000001", "2020-01-01 12:34:56.789012",
-         "0001-01-01", "9999-12-31 23:59:59.999999", "1969-12-31 23:59:59.999999", "infinity", "-infinity",
-         "294246-12-31", None]  # fmt: skip
-
-
-def near_edges(column: Continuous) -> list[float]:
-    """Floats at and beside some edges of the grid points of a column."""
-    interval, parts = column.support(), grid_of(column).regular
-    edges = edges_of(interval, np.array([0, 1, 2, 3, parts // 3, parts // 2, parts - 1, parts]))  # type: ignore[arg-type]
-    return [w for e in edges.tolist() for w in (e, math.nextafter(e, math.inf), math.nextafter(e, -math.inf))]
-
-
-MORE = [w for column in REAL.values() if isinstance(column, Continuous) for w in near_edges(column)]
-MORE += np.random.default_rng(0).uniform(-0.1, 2.5, 300).tolist()
-
-CASES: dict[str, tuple[dict[str, Any], list[tuple[str, list[Any]]]]] = {
-    "whole": ({**NUMBERED, **{k: v for k, v in REAL.items() if k != "whole"}},
-              [("smallint", WHOLES), ("bigint", WHOLES + LONG), ("integer", WHOLES + LONG[-2:])]),
-    "real": (REAL, [("real", FLOATS[:2] + FLOATS[6:9] + FLOATS[11:19]), ("double precision", FLOATS + MORE)]),
-    "text": (TEXTS, [("text", WRITTEN), ("varchar(9000)", WRITTEN)]),
-    "truth": (TRUTHS, [("boolean", [True, False, None])]),
-    "moment": (MOMENTS, [("date", TIMES), ("timestamp", TIMES), ("timestamptz", TIMES)]),
-}  # fmt: skip
 EACH = [(case, number) for case, (_, types) in CASES.items() for number in range(len(types))]
 
 
@@ -249,23 +175,44 @@ def test_rows_of_a_person_are_bounded_whether_values_or_codes_come(database: str
         table.close()
 
 
-def test_what_is_no_sum_of_tables_is_summed_from_combinations(doors: Any, people: str) -> None:
-    from synthdp.queries.products import ClippedProducts
-
-    domain = domain_of(SCHEMA, bins=4).project(["age", "height"])
-    scores = tuple(np.arange(size, dtype=np.int64) - 1 for size in domain.shape)
-    products = ClippedProducts(domain, scores, 2, 5)
-    table = PrivateTable(SqlSource(doors["postgres"][0], table=people, push="counts"), SCHEMA, Adjacency())
-    plain = PrivateTable(FrameSource(frame_of()), SCHEMA, Adjacency())
-    np.testing.assert_array_equal(table.exact(products), plain.exact(products))
+def exact_there_and_here(statistic: Any, source: Any) -> tuple[list[int], list[int]]:
+    table = PrivateTable(source, SCHEMA, Adjacency())
+    found = table.exact(statistic).tolist()
     table.close()
+    return found, PrivateTable(FrameSource(frame_of()), SCHEMA, Adjacency()).exact(statistic).tolist()
+
+
+@pytest.mark.parametrize("database", ["duckdb", "postgres"])
+@pytest.mark.parametrize("norm", [1, 5, 77, 10**6])
+def test_clipped_products_are_summed_in_the_database(
+    database: str, norm: int, doors: Any, people: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No list of rows comes: one row of sums for every few pairs."""
+    domain = domain_of(SCHEMA, bins=9)
+    rng = np.random.default_rng(norm)
+    scores = tuple(rng.integers(-9000, 9000, size) for size in domain.shape)
+    products = ClippedProducts(domain, scores, 2000, norm)
+    monkeypatch.setattr("synthdp.tables.sql.counting.MOST_SUMS", 4)
+    monkeypatch.setattr("synthdp.tables.sources.sql.listing_query", None)
+    there, here = exact_there_and_here(products, SqlSource(doors[database][0], table=people, push="counts"))
+    assert there == here
+
+
+def test_what_is_neither_a_table_nor_products_is_summed_from_combinations(doors: Any, people: str) -> None:
+    domain = domain_of(SCHEMA, bins=4).project(["age", "height"])
+    fitting = FittingRows(Total(domain))
+    there, here = exact_there_and_here(fitting, SqlSource(doors["postgres"][0], table=people, push="counts"))
+    assert there == here
 
 
 def test_a_table_without_rows_counts_nothing(doors: Any, people: str) -> None:
+    domain = domain_of(SCHEMA, bins=4)
+    products = ClippedProducts(domain, tuple(np.ones(size, np.int64) for size in domain.shape), 1, 5)
     for push in ("codes", "counts"):
         source = SqlSource(doors["postgres"][0], query=f"SELECT * FROM {people} WHERE age > 1000", push=push)
         table = PrivateTable(source, SCHEMA, Adjacency())
         assert not table.exact(statistics()[0]).any()
+        assert not table.exact(products).any()
         table.close()
 
 
@@ -280,7 +227,6 @@ def test_what_cannot_be_counted_there_is_refused_before_anything_is_spent(
 ) -> None:
     door = doors["postgres"][0]
     counted = SqlSource(door, table=people, push="counts")
-    assert "keeps no privacy_unit" in refused(counted, SCHEMA, unit="id")
     odd = SqlSource(door, query="SELECT 1.5::numeric AS x, 1 AS y", push="counts")
     assert "column 'x' of type numeric cannot be encoded" in refused(
         odd, Schema({"x": Continuous(0, 1), "y": Integer(0, 1)})
@@ -289,8 +235,10 @@ def test_what_cannot_be_counted_there_is_refused_before_anything_is_spent(
     with pytest.raises(ParameterError, match="for PostgreSQL and DuckDB"):
         SqlSource(sqlite3.connect(":memory:"), query="SELECT 1 AS a", push="counts")
     ledger = sd.Ledger(tmp_path / "ledger.sqlite")
-    with pytest.raises(ParameterError, match="keeps no privacy_unit"):
-        sd.Curator(counted, schema=SCHEMA, budget=sd.PureDP(1.0), ledger=ledger, dataset="d", privacy_unit="id")
+    real = SqlSource(door, query=f"SELECT age, 0.5::float8 AS id FROM {people}", push="counts")
+    with pytest.raises(ParameterError, match="cannot be told apart"):
+        sd.Curator(real, schema=Schema({"age": Integer(0, 90)}), budget=sd.PureDP(1.0), ledger=ledger, dataset="d",
+                   privacy_unit="id")  # fmt: skip
     assert not ledger.entries()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Clique, Codes, FloatArray
+from synthdp.arrays import Clique, Codes, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import table_size
 from synthdp.fit.misfits import with_misfits
@@ -67,8 +67,8 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
         return Screening([], known)
     margins = known.margins
     total = max(float(margins[0].sum()), 1.0)
-    expected = [np.outer(margins[a], margins[b]).ravel() / total for a, b in pairs]
-    found, left = _distances(known, account, pairs, expected, share=share, step="screening of pairs")
+    tables = (np.outer(margins[a], margins[b]).ravel() / total for a, b in pairs)
+    found, expected, left = _distances(known, account, pairs, tables, share=share, step="screening of pairs")
     candidates = [
         Candidate(pair, float(error), table, workload.weight(pair))
         for pair, error, table in zip(pairs, shrunk(found.answers, found.stddev), expected, strict=True)
@@ -100,11 +100,13 @@ def screen_against_model(
         return Screening([], known)
     ratio = max(known.total, 1.0) / len(sample)
     tables = Marginals(known.domain, tuple(cliques))
-    expected = [
-        with_misfits(table, clique, known.kept, known.misfits, total=known.total)
-        for clique, table in zip(cliques, tables.split(tables.sums(sample) * ratio), strict=True)
-    ]
-    found, left = _distances(known, account, cliques, expected, share=share, step="screening against the model")
+    modelled = (
+        with_misfits(counts * ratio, clique, known.kept, known.misfits, total=known.total)
+        for clique, counts in zip(cliques, tables.split(tables.sums(sample)), strict=True)
+    )
+    found, expected, left = _distances(
+        known, account, cliques, modelled, share=share, step="screening against the model"
+    )
     sampling = [np.minimum(MEAN_ABS * np.sqrt(table * ratio), table).sum() for table in expected]
     candidates = [
         Candidate(clique, float(error - noise / 2), np.maximum(table, 0.02), workload.weight(clique))
@@ -120,16 +122,25 @@ def _distances(
     known: Knowledge,
     account: Curator,
     cliques: Sequence[Clique],
-    expected: Sequence[FloatArray],
+    expected: Iterable[FloatArray],
     *,
     share: float,
     step: str,
-) -> tuple[Measurements, BudgetAllocation]:
-    """Return noisy L1 distances between the tables of the data and expected ones, and what is left of the budget."""
-    whole = np.rint(np.concatenate(expected) * DENOMINATOR).astype(np.int64)
-    queries = MarginalDistances(Marginals(known.domain, tuple(cliques)), whole, DENOMINATOR)
-    part, left = known.left.take(share)
-    return account.measure(queries, spend=part.loss, step=step), left
+) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
+    """Return noisy L1 distances between the data's tables and expected ones, these as asked, and what budget is left."""
+    tables = Marginals(known.domain, tuple(cliques))
+    queries = MarginalDistances(tables, _rounded(tables, expected), DENOMINATOR)
+    cost, left = known.left.take(share)
+    found = account.measure(queries, spend=cost.loss, step=step)
+    return found, [table / DENOMINATOR for table in tables.split(queries.expected)], left
+
+
+def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:
+    """Return expected tables as one array of whole numbers; there may be millions of cells: one table after the other."""
+    whole = np.empty(tables.k, np.int64)
+    for part, table in zip(tables.split(whole), expected, strict=True):
+        part[:] = np.rint(table * DENOMINATOR)
+    return whole
 
 
 def shrunk(scores: FloatArray, stddev: float) -> FloatArray:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import IntArray, Totals
+from synthdp.arrays import Codes, IntArray, Totals
 from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.queries.marginals import Marginals
@@ -56,6 +58,17 @@ class MarginalDistances(Score):
         """Every distance moves by at most one row, or two when a record is replaced."""
         return RecordBounds.of(Norms.within(self.k, self.denominator))
 
+    def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
+        """Add the counts of some rows; see `AddingStatistic`."""
+        self.queries.add_sums(totals, codes, adding=adding)
+
+    @property
+    def cells_added(self) -> int:
+        """Number of the counts."""
+        return self.queries.k
+
     def finish(self, sums: Totals) -> Totals:
         """Return the distances, (k,), in multiples of 1 / ``denominator``."""
-        return np.add.reduceat(np.abs(sums * self.denominator - self.expected), self.queries.offsets[:-1])
+        offsets = self.queries.offsets  # table by table: all cells together may be many times what one has
+        parts = [slice(*ends) for ends in itertools.pairwise(offsets.tolist())]
+        return np.array([np.abs(sums[part] * self.denominator - self.expected[part]).sum() for part in parts], np.int64)

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 from weakref import WeakSet
 
@@ -21,7 +22,7 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from synthdp.arrays import AnyArray, Totals
+from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.checks import check_whole
 from synthdp.domain.encoder import RawColumn, encode
 from synthdp.domain.grid import grid_of
@@ -34,6 +35,9 @@ from synthdp.tables.columns.arrow import read, read_all
 from synthdp.tables.format import TableFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Bound
+from synthdp.tables.sql.encoding import SPARK, layers, stages_of
+from synthdp.tables.sql.packing import packed_sql, packs_of, unpacked
+from synthdp.tables.sql.types import Asked
 
 MOST_PARTS = 256
 """Parts whose sums come to the driver one by one; those of more are added up on the way, which takes a shuffle."""
@@ -41,8 +45,12 @@ MOST_PARTS = 256
 COUNTED_ROWS = 1 << 18
 """Rows that a task counts at a time."""
 
+LARGEST_COMPILED = 8000
+"""Bytes of the longest method that HotSpot compiles (``-XX:-DontCompileHugeMethods`` lifts it)."""
+
 _Settings: TypeAlias = tuple[Schema, str | None, Bound | None]
 
+_BLOCK = "block binary"
 _FIRST, _SECOND, _PART = "digest 0", "digest 1", "part"  # not names of encoded columns, which are numbers
 
 
@@ -98,9 +106,9 @@ class SparkSource:
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals:
         """Return the exact sums of a statistic over all rows, made and added on the executors."""
-        with _asking(), _own_python(self._table.sparkSession):
+        with _asking(), _own_python(self._table.sparkSession), _compiled(self._table.sparkSession):
             encoded, parts = self._encode(schema, unit, bound)
-            added = encoded.mapInArrow(_Summing(statistic, schema.names), "sums binary")
+            added = encoded.mapInArrow(_Summing(statistic, schema), "sums binary")
             if parts > MOST_PARTS:
                 added = added.repartition(math.isqrt(parts)).mapInArrow(_add, "sums binary")
             added = added.toArrow()
@@ -123,17 +131,16 @@ class SparkSource:
         if self._encoded is not None and self._encoded[0][0] is schema and self._encoded[0][1:] == (unit, bound):
             return self._encoded[1:]
         self.forget()
-        names = [*schema] if unit is None else [*schema, unit]
-        chosen = self._table.selectExpr(*(f"{_quoted(name)} AS `{j}`" for j, name in enumerate(names)))
-        columns = [f"`{j}` {_sql_type(column)}" for j, column in enumerate(schema.values())]
+        chosen, form = _prepared(self._table, schema, unit)
         if unit is None or bound is None:
-            encoded = chosen.mapInArrow(_Encoding(schema, None), ", ".join(columns))
+            encoded = chosen.mapInArrow(_Encoding(form), _BLOCK)
         else:
+            columns = [f"`{j}` {_sql_type(column)}" for j, column in enumerate(schema.values())]
             digests = [f"`{name}` bigint" for name in (_FIRST, _SECOND, _PART)]
-            keyed = chosen.mapInArrow(_Encoding(schema, bound), ", ".join([*columns, *digests]))
+            keyed = chosen.mapInArrow(_Keying(form, bound), ", ".join([*columns, *digests]))
             # by all cores: Spark's own choice for a shuffle of few bytes may be one part, and a part must fit in memory
             together = keyed.repartition(max(_parts(chosen), _cores(self._table.sparkSession)), f"`{_PART}`")
-            encoded = together.mapInArrow(_Keeping(schema, bound), ", ".join(columns))
+            encoded = together.mapInArrow(_Keeping(schema, bound), _BLOCK)
         parts = _parts(chosen)
         with contextlib.suppress(Exception):  # some clusters keep nothing: rows are encoded again for each question
             encoded = encoded.persist(StorageLevel.MEMORY_AND_DISK)
@@ -213,54 +220,105 @@ class _Drawing:
                     yield from table.to_batches()
 
 
-class _Encoding:
-    """Record batches of raw values to grid indices, perhaps with the digest of each row's unit of privacy."""
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the executors' Python gets of each row: packed grid indices, then columns as values, then perhaps the unit.
 
-    def __init__(self, schema: Schema, bound: Bound | None) -> None:
-        self._schema, self._bound = schema, bound
+    Parameters
+    ----------
+    schema
+        The columns.
+    packs
+        Those that Spark encodes, pack by pack.
+    values
+        Those that it does not.
+    """
+
+    schema: Schema
+    packs: Sequence[Sequence[str]]
+    values: Sequence[str]
+
+    def indices(self, batch: Any) -> dict[str, GridIndices]:
+        """Return the grid indices of a batch, by name, in the schema's order."""
+        found: dict[str, GridIndices] = {}
+        for pack, cells in zip(self.packs, batch.columns, strict=False):
+            found |= unpacked(cells.to_numpy(zero_copy_only=False), self.schema, pack)
+        for name, cells in zip(self.values, batch.columns[len(self.packs) :], strict=False):
+            found[name] = encode(self.schema[name], read(cells, self.schema[name]))
+        return {name: found[name] for name in self.schema}
+
+
+def _prepared(table: Any, schema: Schema, unit: str | None) -> tuple[Any, _Form]:
+    """Return what of a table goes to Python: grid indices of the columns that Spark encodes exactly, the others' values."""
+    kinds = {field.name: field.dataType.simpleString() for field in table.schema.fields}
+    stages = {}
+    for j, (name, column) in enumerate(schema.items()):
+        found = stages_of(column, Asked(name, kinds[name]), _quoted(name), j, SPARK)
+        if found is not None:
+            stages[name] = found
+    packs, values = packs_of(schema, [*stages]), [name for name in schema if name not in stages]
+    raw = {f"v{i}": _quoted(name) for i, name in enumerate(values if unit is None else [*values, unit])}
+    for layer in layers(stages, raw):
+        table = table.selectExpr(*(f"{sql} AS {name}" for name, sql in layer.items()))
+    flat = [f"{packed_sql(schema, stages, pack)} AS p{i}" for i, pack in enumerate(packs)]
+    return table.selectExpr(*flat, *raw), _Form(schema, packs, values)
+
+
+class _Encoding:
+    """Record batches of what `_Form` says to blocks of many rows' grid indices, one cell each."""
+
+    def __init__(self, form: _Form) -> None:
+        self._form = form
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        yield from _blocks(map(self._form.indices, batches), self._form.schema)
+
+
+class _Keying:
+    """The same to grid indices row by row, with the digest of each row's unit of privacy."""
+
+    def __init__(self, form: _Form, bound: Bound) -> None:
+        self._form, self._bound = form, bound
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        schema = self._form.schema
         for batch in batches:
-            indices = [encode(column, read(batch.column(j), column)) for j, column in enumerate(self._schema.values())]
-            arrays = [pa.array(u.astype(_dtype(c))) for u, c in zip(indices, self._schema.values(), strict=True)]
-            names = [str(j) for j in range(len(arrays))]
-            if self._bound is not None:
-                digest = self._bound.digests(read(batch.column(len(indices)), Identifier())).view(np.int64)
-                part = np.where(digest.any(axis=1), digest[:, 0], np.arange(len(digest)))
-                arrays += [pa.array(np.ascontiguousarray(part)) for part in (digest[:, 0], digest[:, 1], part)]
-                names += [_FIRST, _SECOND, _PART]
+            indices = self._form.indices(batch)
+            arrays = [pa.array(indices[name].astype(_dtype(column))) for name, column in schema.items()]
+            digest = self._bound.digests(read(batch.columns[-1], Identifier())).view(np.int64)
+            part = np.where(digest.any(axis=1), digest[:, 0], np.arange(len(digest)))
+            arrays += [pa.array(np.ascontiguousarray(one)) for one in (digest[:, 0], digest[:, 1], part)]
+            names = [*map(str, range(len(schema))), _FIRST, _SECOND, _PART]
             yield pa.RecordBatch.from_arrays(arrays, names)
 
 
 class _Keeping:
-    """All rows of some units of privacy to those that are kept."""
+    """All rows of some units of privacy to blocks of those that are kept."""
 
     def __init__(self, schema: Schema, bound: Bound) -> None:
         self._schema, self._bound = schema, bound
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        blocks = []
+        held = []
         for batch in batches:
-            indices = _grid_indices(batch, self._schema.names)
             digest = np.column_stack([batch.column(name).to_numpy() for name in (_FIRST, _SECOND)]).view(np.uint64)
-            blocks.append((indices, digest))
-        if blocks:
-            kept = self._bound.keep(blocks)
-            arrays = [pa.array(kept[name].astype(_dtype(column))) for name, column in self._schema.items()]
-            yield pa.RecordBatch.from_arrays(arrays, [str(j) for j in range(len(arrays))])
+            held.append((_grid_indices(batch, self._schema.names), digest))
+        if held:
+            yield from _blocks([self._bound.keep(held)], self._schema)
 
 
 class _Summing:
-    """Record batches of grid indices to the sums of a statistic, one row for a task."""
+    """Blocks of grid indices to the sums of a statistic, one row for a task."""
 
-    def __init__(self, statistic: Statistic, names: Sequence[str]) -> None:
-        self._statistic, self._names = statistic, tuple(names)
+    def __init__(self, statistic: Statistic, schema: Schema) -> None:
+        self._statistic, self._schema = statistic, schema
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         total: Totals | None = None
-        for indices in _gathered(batches, self._names):
-            part = self._statistic.sums(self._statistic.domain.codes(indices))
-            total = part if total is None else total + part
+        for batch in batches:
+            for block in batch.column(0):
+                part = self._statistic.sums(self._statistic.domain.codes(_unblocked(block.as_buffer(), self._schema)))
+                total = part if total is None else total + part
         if total is not None:
             yield _row(total)
 
@@ -280,18 +338,36 @@ def _row(total: Totals) -> Any:
     return pa.RecordBatch.from_arrays([pa.array([total.tobytes()], pa.binary())], ["sums"])
 
 
-def _gathered(batches: Iterable[Any], names: Sequence[str]) -> Iterator[dict[str, AnyArray]]:
-    """Put small batches together, so that counting is worth its tables."""
-    waiting: list[dict[str, AnyArray]] = []
+def _blocks(parts: Iterable[dict[str, GridIndices]], schema: Schema) -> Iterator[Any]:
+    """Put the grid indices of rows into blocks of about so many, column after column: Spark's own rows would cost more."""
+    waiting: list[dict[str, GridIndices]] = []
     rows = 0
-    for batch in batches:
-        waiting.append(_grid_indices(batch, names))
-        rows += batch.num_rows
+
+    def block() -> Any:
+        columns = (
+            np.concatenate([part[name] for part in waiting]).astype(_dtype(column).str.replace("i", "u"), copy=False)
+            for name, column in schema.items()
+        )
+        return pa.RecordBatch.from_arrays([pa.array([b"".join(column.tobytes() for column in columns)])], ["block"])
+
+    for part in parts:
+        waiting.append(part)
+        rows += len(next(iter(part.values())))
         if rows >= COUNTED_ROWS:
-            yield {name: np.concatenate([indices[name] for indices in waiting]) for name in names}
+            yield block()
             waiting, rows = [], 0
     if waiting:
-        yield {name: np.concatenate([indices[name] for indices in waiting]) for name in names}
+        yield block()
+
+
+def _unblocked(block: Any, schema: Schema) -> dict[str, AnyArray]:
+    dtypes = {name: np.dtype(_dtype(column).str.replace("i", "u")) for name, column in schema.items()}
+    rows = len(block) // sum(dtype.itemsize for dtype in dtypes.values())
+    found, start = {}, 0
+    for name, dtype in dtypes.items():
+        found[name] = np.frombuffer(block, dtype, rows, start)
+        start += rows * dtype.itemsize
+    return found
 
 
 def _grid_indices(batch: Any, names: Sequence[str]) -> dict[str, AnyArray]:
@@ -356,6 +432,21 @@ def _own_python(session: Any) -> Iterator[None]:
         yield
     finally:
         context.pythonExec = before
+
+
+@contextlib.contextmanager
+def _compiled(session: Any) -> Iterator[None]:
+    """Let Spark write no method that Java leaves uncompiled: the encoding of many columns would take four times as long."""
+    name, before = "spark.sql.codegen.hugeMethodLimit", None
+    with contextlib.suppress(Exception):  # some clusters let no setting change
+        before = session.conf.get(name)
+        session.conf.set(name, str(min(int(before), LARGEST_COMPILED)))
+    try:
+        yield
+    finally:
+        if before is not None:
+            with contextlib.suppress(Exception):
+                session.conf.set(name, before)
 
 
 _CHECKED: WeakSet[Any] = WeakSet()

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from synthdp.arrays import AnyArray, GridIndices, Totals, narrow
+from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.checks import check_one_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
-from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError, ParameterError
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
@@ -28,19 +28,18 @@ from synthdp.tables.columns.plain import labels_of_objects
 from synthdp.tables.refusals import reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sql.counting import counting_query, listing_query, repeated
+from synthdp.tables.sql.bounding import digest_of
+from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.links import Cells, Link
 from synthdp.tables.sql.openers import opener_of
+from synthdp.tables.sql.packing import packed_sql, packs_of, unpacked
 from synthdp.tables.sql.planned import coding
 from synthdp.tables.sql.refusals import asking
 from synthdp.tables.sql.types import Asked, quoted, quoted_table
 
 WHOLE = Asked("whole", "int8", arrives=pa.int64())
 """A column of whole numbers that the database computed."""
-
-MOST_PACKED = 2**62
-"""Combinations of grid indices that one whole number holds."""
 
 _NUMBERS = itertools.count()
 
@@ -64,8 +63,9 @@ class SqlSource:
     push
         What the database does.  ``"rows"``: it sends values, which are encoded here.  ``"codes"``: it encodes them and sends
         packed whole numbers, a tenth of the bytes; columns that it cannot encode exactly come as values.  ``"counts"``: it
-        codes rows into a temporary table of its own and counts there, so that only counts come here, without noise yet;
-        what is no table, such as second moments, is summed from how often each combination of cells occurs.  ``"auto"``:
+        codes rows into a temporary table of its own, keeps so many of each privacy unit, and counts there, so that only
+        counts and sums come here, without noise yet; other mechanisms' statistics that are neither tables nor second moments
+        are summed here from how often each combination of cells occurs.  ``"auto"``:
         codes if the database can encode every column, else rows.  The integers are the same.  ``"codes"`` and ``"counts"``
         are for PostgreSQL and DuckDB, whose arithmetic is proven to be the encoder's; only there may they be asked for.
 
@@ -85,9 +85,9 @@ class SqlSource:
         check_one_of("push", push, ("rows", "codes", "counts", "auto"))
         self._open, self._table, self._query, self._push = opener_of(database), table, query, push
         self._link: Link | None = None
-        self._coded: tuple[Schema, str] | None = None
+        self._coded: tuple[Schema, tuple[str | None, Bound | None], str] | None = None
         with asking():
-            link = self._open("read")
+            link = self._open("count" if push == "counts" else "read")
             try:
                 self._dialect = link.dialect
                 if push in {"codes", "counts"} and link.dialect not in WORDS:
@@ -95,6 +95,12 @@ class SqlSource:
                         f"push={push!r} is for PostgreSQL and DuckDB; from other databases rows stream"
                     )
                 self._columns = {one.name: one for one in _checked(link.columns(self._none_of(link.dialect)))}
+                if (
+                    push == "counts"
+                ):  # a role, or a copy for reading, may not make tables: said before anything is spent
+                    name = f"synthdp_coded_{next(_NUMBERS)}"
+                    link.run(f"CREATE TEMPORARY TABLE {name} (n integer)")
+                    link.run(f"DROP TABLE {name}")
             finally:
                 link.close()
 
@@ -145,9 +151,10 @@ class SqlSource:
         """
         if self._push != "counts":
             return
-        if unit is not None:
+        if unit is not None and self._digest(unit) is None:
             raise ParameterError(
-                "push='counts' keeps no privacy_unit: use push='codes', which bounds rows of a unit here"
+                f"the privacy_unit {unit!r} of type {self._columns[unit].kind} cannot be told apart in the database "
+                "exactly: cast it to a text or a whole number in a query, or use push='codes'"
             )
         if schema.undeclared:
             raise ParameterError(f"push='counts' discovers nothing: declare column {schema.undeclared[0]!r}")
@@ -173,14 +180,17 @@ class SqlSource:
         """Count in the database if that was asked for; else None: rows are encoded once, and counted here."""
         if self._push != "counts":
             return None
-        self.check(schema, unit=unit if bound is None else unit or "unit")
+        self.check(schema, unit=unit)
         with asking():
-            coded, domain = self._code(schema), statistic.domain
+            coded, domain = self._code(schema, unit, bound), statistic.domain
             names = [f"g{schema.names.index(axis.name)}" for axis in domain.axes]
             tables = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
             if isinstance(tables, Marginals):
                 asked = counting_query(domain, tables.cliques, coded, names)
                 return asked.tables(self._numbers(asked.sql, 3), domain, tables.cliques)
+            if isinstance(statistic, ClippedProducts):
+                parts = product_queries(statistic, coded, names, self._dialect)
+                return np.concatenate([self._numbers(sql, width)[0] for sql, width in parts])
             if isinstance(statistic, Total):
                 return np.asarray(self._numbers(f"SELECT count(*) AS n FROM {coded}", 1)[0], np.int64)  # noqa: S608 - a name of our own
             cells = repeated(self._numbers(listing_query(domain, coded, names), len(domain) + 1))
@@ -192,7 +202,7 @@ class SqlSource:
             return {}
         found = {}
         for j, (name, column) in enumerate(schema.items()):
-            stages = stages_of(column, self._columns[name], quoted(name, self._dialect), j, self._dialect)
+            stages = stages_of(column, self._columns[name], quoted(name, self._dialect), j, WORDS[self._dialect])
             if stages is not None:
                 found[name] = stages
         return found
@@ -201,24 +211,13 @@ class SqlSource:
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> tuple[str, list[list[str]], list[str]]:
         """Return a query of packed grid indices and of values; the columns of each pack; and those that come as values."""
-        packs: list[list[str]] = []
-        room = 0
-        for name in stages:
-            size = grid_of(schema[name]).size
-            if room < size:
-                packs.append([])
-                room = MOST_PACKED
-            packs[-1].append(name)
-            room //= size
+        packs = packs_of(schema, [*stages])
         values = [name for name in [*schema, *extra] if name not in stages or name in extra]
         values = list(dict.fromkeys(values))
         asked = [self._asked_as(name, name in extra) for name in values]
         also = {f"v{i}": one.sql.format(quoted(one.name, self._dialect)) for i, one in enumerate(asked)}
         inner = encoded(self._rows(self._dialect), stages, also)
-        flat = [
-            _packed_sql([stages[name].index for name in pack], [grid_of(schema[n]).size for n in pack])
-            for pack in packs
-        ]
+        flat = [packed_sql(schema, stages, pack) for pack in packs]
         shown = [*(f"{sql} AS p{i}" for i, sql in enumerate(flat)), *also]
         return f"SELECT {', '.join(shown)} FROM ({inner}) packed", packs, values  # noqa: S608
 
@@ -231,7 +230,7 @@ class SqlSource:
             for cells in self._asked(query, asked):
                 found: dict[str, GridIndices | RawColumn] = {}
                 for pack, part in zip(packs, cells, strict=False):
-                    found |= _unpacked(_whole(part), pack, [grid_of(schema[name]).size for name in pack])
+                    found |= unpacked(_whole(part), schema, pack)
                 for name, part in zip(values, cells[len(packs) :], strict=True):
                     found[name] = _raw(name, Identifier() if name in extra else schema[name], part)
                 units = {name: raw for name in extra if isinstance(raw := found[name], Labels | Numbers)}
@@ -240,14 +239,21 @@ class SqlSource:
     def _asked_as(self, name: str, is_name: bool) -> Asked:
         return self._columns[name].as_name() if is_name else self._columns[name]
 
-    def _code(self, schema: Schema) -> str:
-        """Return the temporary table of all rows' grid indices, made at the first question."""
-        if self._coded is None or self._coded[0] is not schema:
+    def _digest(self, unit: str) -> str | None:
+        """Return the digest of a row's unit, as SQL; None if the database could give another than `Bounding.digests`."""
+        return digest_of(self._columns[unit], quoted(unit, self._dialect), self._dialect)
+
+    def _code(self, schema: Schema, unit: str | None, bound: Bound | None) -> str:
+        """Return the temporary table of all rows' grid indices, or of those that are kept, made at the first question."""
+        settings = (unit, bound)
+        if self._coded is None or self._coded[0] is not schema or self._coded[1] != settings:
             self.forget()
             name = f"synthdp_coded_{next(_NUMBERS)}"
-            self._linked().run(coding(name, self._rows(self._dialect), schema, self._stages(schema)))
-            self._coded = (schema, name)
-        return self._coded[1]
+            kept = None if unit is None or bound is None else (self._digest(unit) or "", bound.rows)
+            stages = self._stages(schema)
+            self._linked().run(coding(name, self._rows(self._dialect), schema, stages, self._dialect, kept=kept))
+            self._coded = (schema, settings, name)
+        return self._coded[2]
 
     def _numbers(self, query: str, columns: int) -> AnyArray:
         """Return the answer of a query of whole numbers, (rows, columns)."""
@@ -297,7 +303,7 @@ class SqlSource:
         if link is not None:
             with contextlib.suppress(Exception):
                 if coded is not None:  # it goes with a transaction of ours, but not with one of the caller's
-                    link.run(f"DROP TABLE IF EXISTS {coded[1]}")
+                    link.run(f"DROP TABLE IF EXISTS {coded[2]}")
             link.close()
 
     def _asked(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
@@ -341,21 +347,6 @@ def _raw(name: str, column: Column, cells: Cells) -> RawColumn:
         if isinstance(cells, list):
             return declared(labels_of_objects(cells), column)
         return read(cells, column)
-
-
-def _packed_sql(names: Sequence[str], sizes: Sequence[int]) -> str:
-    flat = f"CAST({names[0]} AS bigint)"
-    for name, size in zip(names[1:], sizes[1:], strict=True):
-        flat = f"({flat} * {size} + {name})"
-    return flat
-
-
-def _unpacked(packed: AnyArray, names: Sequence[str], sizes: Sequence[int]) -> dict[str, GridIndices]:
-    found = {}
-    for name, size in zip(names[:0:-1], sizes[:0:-1], strict=True):
-        packed, index = np.divmod(packed, size)
-        found[name] = narrow(index, size)
-    return found | {names[0]: narrow(packed, sizes[0])}
 
 
 def _whole(cells: Cells) -> AnyArray:

@@ -16,6 +16,11 @@ from synthdp.arrays import AnyArray, Clique, Codes, Totals
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.queries.counting import MOST_CELLS, margin_of, pack
+from synthdp.queries.products import ClippedProducts
+from synthdp.tables.sql.encoding import WORDS
+
+MOST_SUMS = 500
+"""Sums of one statement: PostgreSQL answers with at most 1664 columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,44 @@ def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
     named = ", ".join(f"{cell} AS c{j}" for j, cell in enumerate(cells))
     every = ", ".join(f"c{j}" for j in range(len(cells)))
     return f"SELECT {every}, count(*) AS n FROM (SELECT {named} FROM {coded}) listed GROUP BY {every}"  # noqa: S608
+
+
+def product_queries(products: ClippedProducts, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
+    """Return statements of one row of so many numbers each: the sums of all clipped products, in the order of their pairs.
+
+    Scores, their squares and the squared norm are whole numbers of 64 bits; the factor that clips a row, its product and its
+    rounding towards 0 are the floating-point operations of `ClippedProducts.features`, in the same order.
+
+    Parameters
+    ----------
+    products
+        What is summed.
+    coded, names
+        As in `counting_query`.
+    dialect
+        ``"postgres"`` or ``"duckdb"``.
+    """
+    scores = [
+        f"CAST({_search(name, axis.starts.tolist()[1:], score[axis.cells].tolist())} AS bigint) AS s{j}"
+        for j, (axis, name, score) in enumerate(zip(products.domain.axes, names, products.scores, strict=True))
+    ]
+    columns = [f"s{j}" for j in range(len(scores))]
+    squares = " + ".join(f"{s} * {s}" for s in columns)
+    fourths = " + ".join(f"{s} * {s} * {s} * {s}" for s in columns)
+    every, real = ", ".join(columns), WORDS[dialect].real
+    scored = f"SELECT {', '.join(scores)} FROM {coded}"  # noqa: S608
+    squared = f"(({squares}) * ({squares}) - ({fourths})) {WORDS[dialect].divide} 2 AS q"
+    factor = (
+        f"CASE WHEN q > {products.norm**2} THEN CAST('{products.clipped_to!r}' AS {real}) / sqrt(CAST(q AS {real})) "
+        "ELSE 1 END AS f"
+    )
+    rows = f"(SELECT {every}, {factor} FROM (SELECT {every}, {squared} FROM ({scored}) scored) squared) clipped"  # noqa: S608
+    sums = [
+        f"CAST(coalesce(sum(CAST(trunc(CAST(s{a} * s{b} AS {real}) * f) AS bigint)), 0) AS bigint) AS n{i}"
+        for i, (a, b) in enumerate(zip(*(side.tolist() for side in products.pairs), strict=True))
+    ]
+    parts = [sums[i : i + MOST_SUMS] for i in range(0, len(sums), MOST_SUMS)]
+    return [(f"SELECT {', '.join(part)} FROM {rows}", len(part)) for part in parts]  # noqa: S608
 
 
 def repeated(answer: AnyArray) -> Codes:

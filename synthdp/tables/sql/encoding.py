@@ -6,8 +6,9 @@ order, as the encoder's; levels are compared as they are.  A column for which th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from synthdp.domain.grid import Grid, grid_of
 from synthdp.schema.column import Fresh, Interval, Level, Levels, Steps
@@ -21,10 +22,12 @@ MOST_LEVELS = 1000
 _FARTHEST = 2**62
 """Whole numbers beyond have no room for arithmetic of 64 bits."""
 
-_DAYS = "CAST(({0}) - date '1970-01-01' AS bigint) * 86400000000"
-
 _WIDEST, _NARROWEST = 1e200, 1e-200
 """Intervals of reals beyond are left to the encoder: PostgreSQL refuses arithmetic that under- or overflows."""
+
+
+def _standard_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,12 @@ class Words:
         Microseconds since 1970 of a moment.
     text
         A text as it is compared, byte by byte.
+    days
+        Days since 1970 of a date.
+    real
+        The type of floating-point numbers of 64 bits.
+    literal
+        A text, as it stands in a query.
     """
 
     kinds: Mapping[str, str]
@@ -50,6 +59,9 @@ class Words:
     even: str
     micros: str
     text: str
+    days: str = "({0}) - date '1970-01-01'"
+    real: str = "double precision"
+    literal: Callable[[str], str] = _standard_literal
 
 
 WORDS: Mapping[str, Words] = {
@@ -72,6 +84,16 @@ WORDS: Mapping[str, Words] = {
 }  # fmt: skip
 """Databases whose arithmetic is proven to be the encoder's, by their dialect."""
 
+SPARK = Words(
+    {
+        "tinyint": "whole", "smallint": "whole", "int": "whole", "bigint": "whole", "float": "real", "double": "real",
+        "boolean": "truth", "string": "text", "date": "day",
+    },
+    "div", "rint({0})", "unix_micros({0})", "{0}", "unix_date({0})", "double",
+    lambda text: f"CAST(X'{text.encode().hex()}' AS string)",  # no quote, no escape, no variable
+)  # fmt: skip
+"""Spark SQL, by the same proof."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:
@@ -92,7 +114,7 @@ class Stages:
     index: str
 
 
-def stages_of(column: Column, asked: Asked, value: str, j: int, dialect: str) -> Stages | None:
+def stages_of(column: Column, asked: Asked, value: str, j: int, words: Words) -> Stages | None:
     """Return the grid index of a column's value, or None if SQL could give another than the encoder.
 
     Parameters
@@ -105,10 +127,9 @@ def stages_of(column: Column, asked: Asked, value: str, j: int, dialect: str) ->
         The column's name, quoted.
     j
         A number that no other column of the query has.
-    dialect
-        One of `WORDS`.
+    words
+        How the database is asked.
     """
-    words = WORDS[dialect]
     kind, name, grid = words.kinds.get(asked.kind), f"g{j}", grid_of(column)
     match column.support():
         case Fresh():
@@ -122,7 +143,7 @@ def stages_of(column: Column, asked: Asked, value: str, j: int, dialect: str) ->
                 return None
             return Stages({f"w{j}": whole}, ({name: _of_steps(steps, grid, f"w{j}", words)},), name)
         case Interval() as interval if kind in {"whole", "real"} and column.quantity == "number":
-            return _of_interval(interval, grid, value, j)
+            return _of_interval(interval, grid, value, j, words)
     return None
 
 
@@ -131,7 +152,7 @@ def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: s
     wanted = {"text": str, "truth": bool, "whole": int}.get(kind or "")
     if wanted is None or types != {wanted} or len(levels) > MOST_LEVELS:
         return None
-    literals = {_literal(level): i for i, level in enumerate(levels)}
+    literals = {_literal(level, words): i for i, level in enumerate(levels)}
     if None in literals:
         return None
     compared = words.text.format(value) if kind == "text" else value
@@ -139,12 +160,12 @@ def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: s
     return f"CASE WHEN {value} IS NULL THEN {_null(grid)} ELSE CASE {compared} {whens} ELSE {grid.other} END END"
 
 
-def _literal(level: Level) -> str | None:
+def _literal(level: Level, words: Words) -> str | None:
     """Return a level as SQL; None for a text that cannot stand in a query."""
     if isinstance(level, bool):
         return str(level).lower()
     if isinstance(level, str):
-        return "'" + level.replace("'", "''") + "'" if "\0" not in level and _is_unicode(level) else None
+        return words.literal(level) if "\0" not in level and _is_unicode(level) else None
     return f"CAST({level} AS bigint)" if abs(level) < 2**63 else None
 
 
@@ -165,9 +186,9 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
         if kind == "whole":
             return f"CAST({value} AS bigint)"
         if kind == "real" and max(map(abs, ends)) < 2**52 and steps.size == 1 and steps.offset == 0:
-            real = f"CAST({value} AS double precision)"
-            near = words.even.format(_clipped(real, -(2**53), 2**53, "double precision"))
-            return f"CASE WHEN {real} = CAST('NaN' AS double precision) THEN NULL ELSE CAST({near} AS bigint) END"
+            real = f"CAST({value} AS {words.real})"
+            near = words.even.format(_clipped(real, -(2**53), 2**53, words.real))
+            return f"CASE WHEN {real} = CAST('NaN' AS {words.real}) THEN NULL ELSE CAST({near} AS bigint) END"
     if column.quantity == "moment" and kind in {"day", "moment", "zoned"}:
         first, last, sort = {
             "day": ("0001-01-01", "9999-12-31", "date"),
@@ -175,7 +196,8 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
             "zoned": ("0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00", "timestamptz"),
         }[kind]
         inside = f"CASE WHEN {value} > {sort} '{last}' THEN {sort} '{last}' ELSE {value} END"
-        micros = _DAYS.format(inside) if kind == "day" else words.micros.format(f"({inside})")
+        days = f"CAST({words.days.format(inside)} AS bigint) * 86400000000"
+        micros = days if kind == "day" else words.micros.format(f"({inside})")
         # the earliest moments have no microseconds that fit: compared first
         return f"CASE WHEN {value} < {sort} '{first}' THEN {CALENDAR[0]} ELSE {micros} END"
     return None
@@ -195,29 +217,31 @@ def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
     return f"CASE WHEN {whole} IS NULL THEN {_null(grid)} {whens}WHEN {whole} < {low} THEN 0 {nearer}ELSE {point} END"
 
 
-def _of_interval(interval: Interval, grid: Grid, value: str, j: int) -> Stages | None:
+def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
     lower, upper, parts = float(interval.lower), float(interval.upper), grid.regular
     if not _NARROWEST <= upper - lower <= _WIDEST or max(abs(lower), abs(upper)) > _WIDEST:
         return None
+    real_of = partial(_real, kind=words.real)
     x, k, g = f"x{j}", f"k{j}", f"g{j}"
-    real = f"CAST({value} AS double precision)"
-    nan = "CAST('NaN' AS double precision)"
-    special = "".join(f"WHEN {real} = {_real(s)} THEN {grid.regular + i} " for i, s in enumerate(grid.special))
+    real = f"CAST({value} AS {words.real})"
+    nan = f"CAST('NaN' AS {words.real})"
+    special = "".join(f"WHEN {real} = {real_of(s)} THEN {grid.regular + i} " for i, s in enumerate(grid.special))
     first = {
-        x: f"CASE WHEN {real} IS NULL OR {real} = {nan} THEN {_real(lower)} "
-        f"WHEN {real} < {_real(lower)} THEN {_real(lower)} WHEN {real} > {_real(upper)} THEN {_real(upper)} ELSE {real} END",
+        x: f"CASE WHEN {real} IS NULL OR {real} = {nan} THEN {real_of(lower)} "
+        f"WHEN {real} < {real_of(lower)} THEN {real_of(lower)} "
+        f"WHEN {real} > {real_of(upper)} THEN {real_of(upper)} ELSE {real} END",
         g: f"CASE WHEN {real} IS NULL OR {real} = {nan} THEN {_null(grid)} {special}ELSE -1 END",
     }
     # A difference too small to be divided lies in the first part, as does its quotient.
-    above = f"({x} - {_real(lower)})"
+    above = f"({x} - {real_of(lower)})"
     part = (
-        f"CASE WHEN {above} < {_real(1e-290 * max(1.0, upper - lower))} THEN 0 ELSE "
-        f"floor({above} / {_real(upper - lower)} * {_real(float(parts))}) END"
+        f"CASE WHEN {above} < {real_of(1e-290 * max(1.0, upper - lower))} THEN 0 ELSE "
+        f"floor({above} / {real_of(upper - lower)} * {real_of(float(parts))}) END"
     )
     start = {k: f"CASE WHEN {part} > {parts - 1} THEN {parts - 1} ELSE CAST({part} AS bigint) END"}
 
     def edge(at: str) -> str:
-        return f"({_real(lower)} + {_real(upper - lower)} * (CAST({at} AS double precision) / {_real(float(parts))}))"
+        return f"({real_of(lower)} + {real_of(upper - lower)} * (CAST({at} AS {words.real}) / {real_of(float(parts))}))"
 
     down = {k: f"CASE WHEN {k} > 0 AND {x} < {edge(k)} THEN {k} - 1 ELSE {k} END"}
     up = {
@@ -230,13 +254,36 @@ def _null(grid: Grid) -> int:
     return grid.other if grid.null is None else grid.null
 
 
-def _real(number: float) -> str:
-    return f"CAST('{float(number)!r}' AS double precision)"
+def _real(number: float, *, kind: str) -> str:
+    return f"CAST('{float(number)!r}' AS {kind})"
 
 
 def _clipped(value: str, low: int, high: int, kind: str = "bigint") -> str:
     least, most = f"CAST({low} AS {kind})", f"CAST({high} AS {kind})"
     return f"(CASE WHEN {value} < {least} THEN {least} WHEN {value} > {most} THEN {most} ELSE {value} END)"
+
+
+def layers(columns: Mapping[str, Stages], also: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return what each of some nested queries selects, by name, so that nothing is computed twice; the last has all.
+
+    Parameters
+    ----------
+    columns
+        The stages of each column.
+    also
+        Further expressions of the table's columns, by name.
+    """
+    here = dict(also)
+    for stages in columns.values():
+        here |= stages.first
+    found = [dict(here)]
+    for number in range(max((len(stages.later) for stages in columns.values()), default=0)):
+        changed = {
+            name: sql for one in columns.values() if number < len(one.later) for name, sql in one.later[number].items()
+        }
+        here |= changed
+        found.append({name: changed.get(name, name) for name in here})
+    return found
 
 
 def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -> str:
@@ -246,21 +293,12 @@ def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -
     ----------
     rows
         What rows come from.
-    columns
-        The stages of each column.
-    also
-        Further expressions of the table's columns, by name.
+    columns, also
+        As in `layers`.
     """
-    query, here = rows, dict(also)
-    for stages in columns.values():
-        here |= stages.first
-    parts = [f"{sql} AS {name}" for name, sql in here.items()]
-    query = f"SELECT {', '.join(parts) or '1 AS nothing'} FROM {rows}"  # noqa: S608
-    for number in range(max((len(stages.later) for stages in columns.values()), default=0)):
-        changed = {
-            name: sql for one in columns.values() if number < len(one.later) for name, sql in one.later[number].items()
-        }
-        here |= changed
-        parts = [f"{changed[name]} AS {name}" if name in changed else name for name in here]
-        query = f"SELECT {', '.join(parts)} FROM ({query} OFFSET 0) stage{number}"  # noqa: S608 - OFFSET: computed once
+    query = rows
+    for number, layer in enumerate(layers(columns, also)):
+        parts = [sql if sql == name else f"{sql} AS {name}" for name, sql in layer.items()]
+        source = query if number == 0 else f"({query} OFFSET 0) stage{number - 1}"  # OFFSET: computed once
+        query = f"SELECT {', '.join(parts) or '1 AS nothing'} FROM {source}"  # noqa: S608
     return query

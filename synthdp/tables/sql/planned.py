@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from synthdp.arrays import Clique
-from synthdp.checks import check_one_of
+from synthdp.checks import check_one_of, check_whole
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.grid import grid_of
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
+from synthdp.tables.sql.bounding import UNIT, bounded, digest_of
 from synthdp.tables.sql.counting import counting_query
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.types import Asked, quoted, quoted_table
@@ -24,7 +27,9 @@ _KINDS = {
 """The type that a column is taken to have."""
 
 
-def planned_sql(schema: Schema, dialect: str, *, table: str = "your_table") -> str:
+def planned_sql(
+    schema: Schema, dialect: str, *, table: str = "your_table", unit: str | None = None, rows_per_unit: int = 1
+) -> str:
     """Return the statements of each way to push, as text; columns are taken to have the type that suits them.
 
     Parameters
@@ -35,31 +40,42 @@ def planned_sql(schema: Schema, dialect: str, *, table: str = "your_table") -> s
         ``"postgres"`` or ``"duckdb"``.
     table
         The table's name.
+    unit, rows_per_unit
+        The column of units of privacy, taken to be a text, and how many rows of each are kept.
 
     Raises
     ------
     ParameterError
-        If the dialect is another.
+        If the dialect is another, or fewer than one row is kept.
     """
     check_one_of("sql", dialect, tuple(WORDS))
+    check_whole("max_rows_per_unit", rows_per_unit)
     rows = quoted_table(table, dialect)
     stages, left = {}, []
     for j, (name, column) in enumerate(schema.items()):
         asked = Asked(name, _KINDS[dialect].get(_kind(column), ""))
-        one = stages_of(column, asked, quoted(name, dialect), j, dialect) if column.is_complete else None
+        one = stages_of(column, asked, quoted(name, dialect), j, WORDS[dialect]) if column.is_complete else None
         if one is None:
             left.append(name)
         else:
             stages[name] = one
-    every = ", ".join(quoted(name, dialect) for name in schema)
+    names = [*schema] if unit is None or unit in schema else [*schema, unit]
+    every = ", ".join(quoted(name, dialect) for name in names)
     parts = [("push='rows': values stream, and are encoded here", f"SELECT {every} FROM {rows}")]  # noqa: S608
     if stages:
-        values = {f"v{i}": quoted(name, dialect) for i, name in enumerate(left)}
+        streamed = left if unit is None else [*left, unit]
+        values = {f"v{i}": quoted(name, dialect) for i, name in enumerate(streamed)}
         selected = encoded(rows, stages, values)
         parts.append(("push='codes': grid indices stream, packed into whole numbers", selected))
     if stages and not left:
+        text = Asked(unit or "", _KINDS[dialect]["label"])
+        digest = None if unit is None else digest_of(text, quoted(unit, dialect), dialect)
+        kept = None if digest is None else (digest, rows_per_unit)
         parts += [
-            ("push='counts': rows are coded into a temporary table", coding("synthdp_coded", rows, schema, stages)),
+            (
+                f"push='counts': rows are coded into a temporary table{', so many of each unit' * (kept is not None)}",
+                coding("synthdp_coded", rows, schema, stages, dialect, kept=kept),
+            ),
             ("and every round of questions is one statement, such as", _counting(schema)),
         ]
     else:
@@ -67,7 +83,15 @@ def planned_sql(schema: Schema, dialect: str, *, table: str = "your_table") -> s
     return "\n\n".join(f"-- {said}\n{sql}{';' * bool(sql)}".rstrip() for said, sql in parts)
 
 
-def coding(name: str, rows: str, schema: Schema, stages: dict[str, Stages]) -> str:
+def coding(
+    name: str,
+    rows: str,
+    schema: Schema,
+    stages: Mapping[str, Stages],
+    dialect: str,
+    *,
+    kept: tuple[str, int] | None = None,
+) -> str:
     """Return the statement that codes all rows into a temporary table.
 
     Parameters
@@ -80,10 +104,20 @@ def coding(name: str, rows: str, schema: Schema, stages: dict[str, Stages]) -> s
         The columns.
     stages
         How each is encoded.
+    dialect
+        ``"postgres"`` or ``"duckdb"``.
+    kept
+        The digest of a row's unit of privacy, and how many rows of each are kept; None if all are.
     """
     kinds = {name: "smallint" if grid_of(schema[name]).size <= 2**15 else "integer" for name in stages}
     parts = ", ".join(f"CAST({one.index} AS {kinds[column]}) AS {one.index}" for column, one in stages.items())
-    return f"CREATE TEMPORARY TABLE {name} AS SELECT {parts} FROM ({encoded(rows, stages, {})}) coding"  # noqa: S608
+    if kept is None:
+        coded = encoded(rows, stages, {})
+    else:
+        digest, most = kept
+        indices = [one.index for one in stages.values()]
+        coded = bounded(encoded(rows, stages, {UNIT: digest}), indices, rows=most, dialect=dialect)
+    return f"CREATE TEMPORARY TABLE {name} AS SELECT {parts} FROM ({coded}) coding"  # noqa: S608
 
 
 def _counting(schema: Schema) -> str:

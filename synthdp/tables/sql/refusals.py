@@ -20,7 +20,7 @@ _STATES = {
     "57": "the database ended the connection or the query",
     "53": "the database has no connection, memory or disk left",
     "25006": "the database is open for reading only",
-    "42501": "the database user has no right to this: reading takes SELECT, writing INSERT, or CREATE in the schema",
+    "42501": "the database user has no right to this: reading takes SELECT, writing INSERT, push='counts' TEMPORARY",
     "42P01": "there is no such table, or view, in the database",
     "42703": "the query names a column that the table does not have",
     "42601": "the query is not valid SQL for this database",

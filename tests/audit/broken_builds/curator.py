@@ -8,7 +8,7 @@ MUTATIONS = (
     Mutation(
         "a unit's rows are not limited",
         "R11",
-        "kept_rows",
+        "contribution._smallest",
         "place_in_run(np.diff(owner[order]) != 0) < rows",
         "place_in_run(np.diff(owner[order]) != 0) >= 0",
         ("tests/unit/curator/test_contribution.py::test_removing_a_unit_changes_at_most_so_many_rows",),
@@ -313,5 +313,31 @@ return self._spend(item, lambda _: found)
         "self._vault.close()",
         "None",
         ("tests/unit/curator/test_give_up.py::test_nothing_answers_after_an_account_was_given_up",),
+    ),
+    Mutation(
+        "a database keeps all rows of a unit",
+        "R11",
+        "bounding.bounded",
+        """f"SELECT {', '.join(indices)} FROM ({ranked}) ranked WHERE {UNIT} IS NULL OR place <= {rows}\"""",
+        """f"SELECT {', '.join(indices)} FROM ({ranked}) ranked WHERE {UNIT} IS NULL OR place >= {rows - rows}\"""",
+        (
+            (
+                "tests/unit/tables/sources/test_planned_sql.py::"
+                "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed"
+            ),
+        ),
+    ),
+    Mutation(
+        "a database chooses the rows of a unit among those of all units",
+        "R11",
+        "bounding.bounded",
+        """f"row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}, again)\"""",
+        """f"row_number() OVER (ORDER BY {order}, again)\"""",
+        (
+            (
+                "tests/unit/tables/sources/test_planned_sql.py::"
+                "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed"
+            ),
+        ),
     ),
 )

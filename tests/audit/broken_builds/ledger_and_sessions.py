@@ -181,7 +181,9 @@ with self._lock:
         "EarlyEnds.cost",
         "self.delta / len(self.shares)",
         "self.delta",
-        ("tests/unit/privacy/test_early_ends.py::test_all_courses_of_events_together_exceed_their_promises_by_no_more_than_delta",),
+        (
+            "tests/unit/privacy/test_early_ends.py::test_all_courses_of_events_together_exceed_their_promises_by_no_more_than_delta",
+        ),
     ),
     Mutation(
         "what is set aside for early ends buys noise as well",
@@ -189,7 +191,9 @@ with self._lock:
         "gaussian_account",
         "loss.delta - aside - loss.delta * ends",
         "loss.delta - aside",
-        ("tests/unit/privacy/test_early_ends.py::test_all_courses_of_events_together_exceed_their_promises_by_no_more_than_delta",),
+        (
+            "tests/unit/privacy/test_early_ends.py::test_all_courses_of_events_together_exceed_their_promises_by_no_more_than_delta",
+        ),
     ),
     Mutation(
         "a program that was given up costs the least that was named",

@@ -43,8 +43,8 @@ MUTATIONS = (
         "expectations may wrap",
         "R26",
         "expectations",
-        "np.clip(whole_numbers(name, values), -most, most)",
-        "whole_numbers(name, values)",
+        "np.clip(_checked(name, values).astype(np.int64, copy=False), -most, most)",
+        "_checked(name, values).astype(np.int64)",
         (
             "tests/contracts/test_queries.py::test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table",
         ),

@@ -12,7 +12,7 @@ import pytest
 import strategies as my
 from hypothesis import example, given, strategies as st
 
-from synthdp.curator.contribution import first_rows, kept_rows, rows_of
+from synthdp.curator.contribution import Bounding, first_rows, kept_rows, rows_of
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels, Numbers
@@ -27,10 +27,14 @@ people = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2), st.integers(0
 """Rows of (owner, or -1; value; value)."""
 
 
+NAMES = ["ann", "bob", "cy", "di"]
+digests = Bounding(1).digests
+
+
 def block(rows):
     table = np.array(rows, np.int64).reshape(-1, 3)
-    units = {"x": table[:, 1].astype(np.uint8), "y": table[:, 2].astype(np.uint8)}
-    return units, Labels(["ann", "bob", "cy", "di"], table[:, 0])
+    values = {"x": table[:, 1].astype(np.uint8), "y": table[:, 2].astype(np.uint8)}
+    return values, digests(Labels(NAMES, table[:, 0]))
 
 
 def kept(*parts, rows):
@@ -83,7 +87,8 @@ def test_the_first_rows_of_a_unit_depend_on_no_other_unit(rows, most, owner, cut
 def first(rows, most, cut):
     seen, keep = {}, []
     for part in (rows[:cut], rows[cut:]):
-        keep += list(first_rows(block(part)[1], rows=most, seen=seen))
+        owner = Labels(NAMES, np.array([row[0] for row in part], np.int64))
+        keep += list(first_rows(owner, rows=most, seen=seen))
     return [row for row, here in zip(rows, keep, strict=True) if here]
 
 
@@ -92,29 +97,31 @@ def first(rows, most, cut):
 )
 def test_a_unit_is_the_same_however_it_is_spelled(same):
     units = {"x": np.arange(len(same), dtype=np.uint8)}
-    alone = [kept_rows([(units, Labels([name] * len(same), np.arange(len(same))))], rows=2)["x"] for name in same]
-    mixed = kept_rows([(units, Labels(same, np.arange(len(same))))], rows=2)["x"]
+    alone = [
+        kept_rows([(units, digests(Labels([name] * len(same), np.arange(len(same)))))], rows=2)["x"] for name in same
+    ]
+    mixed = kept_rows([(units, digests(Labels(same, np.arange(len(same)))))], rows=2)["x"]
     assert all((one == mixed).all() for one in alone)
 
 
 def test_a_missing_unit_elsewhere_makes_numbers_floats_and_changes_nothing():
     units = {"x": np.arange(50, dtype=np.uint8)}
     owners = np.arange(50) // 10
-    whole = kept_rows([(units, Numbers(owners))], rows=3)["x"]
-    real = kept_rows([(units, Numbers(owners.astype(np.float64)))], rows=3)["x"]
+    whole = kept_rows([(units, digests(Numbers(owners)))], rows=3)["x"]
+    real = kept_rows([(units, digests(Numbers(owners.astype(np.float64))))], rows=3)["x"]
     assert (whole == real).all()
 
 
 @given(my.labels(), st.integers(1, 3))
 def test_units_may_be_of_any_type(labels, most):
     units = {"x": np.arange(len(labels.codes), dtype=np.uint8)}
-    assert len(kept_rows([(units, labels)], rows=most)["x"]) <= len(labels.codes)
+    assert len(kept_rows([(units, digests(labels))], rows=most)["x"]) <= len(labels.codes)
     assert len(first_rows(labels, rows=most, seen={})) == len(labels.codes)
 
 
 def test_no_rows_are_no_rows():
     assert len(kept_rows([block([])], rows=1)["x"]) == 0
-    assert len(first_rows(block([])[1], rows=1, seen={})) == 0
+    assert len(first_rows(Labels(NAMES, np.zeros(0, np.int64)), rows=1, seen={})) == 0
 
 
 def test_some_rows_of_a_raw_column():
@@ -142,30 +149,20 @@ def counted(table, path, *, most, as_file):
     return PrivateTable(source, schema, Adjacency(unit="id", rows=most)).exact(one_ways(domain_of(schema)))
 
 
-def splitmix64(state, *numbers):
-    """The public hash of whole numbers, by its definition."""
-    for number in numbers:
-        state = ((state ^ number) + 0x9E3779B97F4A7C15) % 2**64
-        state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        state = (state ^ (state >> 27)) * 0x94D049BB133111EB % 2**64
-        state ^= state >> 31
-    return state
-
-
 rows_of_units = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)), min_size=1, max_size=12)
 
 
 @given(rows_of_units, st.integers(1, 3))
 def test_the_rows_of_a_unit_that_are_kept_have_its_smallest_hashes(rows, most):
     """The public rule, row by row: a hash of the unit, the row, and how often the same row came before."""
-    assert splitmix64(0, 0) == 0xE220A8397B1DCDAF  # as published
     owner, x, y = np.array(rows, np.int64).reshape(-1, 3).T
-    units = {"x": x.astype(np.uint8), "y": y.astype(np.uint8)}
-    kept = kept_rows([(units, Labels(["ann", "bob", "cy"], owner))], rows=most)
+    values = {"x": x.astype(np.uint8), "y": y.astype(np.uint8)}
+    kept = kept_rows([(values, digests(Labels(["ann", "bob", "cy"], owner)))], rows=most)
     expected = []
     for number, name in enumerate(["ann", "bob", "cy"]):
         mine = [(a, b) for who, a, b in rows if who == number]
-        salt = int.from_bytes(hashlib.blake2b(f"str:{name}".encode(), digest_size=8).digest(), "little")
-        hashed = [(splitmix64(salt, splitmix64(0, *row), mine[:i].count(row)), *row) for i, row in enumerate(mine)]
+        unit = hashlib.sha256(f"str:{name}".encode()).hexdigest()[:32]
+        words = [f"{unit}{a:08x}{b:08x}{mine[:i].count((a, b)):08x}" for i, (a, b) in enumerate(mine)]
+        hashed = [(hashlib.sha256(word.encode()).digest(), *row) for word, row in zip(words, mine, strict=True)]
         expected += [(a, b) for _, a, b in sorted(hashed)[:most]]
     assert sorted(zip(kept["x"].tolist(), kept["y"].tolist(), strict=True)) == sorted(expected)

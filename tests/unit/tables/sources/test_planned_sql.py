@@ -48,13 +48,32 @@ def test_the_statements_run_as_they_are_printed(tmp_path: Path) -> None:
     assert {row[2] for row in counts} == {1}
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed(most: int, tmp_path: Path) -> None:
+    words = ["--sql", "duckdb", "--privacy-unit", "who", "--max-rows-per-unit", str(most)]
+    code, text = printed(Schema({"age": Integer(0, 90)}), tmp_path, *words)
+    assert code == 0
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE your_table AS SELECT 'p' || i % 5 AS who, i AS age FROM range(20) t(i)")
+        answers = [database.execute(statement).fetchall() for statement in statements_of(text)]
+    assert sum(n for _, _, n in answers[-1]) == 5 * most
+
+
 def test_a_column_that_no_database_encodes_is_named(tmp_path: Path) -> None:
     code, text = printed(Schema({"age": Integer(0, 9), "odd": Categorical(["a", 1])}), tmp_path, "--sql", "postgres")
     assert code == 0
     assert "push='counts' is refused: column 'odd'" in text
 
 
-@pytest.mark.parametrize(("words", "said"), [(["--sql", "oracle"], "must be"), ([], "Missing option '--rows'")])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sql", "oracle"], "must be"),
+        (["--sql", "duckdb", "--privacy-unit", "who", "--max-rows-per-unit", "0"], "max_rows_per_unit"),
+        (["--rows", "100", "--privacy-unit", "who"], "goes with --sql"),
+        ([], "Missing option '--rows'"),
+    ],
+)
 def test_what_is_asked_wrongly_is_one_line(words: list[str], said: str, tmp_path: Path) -> None:
     code, text = printed(SCHEMA, tmp_path, *words)
     assert code == 2

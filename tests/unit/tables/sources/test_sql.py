@@ -475,6 +475,17 @@ def test_what_cannot_be_read_is_said_when_the_source_is_made(postgres: Server, p
     assert "2 columns of the name 'a'" in refused(lambda: SqlSource(postgres.url(), query="SELECT 1 AS a, 2 AS a"))
 
 
+def test_counting_where_no_table_may_be_made_is_refused_when_the_source_is_made(postgres: Server) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE bare")
+        connection.execute("REVOKE TEMPORARY ON DATABASE bare FROM PUBLIC")
+        connection.execute("DROP ROLE IF EXISTS counter")
+        connection.execute("CREATE ROLE counter LOGIN")
+    url = postgres.url(user="counter", database="bare")
+    assert "TEMPORARY" in refused(lambda: SqlSource(url, query="SELECT 1 AS a", push="counts"))
+    assert SqlSource(url, query="SELECT 1 AS a", push="codes").names == ("a",)
+
+
 @pytest.mark.parametrize("given", [{}, {"table": "t", "query": "SELECT 1"}])
 def test_a_table_or_a_query_is_wanted(given: dict[str, str]) -> None:
     with pytest.raises(ParameterError, match="give a table, or a query"):
@@ -510,23 +521,28 @@ class Cut:
         return getattr(self._link, name)
 
     def blocks(self, query: str, columns: Any) -> Iterator[Any]:
+        self.cut(now="synthdp_coded" in query)  # rows are coded into a table, which is lost before it is asked
         for block in self._link.blocks(query, columns):
             yield block
+            self.cut(now=True)
+
+    def cut(self, *, now: bool) -> None:
+        for _ in range(now):
             with psycopg.connect(self.server.url(), autocommit=True) as connection:
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE query LIKE '%synthdp_rows%' AND pid <> pg_backend_pid()"
+                    "WHERE query LIKE '%synthdp_%' AND pid <> pg_backend_pid()"
                 )
 
     server: Server
 
 
+@pytest.mark.parametrize("push", ["rows", "counts"])
 def test_a_connection_that_is_lost_midway_is_one_sentence_and_the_spend_is_reserved(
-    postgres: Server, tmp_path: Any
+    push: str, postgres: Server, tmp_path: Any
 ) -> None:
-    source = SqlSource(
-        postgres.url(), query="SELECT (i % 100)::int AS age, repeat('4711', 20) AS x FROM generate_series(1, 400000) i"
-    )
+    rows = "SELECT (i % 100)::int AS age, repeat('4711', 20) AS x FROM generate_series(1, 400000) i"
+    source = SqlSource(postgres.url(), query=rows, push=push)
     opened = source._open
     Cut.server = postgres
     source._open = lambda reads_only: Cut(opened(reads_only))

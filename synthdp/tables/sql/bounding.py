@@ -1,0 +1,125 @@
+"""Contribution bounding in a database: the very rows that `synthdp.curator.contribution.kept_rows` keeps, as SQL.
+
+A unit's rows are numbered in the order of SHA-256 of (unit, grid indices, how often the same row came before), written in
+hexadecimal digits; which of them are kept depends on that unit's rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from synthdp.tables.sql.types import Asked, postgres_column
+
+UNIT = "u0"
+"""The name of the digest of a row's unit among grid indices."""
+
+_DIGITS = 32
+"""Hexadecimal digits of SHA-256 that stand for a unit, as many as `Bounding.digests` has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What differs between databases.
+
+    Parameters
+    ----------
+    whole
+        Types of whole numbers.
+    hexadecimal
+        A whole number in hexadecimal digits, a minus sign before it where it is negative.
+    digest
+        SHA-256 of a text, in hexadecimal digits.
+    order
+        What orders as SHA-256 of a row does: the pattern of a unit's digest and further whole numbers.
+    """
+
+    whole: frozenset[str]
+    hexadecimal: str
+    digest: str
+    order: Callable[[str, Sequence[str]], str]
+
+
+def _order_in_postgres(unit: str, numbers: Sequence[str]) -> str:
+    digits = " || ".join([unit, *(f"lpad(to_hex({number}), 8, '0')" for number in numbers)])
+    return f"sha256(convert_to({digits}, 'UTF8'))"
+
+
+def _order_in_duckdb(unit: str, numbers: Sequence[str]) -> str:
+    return f"sha256(format('{{}}{'{:08x}' * len(numbers)}', {', '.join([unit, *numbers])}))"
+
+
+_LEAST = -(2**63)
+_WORDS: Mapping[str, _Words] = {
+    "postgres": _Words(
+        frozenset({"int2", "int4", "int8"}),
+        "CASE WHEN {0} < 0 THEN '-' ELSE '' END || "
+        f"to_hex(CASE WHEN {{0}} = {_LEAST} THEN {_LEAST} ELSE abs({{0}}::bigint) END)",
+        # the bytes that a text is, where no encoding was declared: not all of them are UTF-8
+        "encode(sha256(convert_to({0}, (CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' "
+        "ELSE 'UTF8' END)::name)), 'hex')",
+        _order_in_postgres,
+    ),
+    "duckdb": _Words(
+        frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}),
+        "format('{{:x}}', {0})",
+        "sha256({0})",
+        _order_in_duckdb,
+    ),
+}
+
+
+def digest_of(unit: Asked, value: str, dialect: str) -> str | None:
+    """Return the digest of a row's unit, null where it is missing; None if the database cannot write a value exactly.
+
+    Parameters
+    ----------
+    unit
+        What the database says of the column.
+    value
+        Its name, quoted.
+    dialect
+        ``"postgres"`` or ``"duckdb"``.
+    """
+    words = _WORDS[dialect]
+    if unit.kind in words.whole:
+        written = f"'number:x' || {words.hexadecimal.format(value)}"
+    elif unit.kind in {"bool", "BOOLEAN"}:
+        written = f"CASE WHEN {value} THEN 'number:x1' WHEN NOT {value} THEN 'number:x0' END"
+    elif (text := _text_of(unit, value, dialect)) is not None:
+        written = f"'str:' || {text}"
+    else:
+        return None
+    return f"substr({words.digest.format(f'({written})')}, 1, {_DIGITS})"
+
+
+def _text_of(unit: Asked, value: str, dialect: str) -> str | None:
+    """Return a value as the text that it would come as, or None if it comes as no text."""
+    if dialect == "duckdb":
+        return value if unit.kind == "VARCHAR" else None
+    asked = postgres_column(unit.name, unit.kind).as_name()
+    return f"({asked.sql.format(value)})" if asked.arrives == pa.string() else None
+
+
+def bounded(coded: str, indices: Sequence[str], *, rows: int, dialect: str) -> str:
+    """Return a query of the coded rows that are kept, at most so many of each unit.
+
+    Parameters
+    ----------
+    coded
+        A query of grid indices and of `UNIT`.
+    indices
+        The names of the grid indices, in the schema's order.
+    rows
+        Most rows to keep, >= 1.
+    dialect
+        ``"postgres"`` or ``"duckdb"``.
+    """
+    every = ", ".join([UNIT, *indices])
+    again = f"SELECT {every}, row_number() OVER (PARTITION BY {every}) - 1 AS again FROM ({coded}) coded"  # noqa: S608
+    order = _WORDS[dialect].order(UNIT, [*indices, "again"])
+    place = f"row_number() OVER (PARTITION BY {UNIT} ORDER BY {order}, again)"
+    ranked = f"SELECT {every}, {place} AS place FROM ({again}) numbered"  # noqa: S608
+    return f"SELECT {', '.join(indices)} FROM ({ranked}) ranked WHERE {UNIT} IS NULL OR place <= {rows}"  # noqa: S608
