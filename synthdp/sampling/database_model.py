@@ -156,6 +156,10 @@ class DatabaseModel:
             names = " and ".join(repr(name) for name in masks)
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
 
+    def grid_indices(self, persons: Persons, table: int, column: str, rng: Generator) -> GridIndices:
+        """Draw the grid point of each row of a table in one of its columns, within the cell that it has."""
+        return self._indices(persons, table, column, rng, None)
+
     def _order(self, persons: Persons, i: int, rng: Generator) -> IntArray:
         """Return the order in which rows come out: where they have none, those of a parent shuffled."""
         rows = persons.tables[i]
