@@ -6,6 +6,7 @@ its noisy table.  Sees the released model and the noisy answers it was made of, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
@@ -30,6 +31,7 @@ from synthdp.answers.related.drawn import Drawn
 from synthdp.answers.related.known import Known
 from synthdp.answers.related.measured import by_noisy_table
 from synthdp.answers.related.replicates import Replicates, pool_size, refitted
+from synthdp.answers.related.terms import Term
 from synthdp.arrays import FloatArray
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
@@ -158,17 +160,57 @@ class DatabaseAsker:
 
     def _error(self, asked: Asked, features: Features, estimate: FloatArray) -> FloatArray:
         """Return the standard errors by the replicates, (size,)."""
-        replicates = self.replicates
-        mine = asked.features(replicates.drawn)
-        answers = [
-            [asked.answer(mine.sums(weights)) for weights in both.T] for both in (replicates.fitted, replicates.rows)
-        ]
-        errors = [fitted - rows for fitted, rows in zip(answers[0][1:], answers[1][1:], strict=True)]
-        stddev = root_mean_square(errors, features.size)
-        if isinstance(asked.question, Marginal | Count) and getattr(asked.question, "weight", None) is None:
-            unseen = np.maximum(estimate - answers[0][0], 0.0)
-            stddev = np.sqrt(np.nan_to_num(stddev) ** 2 + unseen)
+        mine = asked.features(self.replicates.drawn)
+        stddev = self.replicates.errors(lambda weights: asked.answer(mine.sums(weights)), features.size)
+        match asked.question:
+            case Correlation():
+                return np.hypot(stddev, self._attenuated(asked, estimate))
+            case (Marginal() | Count() | Share()) as question if getattr(question, "weight", None) is None:
+                return self._with_unseen(asked, features, np.nan_to_num(stddev))
         return stddev
+
+    def _with_unseen(self, asked: Asked, features: Features, stddev: FloatArray) -> FloatArray:
+        """Return standard errors that know of rows which no person drawn has: rare levels drown in the noise."""
+        sums = features.sums(self.weights)
+        counted = sums[1] if isinstance(asked.question, Share) else sums[0]
+        unseen = self.known.unseen([*asked.terms.values()]) * float(self.weights @ self._rows_of(asked.of))
+        unseen *= np.exp(-counted / max(unseen, 1e-9))
+        drawn = np.maximum(counted - asked.features(self.replicates.drawn).sums(self.replicates.base)[-1], 0.0)
+        scale = np.maximum(sums[0], 1.0) if isinstance(asked.question, Share) else 1.0
+        return np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2)
+
+    def _rows_of(self, table: int) -> FloatArray:
+        """Return how many rows of a table each person drawn has."""
+        owner = self.persons.places(table, 0)
+        return np.bincount(owner, minlength=len(self.persons)).astype(np.float64)
+
+    def _attenuated(self, asked: Asked, estimate: FloatArray) -> FloatArray:
+        """Return how much nearer to 0 than the truth a correlation may be, as values are independent within groups.
+
+        Of two numbers that go together as normal ones do, groups show the part of their correlation that the variance of
+        the means of groups is of the whole; how far it goes on within them is taken as even from none to twice as much.
+        """
+        if not isinstance(asked.question, Correlation):
+            return np.zeros(len(estimate))
+        shares = [self._between(asked.terms[name]) for name in asked.question.columns]
+        lost = 1 / max(float(np.sqrt(np.prod(shares))), 0.25) - 1
+        return np.minimum(math.sqrt(4 / 3) * np.abs(estimate) * lost, 1.0)
+
+    def _between(self, term: Term) -> float:
+        """Return the part of a number's variance that is between the groups in which pairs are measured."""
+        groupings = [
+            one.table.grouping for one in self.known.measured
+            if (one.table.table, one.table.attribute) == (term.table, term.name) and one.table.other_grouping is not None
+        ]  # fmt: skip
+        if term.child >= 0 or not groupings:
+            return 1.0
+        values, there = self.persons.numbers(term)
+        rows = self.persons.persons.tables[term.table]
+        group = max(groupings, key=lambda one: one.size).of(rows[term.name], rows.group)
+        label = (group * (int(rows.group.max(initial=0)) + 1) + rows.group)[there]
+        values = values[there] - values[there].mean()
+        many, sums = np.bincount(label), np.bincount(label, values)
+        return float((sums**2 / np.maximum(many, 1)).sum() / max(float((values**2).sum()), 1e-12))
 
     def _shown(
         self, asked: Asked, labels: dict[str, list[Any]], estimate: FloatArray, stddev: FloatArray, basis: list[str]
@@ -202,12 +244,12 @@ class DatabaseAsker:
             estimate = _at(values, weights, shares)
             own = mine.group == group
             below = mine.values[own, 1][:, None] <= estimate
-            errors = []
-            for fitted, rows in zip(replicates.fitted.T[1:], replicates.rows.T[1:], strict=True):
-                parts = [w[mine.owner[own]] @ below / max(w[mine.owner[own]].sum(), 1e-12) for w in (fitted, rows)]
-                errors.append(parts[0] - parts[1])
+            owner = mine.owner[own]
+            error = replicates.errors(
+                lambda w, owner=owner, below=below: w[owner] @ below / max(w[owner].sum(), 1e-12), len(shares)
+            )
             chance = np.sqrt(shares * (1 - shares) * (weights**2).sum()) / weights.sum()
-            half = STUDENT * np.hypot(np.nan_to_num(root_mean_square(errors, len(shares))), chance)
+            half = STUDENT * np.hypot(np.nan_to_num(error), chance)
             for one, wanted in zip(found, (shares, shares - half, shares + half), strict=True):
                 one.append(_at(values, weights, wanted))
         ends = [np.concatenate(one) for one in found]

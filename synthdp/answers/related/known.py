@@ -5,11 +5,13 @@ Reads measurements only.  Strengths are root mean squares of a table's cells, or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.answers.related.terms import Term
 from synthdp.arrays import FloatArray
 from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout
 from synthdp.measurements import Measurements
@@ -130,6 +132,16 @@ class Known:
         return cls(total, error, tuple(measured), tuple(scored))
 
 
+    def unseen(self, terms: Sequence[Term]) -> float:
+        """Return which part of the rows may have values of some columns that noise hides: of the column that is known best."""
+        found = [
+            one.stddev / self.total
+            for one in self.measured for term in terms
+            if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == (term.table, term.name)
+        ]  # fmt: skip
+        return min(found, default=0.0)
+
+
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
     """Return how strong a measured relation is beyond its margins; what has no margins is as strong as can be."""
     if table.kind in (Kind.ONE, Kind.STAY):
@@ -155,5 +167,6 @@ def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> li
         return []
     some = beyond[left]
     varied = max(float(some.var()) - float((noise[left] ** 2).mean()), 0.0) / max(float(some.var()), 1e-9)
-    shrunk = some.mean() + varied * (some - some.mean())
-    return [Scored(queries.tables[i], max(0.0, float(value))) for i, value in zip(left, shrunk, strict=True)]
+    shrunk = np.maximum(some.mean() + varied * (some - some.mean()), 0.0)
+    likely = np.hypot(shrunk, math.sqrt(varied) * noise[left])  # what noise leaves room for, too
+    return [Scored(queries.tables[i], float(value)) for i, value in zip(left, likely, strict=True)]

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
+from synthdp.answers.bootstrap import root_mean_square
 from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Known, Measured
 from synthdp.arrays import FloatArray, IntArray, Sparse
@@ -37,8 +38,9 @@ RANK = 4
 
 SWEEPS, NEWTON_STEPS = 6, 4
 
-STRONGEST = 3.0
-"""Largest standard deviation of the relative change of a person's weight by all relations together."""
+GENTLE = 0.3
+"""Standard deviation of the relative change of a person's weight by all relations together, to which they are scaled: what they
+do to an answer is taken as proportional."""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
 """Strength of the relations of three attributes, as a part of the mean strength of those of two; and how many at once."""
@@ -54,36 +56,47 @@ _TINY = 1e-30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicates:
-    """Databases drawn from a model and the fits to their noisy tables, as weights of one pool of persons.
+    """Databases and the fits to their noisy tables, as weights of one pool of persons.
 
     Parameters
     ----------
     drawn
         The (m) persons.
-    rows
-        (m, 1 + size) persons that each stands for in the model, then in each database.
-    fitted
-        (m, 1 + size) persons that each stands for in the model, then in the fit to each database.
+    base
+        (m,) persons that each stands for in the model, near to the release's noisy tables.
+    pairs
+        Pairs of (m, size) weights, of databases and of the fits to them, and what the difference of their answers is to be
+        multiplied by: databases drawn by chance and measured with noise, and databases with relations that fits do not find.
     """
 
     drawn: Drawn
-    rows: FloatArray
-    fitted: FloatArray
+    base: FloatArray
+    pairs: tuple[tuple[FloatArray, FloatArray, float], ...]
 
     @classmethod
     def of(cls, drawn: Drawn, known: Known, rng: Generator, *, size: int = REPLICATES) -> Replicates:
         """Draw databases, measure and fit them."""
-        m = len(drawn)
-        even = np.full(m, known.total / m)
-        base = refitted(drawn.persons, known.measured, even, np.array([known.total]))[:, 0]
+        persons, total = drawn.persons, known.total
+        even = np.full(len(drawn), total / len(drawn))
+        base = refitted(persons, known.measured, even, np.array([total]))[:, 0]
+        chance = rng.poisson(np.repeat(base[:, None], size, axis=1)).astype(np.float64)
+        chance *= total / np.maximum(chance.sum(axis=0), 1.0)
+        totals = np.maximum(total + known.total_stddev * rng.standard_normal(size), 1.0)
+        found = refitted(persons, known.measured, base, totals, rows=chance, rng=rng)
         change = _changes(drawn, known, base, rng, size)
-        change *= np.minimum(1.0, STRONGEST / np.maximum(change.std(axis=0), 1e-12))
-        likely = np.maximum(1 + change, 0.0)
-        rows = rng.poisson(base[:, None] * likely * (known.total / (base @ likely))).astype(np.float64)
-        rows *= known.total / np.maximum(rows.sum(axis=0), 1.0)
-        totals = np.maximum(known.total + known.total_stddev * rng.standard_normal(size), 1.0)
-        fitted = refitted(drawn.persons, known.measured, base, totals, rows=rows, rng=rng)
-        return cls(drawn, np.column_stack([base, rows]), np.column_stack([base, fitted]))
+        gentle = min(1.0, GENTLE / max(float(change.std(axis=0).max()), 1e-12))
+        related = base[:, None] * np.maximum(1 + gentle * change, 0.0)
+        related *= total / related.sum(axis=0)
+        without = refitted(persons, known.measured, base, np.full(size, total), rows=related)
+        return cls(drawn, base, ((chance, found, 1.0), (related, without, 1 / gentle)))
+
+    def errors(self, answer: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+        """Return the standard errors, (size,), of a function of the persons' weights."""
+        parts = []
+        for rows, fitted, times in self.pairs:
+            some = [times * (answer(b) - answer(a)) for a, b in zip(rows.T, fitted.T, strict=True)]
+            parts.append(root_mean_square(some, size))
+        return np.asarray(np.hypot(*parts))
 
 
 def pool_size(rows_per_person: float) -> int:
@@ -227,21 +240,23 @@ def refitted(
         (m,) weights to begin with.
     totals
         (r,) what the weights are to add up to.
-    rows, rng
-        (m, r) persons that each stands for in some databases, and the source of the noise of their tables; default: the
-        noisy tables of the release.
+    rows
+        (m, r) persons that each stands for in some databases; default: the noisy tables are those of the release.
+    rng
+        Source of the noise of the databases' tables; default: they have none.
     """
     raked = []
     for one in measured:
         matrix = matrix_of(one.table, persons)
         expected = np.maximum(matrix @ base, 1e-9)[:, None]
-        if rows is None or rng is None:
-            wanted = one.counts[:, None]
-        else:
-            wanted = matrix @ rows + one.stddev * rng.standard_normal((len(expected), rows.shape[1]))
+        wanted = one.counts[:, None] if rows is None else matrix @ rows
+        if rng is not None:
+            wanted = wanted + one.stddev * rng.standard_normal(wanted.shape)
+        if rows is None or rng is not None:
+            wanted = one.settled(wanted, persons.layout)
         # A difference d is taken over in the part expected / (expected + ridge) of it.
         ridge = expected * max((1 - one.kept) / max(one.kept, 1e-9), 1e-3)
-        target = one.settled(wanted, persons.layout) / ridge
+        target = wanted / ridge
         raked.append(_Raked(matrix, matrix.T.tocsr(), target, ridge, np.zeros(target.shape)))
     weights = np.repeat(base[:, None], len(totals), axis=1) * (totals / base.sum())
     for _ in range(SWEEPS):
