@@ -15,6 +15,7 @@ With ``--releases`` releases are kept in a folder, and read from it where it has
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -41,7 +42,9 @@ class Asked(NamedTuple):
     truth: Any
 
 
-def condition(table: pd.DataFrame, schema: dict[str, Any], name: str, rng: np.random.Generator) -> tuple[str, pd.Series]:
+def condition(
+    table: pd.DataFrame, schema: dict[str, Any], name: str, rng: np.random.Generator
+) -> tuple[str, pd.Series]:
     """Return a condition on one column, and where it holds."""
     values = table[name].dropna()
     if isinstance(schema[name], (sd.Integer, sd.Continuous)):
@@ -52,14 +55,15 @@ def condition(table: pd.DataFrame, schema: dict[str, Any], name: str, rng: np.ra
     return f"{name} == {shown}", table[name] == level
 
 
-def questions(
-    persons: pd.DataFrame, records: pd.DataFrame, schema: sd.DatabaseSchema, *, many: int
-) -> Iterator[Asked]:
+def questions(persons: pd.DataFrame, records: pd.DataFrame, schema: sd.DatabaseSchema, *, many: int) -> Iterator[Asked]:
     """Yield questions about a panel, with their true answers."""
     rng, key, order = np.random.default_rng(0), schema.key, schema.relations[0].order
     above, below = dict(schema.tables["persons"]), dict(schema.tables["records"])
     joined = records.merge(persons, on=key)
-    every, numeric = above | below, [n for n, c in below.items() if n != order and isinstance(c, (sd.Integer, sd.Continuous))]
+    every, numeric = (
+        above | below,
+        [n for n, c in below.items() if n != order and isinstance(c, (sd.Integer, sd.Continuous))],
+    )
     size = joined.groupby(key).size().reindex(persons[key], fill_value=0).to_numpy()
     yield Asked("persons", sd.count(), None, len(persons))
     yield Asked("rows a person", sd.mean("records.rows"), None, size.mean())
@@ -91,7 +95,7 @@ def questions(
         levels = getattr(schema.tables["records"][order], "levels", None)
         if levels is not None:
             yield Asked("mean by period", sd.mean(name, by=order), None, groups.reindex(levels).to_numpy())
-    for a, b in zip(numeric, numeric[1:], strict=False):
+    for a, b in itertools.pairwise(numeric):
         yield Asked("correlation", sd.correlation(a, b), None, joined[[a, b]].dropna().corr().iloc[0, 1])
 
 
@@ -133,7 +137,8 @@ def summarised(lines: dict[tuple[str, str], list[np.ndarray]]) -> Iterator[dict[
             widths.append(np.median(half) / max(1.96 * float(np.sqrt(np.mean((estimate - truth) ** 2))), 1e-12))
         yield {
             "kind": kind, "basis": basis, "answers": len(inside), "held": round(float(np.mean(inside)), 3),
-            "error_in_bars": round(float(np.sqrt(np.mean(np.square(scaled)))), 2), "width": round(float(np.median(widths)), 2),
+            "error_in_bars": round(float(np.sqrt(np.mean(np.square(scaled)))), 2),
+            "width": round(float(np.median(widths)), 2),
         }  # fmt: skip
 
 

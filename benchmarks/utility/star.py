@@ -2,8 +2,8 @@
 
     python benchmarks/utility/star.py [--epsilon 1 5] [--seeds 3] [--shared ../shared] [--panel star] [--out lines.jsonl]
 
-Other panels are those of ``panels.py``, made of tables of a package.  The judge and STAR are not part of this repository: the
-program looks for ``lab/panels/panel_judge.py`` and ``data/panels/<panel>`` in the folder ``--shared``, and says so and ends
+Other panels are those of ``panels.py``, made of tables of a package.  The judge and STAR are not part of this repository:
+the program looks for ``lab/panels/panel_judge.py`` and ``data/panels/<panel>`` in the folder ``--shared``, and says so and ends
 where they are missing.  Each line has the judge's metrics (0 is best), processor seconds of the release and of the sample,
 and the largest memory of the process.  The judge sees the real tables as a file has them; the release gets the same with
 levels as texts.
@@ -92,7 +92,9 @@ class Panel:
     judge: ModuleType
 
     @classmethod
-    def of(cls, name: str, document: dict[str, Any], judged: tuple[pd.DataFrame, pd.DataFrame], judge: ModuleType) -> Panel:
+    def of(
+        cls, name: str, document: dict[str, Any], judged: tuple[pd.DataFrame, pd.DataFrame], judge: ModuleType
+    ) -> Panel:
         """A panel with everything that is made of these."""
         schema = database_schema(document)
         parts = zip(("persons", "records"), judged, strict=True)

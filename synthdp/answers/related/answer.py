@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -32,7 +33,7 @@ from synthdp.answers.related.known import Known
 from synthdp.answers.related.measured import by_noisy_table
 from synthdp.answers.related.replicates import Replicates, pool_size, refitted
 from synthdp.answers.related.terms import Term
-from synthdp.arrays import FloatArray
+from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.randomness import generator
@@ -96,9 +97,7 @@ class DatabaseAsker:
         Seed of the persons that are drawn; equal questions get equal answers.
     """
 
-    def __init__(
-        self, model: DatabaseModel, measurements: tuple[Measurements, ...], *, random_state: int = 0
-    ) -> None:
+    def __init__(self, model: DatabaseModel, measurements: tuple[Measurements, ...], *, random_state: int = 0) -> None:
         self.model, self.random_state = model, random_state
         self.known = Known.of(measurements)
         self.measurements = measurements
@@ -118,8 +117,7 @@ class DatabaseAsker:
             return self._quantile(asked, question)
         measured = by_noisy_table(self.model.layout, self.measurements, self.known, asked)
         if measured is not None:
-            estimate, stddev = measured
-            return self._shown(asked, {}, np.array([estimate]), np.array([stddev]), [MEASURED])
+            return self._shown(asked, {}, np.array([measured[0]]), np.array([measured[1]]), [MEASURED])
         features = asked.features(self.persons)
         estimate, chance = self._estimated(asked, features)
         stddev = np.hypot(self._error(asked, features, estimate), chance)
@@ -164,7 +162,7 @@ class DatabaseAsker:
         stddev = self.replicates.errors(lambda weights: asked.answer(mine.sums(weights)), features.size)
         match asked.question:
             case Correlation():
-                return np.hypot(stddev, self._attenuated(asked, estimate))
+                return np.asarray(np.hypot(stddev, self._attenuated(asked, estimate)))
             case (Marginal() | Count() | Share()) as question if getattr(question, "weight", None) is None:
                 return self._with_unseen(asked, features, np.nan_to_num(stddev))
         return stddev
@@ -177,7 +175,7 @@ class DatabaseAsker:
         unseen *= np.exp(-counted / max(unseen, 1e-9))
         drawn = np.maximum(counted - asked.features(self.replicates.drawn).sums(self.replicates.base)[-1], 0.0)
         scale = np.maximum(sums[0], 1.0) if isinstance(asked.question, Share) else 1.0
-        return np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2)
+        return np.asarray(np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2))
 
     def _rows_of(self, table: int) -> FloatArray:
         """Return how many rows of a table each person drawn has."""
@@ -243,11 +241,8 @@ class DatabaseAsker:
                 continue
             estimate = _at(values, weights, shares)
             own = mine.group == group
-            below = mine.values[own, 1][:, None] <= estimate
-            owner = mine.owner[own]
-            error = replicates.errors(
-                lambda w, owner=owner, below=below: w[owner] @ below / max(w[owner].sum(), 1e-12), len(shares)
-            )
+            below = _Below(mine.owner[own], mine.values[own, 1][:, None] <= estimate)
+            error = replicates.errors(below.parts, len(shares))
             chance = np.sqrt(shares * (1 - shares) * (weights**2).sum()) / weights.sum()
             half = STUDENT * np.hypot(np.nan_to_num(error), chance)
             for one, wanted in zip(found, (shares, shares - half, shares + half), strict=True):
@@ -259,8 +254,26 @@ class DatabaseAsker:
         if column is not None:
             ends, error = [show_values(column, one) for one in ends], show_errors(column, error)
         return Answers(
-            labels=labels, estimate=ends[0], stddev=error, lower=ends[1], upper=ends[2], basis=[MODEL] * len(labels["q"])
+            labels=labels,
+            estimate=ends[0],
+            stddev=error,
+            lower=ends[1],
+            upper=ends[2],
+            basis=[MODEL] * len(labels["q"]),
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Below:
+    """Which rows, of which persons, lie below some values, (n, q)."""
+
+    owner: IntArray
+    below: BoolArray
+
+    def parts(self, weights: FloatArray) -> FloatArray:
+        """Return the parts of the rows, (q,), that do."""
+        of_row = weights[self.owner]
+        return np.asarray(of_row @ self.below / max(float(of_row.sum()), 1e-12))
 
 
 def _at(values: FloatArray, weights: FloatArray, shares: FloatArray) -> FloatArray:

@@ -53,7 +53,6 @@ class Measured:
         """The part of a difference that a fit takes over, where the rest is thought to be noise."""
         return self.strength**2 / (self.strength**2 + self.stddev**2) if self.stddev > 0 else 1.0
 
-
     def settled(self, counts: FloatArray, layout: Layout) -> FloatArray:
         """Return noisy cells, (cells, r), of which those that hardly stand out of noise are shrunk towards their mean.
 
@@ -131,9 +130,8 @@ class Known:
         ]
         return cls(total, error, tuple(measured), tuple(scored))
 
-
     def unseen(self, terms: Sequence[Term]) -> float:
-        """Return which part of the rows may have values of some columns that noise hides: of the column that is known best."""
+        """Return which part of the rows noise may hide, where some columns are asked for: of the one that is known best."""
         found = [
             one.stddev / self.total
             for one in self.measured for term in terms
@@ -159,7 +157,9 @@ def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> li
         return []
     queries = scores.queries
     parts = np.split(scores.expected.astype(np.float64), queries.offsets[1:-1])
-    chance = [CHANCE * np.sqrt(np.maximum(part / unit, 0) + 1).sum() for part, unit in zip(parts, queries.ones, strict=True)]
+    chance = [
+        CHANCE * np.sqrt(np.maximum(part / unit, 0) + 1).sum() for part, unit in zip(parts, queries.ones, strict=True)
+    ]
     beyond = one.answers * queries.denominator / queries.ones - np.array(chance)
     noise = one.stddev * queries.denominator / queries.ones
     left = [i for i, table in enumerate(queries.tables) if table.name not in known]

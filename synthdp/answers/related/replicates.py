@@ -39,8 +39,8 @@ RANK = 4
 SWEEPS, NEWTON_STEPS = 6, 4
 
 GENTLE = 0.3
-"""Standard deviation of the relative change of a person's weight by all relations together, to which they are scaled: what they
-do to an answer is taken as proportional."""
+"""Standard deviation of the relative change of a person's weight to which all relations together are scaled: what they do to
+an answer is taken as proportional."""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
 """Strength of the relations of three attributes, as a part of the mean strength of those of two; and how many at once."""
@@ -122,7 +122,7 @@ def _changes(drawn: Drawn, known: Known, base: FloatArray, rng: Generator, size:
             change += _relation(scored.table, drawn.persons, base, rng, size, strength=scored.distance, mean=True)
     distances = [one.distance for one in known.scored]
     change += _triples(drawn.persons, rng, size, TRIPLES * float(np.mean(distances or [0.0])) / base.sum())
-    return change + _within(drawn, rng, size)
+    return np.asarray(change + _within(drawn, rng, size))
 
 
 def _relation(
@@ -264,7 +264,7 @@ def refitted(
             weights *= np.exp(table.back @ _move(table, table.matrix @ weights))
             np.maximum(weights, _TINY, out=weights)
         weights *= totals / weights.sum(axis=0)
-    return weights
+    return np.asarray(weights)
 
 
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
