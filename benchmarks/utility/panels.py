@@ -34,7 +34,8 @@ NLSWORK = {
     "name": "nlswork", "key": "idcode", "time": "year", "max_records": 15, "task": {"target": "ln_wage", "kind": "numeric"},
     "time_levels": [str(year) for year in (68, 69, 70, 71, 72, 73, 75, 77, 78, 80, 82, 83, 85, 87, 88)],
     "persons": {
-        "birth_yr": whole(41, 54), "race": levels(range(1, 4)), "grade": whole(0, 18, nullable=True), "collgrad": levels(YES),
+        "birth_yr": whole(41, 54), "race": levels(range(1, 4)), "grade": whole(0, 18, nullable=True),
+        "collgrad": levels(YES),
     },
     "records": {
         "age": whole(14, 48, nullable=True), "msp": levels(YES, nullable=True), "nev_mar": levels(YES, nullable=True),

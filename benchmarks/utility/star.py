@@ -1,12 +1,13 @@
 """Persons and their rows in two tables: Tennessee STAR, 11 598 pupils with 26 796 records, and others, judged from outside.
 
     python benchmarks/utility/star.py [--epsilon 1 5] [--seeds 3] [--shared ../shared] [--panel star] [--out lines.jsonl]
+        [--releases FOLDER]
 
 Other panels are those of ``panels.py``, made of tables of a package.  The judge and STAR are not part of this repository:
-the program looks for ``lab/panels/panel_judge.py`` and ``data/panels/<panel>`` in the folder ``--shared``, and says so and ends
-where they are missing.  Each line has the judge's metrics (0 is best), processor seconds of the release and of the sample,
+the program looks for ``lab/panels/panel_judge.py`` and ``data/panels/<panel>`` in the folder ``--shared``, and says so and
+ends where they are missing.  Each line has the judge's metrics (0 is best), processor seconds of the release and of the sample,
 and the largest memory of the process.  The judge sees the real tables as a file has them; the release gets the same with
-levels as texts.
+levels as texts.  With ``--releases`` the releases are kept in a folder, for ``joins.py``.
 """
 
 from __future__ import annotations
@@ -133,6 +134,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--panel", default="star")
     parser.add_argument("--shared", type=Path, default=SHARED)
+    parser.add_argument("--releases", type=Path)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     try:
@@ -144,6 +146,8 @@ def main() -> None:
             started = time.process_time()
             release = sd.DatabaseRelease(schema=panel.schema, epsilon=epsilon, random_state=seed).fit(panel.tables)
             fitted = time.process_time()
+            if options.releases is not None:
+                release.save(options.releases / f"{panel.name}-{epsilon:g}-{seed}")
             made = release.sample()
             sampled = time.process_time()
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
