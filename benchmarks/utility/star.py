@@ -5,9 +5,9 @@
 
 Other panels are those of ``panels.py``, made of tables of a package.  The judge and STAR are not part of this repository:
 the program looks for ``lab/panels/panel_judge.py`` and ``data/panels/<panel>`` in the folder ``--shared``, and says so and
-ends where they are missing.  Each line has the judge's metrics (0 is best), processor seconds of the release and of the sample,
-and the largest memory of the process.  The judge sees the real tables as a file has them; the release gets the same with
-levels as texts.  With ``--releases`` the releases are kept in a folder, for ``joins.py``.
+ends where they are missing.  Each line has the judge's metrics (0 is best), processor seconds of the release and of the
+sample, and the largest memory of the process.  The judge sees the real tables as a file has them; the release gets the same
+with levels as texts.  With ``--releases`` the releases are kept in a folder, for ``joins.py``.
 """
 
 from __future__ import annotations
