@@ -50,6 +50,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     session.items.clear()
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let go of the tests that were not chosen, too: the terminal keeps them to count them."""
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        reporter.stats.pop("deselected", None)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """Start a PostgreSQL server for the tests of this process."""

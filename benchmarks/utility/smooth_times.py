@@ -35,7 +35,7 @@ from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 
 
-def seconds(work: Callable[[], object], repeats: int = 1) -> float:
+def seconds(work: Callable[[], object], repeats: int = 5) -> float:
     """Return the least processor time of some runs, each repeated until it takes a fiftieth of a second."""
     times = []
     for _ in range(repeats):
@@ -67,7 +67,7 @@ def summary_of(d: int, t: int) -> TrigonometricSummary:
 def kernel_seconds(d: int, t: int, count: int) -> float:
     queries = GaussianKernels.random(count, d=d, sigma=2.0, rng=np.random.default_rng(0))
     summary = summary_of(d, t)
-    return seconds(lambda: summary.answer(queries), repeats=1)
+    return seconds(lambda: summary.answer(queries), repeats=3)
 
 
 def answer_seconds(d: int, t: int) -> float:
@@ -95,7 +95,7 @@ def main() -> None:
         ends = f"{times[0]:.2g}, {times[-1]:.2g}"
         lines.append(f"| {d} | {order} | {what} | {against} | {slope(sizes, times):.2f} | {theory:.2f} | {ends} |")
 
-    many = [2000, 4000] if options.tiny else [10_000, 30_000, 90_000]
+    many = [2000, 4000] if options.tiny else [10_000, 100_000, 1_000_000]
     for d, t in ((1, 64), (2, 8), (3, 4)):
         add(d, "", "release", "n", many, [release_seconds(n, d, t) for n in many], 1.0)
         wide = [t, 2 * t] if options.tiny else [t, round(1.6 * t), round(2.5 * t), 4 * t]

@@ -9,11 +9,14 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CATEGORIES = {
     "DeprecationWarning", "FutureWarning", "UserWarning", "RuntimeWarning", "ResourceWarning", "SyntaxWarning",
 }  # fmt: skip
 SHOWN = CATEGORIES - {"ResourceWarning"}  # which Python hides where it is no error
+CHOSEN = "undeclared"
 WARNS = """
 import warnings
 
@@ -51,6 +54,14 @@ def test_a_fault_of_our_own_fails_a_test_everywhere_and_what_a_next_release_brin
     passed = passes(tmp_path, "synthdp", strict="")
     assert "DeprecationWarning" in passed
     assert passed.isdisjoint({"RuntimeWarning", "ResourceWarning", "SyntaxWarning"})
+
+
+@pytest.mark.slow
+def test_a_run_of_a_few_chosen_tests_ends_without_a_word_of_leaks() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", "-k", CHOSEN]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "leaked" not in done.stdout + done.stderr
 
 
 def skips(path: Path) -> Iterator[ast.Call]:

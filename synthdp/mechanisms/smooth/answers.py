@@ -15,6 +15,7 @@ from scipy.fft import dctn, idctn
 
 from synthdp.answers.questions import Smooth
 from synthdp.arrays import FloatArray, frozen
+from synthdp.checks import check_number, whole
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.smooth.kernels import kernel_truncation
@@ -117,6 +118,8 @@ class TrigonometricSummary:
             If the query is of another kind, does not return (m,) finite values, or a setting is out of range.
         """
         t = self._checked_degrees(degrees)
+        if bound is not None:
+            check_number("bound", bound, least=0)
         if isinstance(query, SeparableQueries):
             if degrees == "auto":
                 raise ParameterError("degrees ('auto') must be a number for separable queries")
@@ -226,12 +229,12 @@ class TrigonometricSummary:
     def _checked_degrees(self, degrees: int | str | None) -> int:
         if degrees is None or degrees == "auto":
             return self.degrees
-        if isinstance(degrees, str) or not 1 <= degrees <= self.degrees:
+        if isinstance(degrees, str) or not 1 <= whole("degrees", degrees) <= self.degrees:
             raise ParameterError(f"degrees ({degrees!r}) must be 'auto' or from 1 to {self.degrees}")
         return degrees
 
     def _checked_nodes(self, nodes: int | None, t: int, *, columns: int) -> int:
-        count = max(2 * t, round(_LEAST_NODES ** (1 / columns))) if nodes is None else nodes
+        count = max(2 * t, round(_LEAST_NODES ** (1 / columns))) if nodes is None else whole("nodes", nodes)
         if count < 2 * t:
             raise ParameterError(f"nodes ({count}) must be at least twice the degrees ({t})")
         if count**columns > MAX_NODES:

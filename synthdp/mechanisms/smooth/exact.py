@@ -14,6 +14,7 @@ from synthdp.arrays import Answers, Codes, FloatArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
+from synthdp.domain.grid import MAX_POINTS
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
 from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, uniform_codes
@@ -115,7 +116,7 @@ def exact_synthesis(
     """
     paper = exact_parameters(count.rows, d=len(schema), smoothness=sizes.smoothness)
     t = sizes.degrees or min(paper.t, most_degrees(len(schema)))
-    grid, lattice = sizes.grid or paper.grid, sizes.lattice or paper.lattice
+    grid, lattice = sizes.grid or min(paper.grid, MAX_POINTS), sizes.lattice or paper.lattice
     domain = smooth_domain(schema, schema.names, cells=grid)
     basis = ChebyshevTensor(domain, t)
     asked = TensorWithMisfits(basis)
@@ -132,7 +133,10 @@ def exact_synthesis(
     else:
         distribution, note = _generate(domain, basis, b, stddev=stddev, rng=rng)
     lowered = f" instead of {paper.t}, for which there would be too many averages" if sizes.lowers(t, paper.t) else ""
-    told = f"Algorithm 1 for K = {sizes.smoothness} with t = {t}{lowered}, N = {grid},"
+    fewer = (
+        f" instead of {paper.grid}, finer than any column is read" if sizes.grid is None and grid < paper.grid else ""
+    )
+    told = f"Algorithm 1 for K = {sizes.smoothness} with t = {t}{lowered}, N = {grid}{fewer},"
     return Synthesised(
         domain=domain,
         distribution=distribution,

@@ -23,10 +23,21 @@ from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 MAX_ORDER = 60
 """Largest order of derivatives that is looked at."""
 
+LEAST_WIDTH, MOST_WIDTH = 1e-3, 1e6
+"""The widths for which degrees are chosen; 60 derivatives stay within the range of floating point there."""
+
+MOST_DEGREES = 512
+"""Most degrees that `kernel_degrees` tries: beyond, planning would take longer than the release."""
+
 _RADII = np.concatenate([1 + np.geomspace(1e-3, 1, 120), np.geomspace(2, 1e4, 200)[1:]])
 """Sums of the half-axes of the ellipses that bound the coefficients of a kernel."""
 
 _CENTRES, _NODES = 41, 512
+
+
+def check_width(sigma: object) -> None:
+    """Refuse a width out of range."""
+    check_number("sigma", sigma, least=LEAST_WIDTH, most=MOST_WIDTH)
 
 
 def kernel_smoothness(sigma: float) -> int:
@@ -34,14 +45,14 @@ def kernel_smoothness(sigma: float) -> int:
 
     At K = 1 and sigma below 1/sqrt(2) the rule gives nothing; `kernel_bound` says what B is then.
     """
-    check_number("sigma", sigma, above=0)
+    check_width(sigma)
     return int(min(MAX_ORDER, max(1, math.floor(2 * sigma**2 * (1 + 1e-12)))))
 
 
 def kernel_bound(smoothness: int, *, sigma: float) -> float:
     """Return B, the largest derivative up to order K of a kernel of width sigma, in any number of columns: exact."""
     check_whole("smoothness", smoothness, most=MAX_ORDER)
-    check_number("sigma", sigma, above=0)
+    check_width(sigma)
     return max(derivative_peak(k) * sigma**-k for k in range(smoothness + 1))
 
 
@@ -70,11 +81,15 @@ def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
     2 M r^-m on the ellipse of radius r around [-1, 1], where |g| is at most M = exp((r - 1/r)^2 / 8 sigma^2).  What is
     left out is their sum from t on, and what aliasing adds their sum from 2 N - t + 1 on.
     """
+    if sigma < LEAST_WIDTH:
+        return 1 + projection_norm(t, nodes)
+    sigma = min(sigma, MOST_WIDTH)
+    tails = _tail(t, sigma) + _tail(2 * nodes - t + 1, sigma)
     product, best = 1.0, 1.0
     for k in range(1, min(MAX_ORDER, t - 1) + 1):
         product *= math.pi / 2 / (t - k + 1)
         best = min(best, product * _peak(k) * sigma**-k)
-    return min((1 + projection_norm(t, nodes)) * best, _tail(t, sigma) + _tail(2 * nodes - t + 1, sigma))
+    return tails if tails <= 2 * best else min((1 + projection_norm(t, nodes)) * best, tails)
 
 
 def _tail(start: int, sigma: float) -> float:
@@ -112,12 +127,12 @@ def kernel_error(
 def kernel_degrees(
     rows: float, *, d: int, sigma: float, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
 ) -> int:
-    """Return the number t of degrees that minimises `kernel_error`."""
+    """Return the number t of degrees that minimises `kernel_error`; beyond 64, of those a thirty-second apart."""
     check_number("rows", rows, least=1)
     check_whole("d", d)
-    check_number("sigma", sigma, above=0)
+    check_width(sigma)
     best, least, t = 2, math.inf, 2
-    while t**d <= MAX_TERMS:
+    while t**d <= MAX_TERMS and t <= MOST_DEGREES:
         error = kernel_error(t, rows=rows, d=d, sigma=sigma, loss=loss, neighbors=neighbors)
         if error < least:
             best, least = t, error
@@ -126,7 +141,7 @@ def kernel_degrees(
             > least
         ):
             break
-        t += 1
+        t += max(1, t // 32)
     return best
 
 

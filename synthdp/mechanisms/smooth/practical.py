@@ -34,6 +34,10 @@ FUNCTIONS = 100
 """Default R, that of the slides' experiments, where there are so many functions."""
 
 
+MAX_FEATURES = 100_000_000
+"""Most values of functions at candidates, 0.8 GB."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Practical:
     """The settings of the practical variant.
@@ -62,17 +66,20 @@ class Practical:
         Raises
         ------
         ParameterError
-            If more functions are asked than there are.
+            If more functions are asked than there are, or candidates times functions do not fit in memory.
         """
         there = count_terms(d, order=self.order, degrees=self.degrees)
-        if self.functions is None:
-            return min(FUNCTIONS, there)
-        if self.functions > there:
+        asked = min(FUNCTIONS, there) if self.functions is None else self.functions
+        if asked * self.candidates > MAX_FEATURES:
+            raise ParameterError(
+                f"candidates ({self.candidates}) times {asked} functions must be at most {MAX_FEATURES}: lower one of these"
+            )
+        if asked > there:
             raise ParameterError(
                 f"functions ({self.functions}) must be at most {there}, as many as there are of {d} columns with "
                 f"degrees={self.degrees} and order={self.order}: raise one of these"
             )
-        return self.functions
+        return asked
 
     def told(self, d: int) -> str:
         """Return a line for the receipt."""

@@ -7,19 +7,20 @@ is a `TrigonometricSummary`, which `smooth_answers` knows how to ask.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.checks import check_number, check_share, check_whole
+from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.mechanisms.smooth.answers import TrigonometricSummary
-from synthdp.mechanisms.smooth.domain import CELLS, ordered_columns, smooth_domain
-from synthdp.mechanisms.smooth.kernels import kernel_degrees, kernel_smoothness
+from synthdp.mechanisms.smooth.domain import CELLS, cells_read, ordered_columns, scaled_points, smooth_domain
+from synthdp.mechanisms.smooth.kernels import check_width, kernel_degrees, kernel_smoothness
 from synthdp.mechanisms.smooth.laws import check_law, law_named
 from synthdp.mechanisms.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
@@ -84,7 +85,7 @@ class SmoothSummary(Spender):
     smoothness: int = 2
     sigma: float | None = None
     degrees: int | str = "least_error"
-    columns: tuple[str, ...] | None = None
+    columns: Sequence[str] | None = None
     spend: Spend = Remaining()
     total_share: float = 0.05
     cells: int = CELLS
@@ -93,7 +94,7 @@ class SmoothSummary(Spender):
     def __post_init__(self) -> None:
         check_whole("smoothness", self.smoothness)
         if self.sigma is not None:
-            check_number("sigma", self.sigma, above=0)
+            check_width(self.sigma)
         if isinstance(self.degrees, str) and self.degrees not in RULES:
             raise ParameterError(f"degrees ({self.degrees!r}) must be a whole number or one of: {', '.join(RULES)}")
         if not isinstance(self.degrees, str):
@@ -127,11 +128,15 @@ class SmoothSummary(Spender):
         self._check_size(len(domain))
         account = curator.open_account(self.spend)
         count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(domain))
-        basis = ChebyshevTensor(domain, self._degrees_for(count, len(domain), loss, account))
+        basis = ChebyshevTensor(
+            domain,
+            self._degrees_for(count, len(domain), loss, account),
+            points=tuple(scaled_points(axis) for axis in domain.axes),
+        )
         measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=law_named(self.law))
         return Release(
             mechanism="SmoothSummary",
-            output=_summary(basis, measured, count, smoothness=self._order, cells=self.cells),
+            output=_summary(basis, measured, count, smoothness=self._order, cells=cells_read(domain, self.cells)),
             loss=loss,
             receipt=curator.receipt(),
             measurements=(*count.measurements, measured),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from synthdp.checks import check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator
+from synthdp.domain.grid import MAX_POINTS
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import SOLVERS
@@ -36,7 +37,13 @@ VARIANTS = ("product", "practical", "exact")
 LEAST = {"candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
 """The least that each setting may be."""
 
+MOST = {"candidates": 10_000_000, "grid": MAX_POINTS}
+"""The most that a setting may be."""
+
 ONLY_OF = {
+    "candidates": ("practical", "product"),
+    "functions": ("practical",),
+    "grid": ("exact", "practical"),
     "degrees": ("exact", "practical"),
     "order": ("practical",),
     "lattice": ("exact",),
@@ -130,7 +137,7 @@ class SmoothSynthesis(Spender):
         check_whole("smoothness", self.smoothness)
         for name, least in LEAST.items():
             if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name), least=least)
+                check_whole(name, getattr(self, name), least=least, most=MOST.get(name))
         for name, variants in ONLY_OF.items():
             if getattr(self, name) is not None and self.variant not in variants:
                 raise ParameterError(f"{name} applies to variant {' and '.join(map(repr, variants))} only")

@@ -41,11 +41,15 @@ class ChebyshevTensor(LinearFamily):
         Number of degrees 0 ... t - 1 per column, t >= 2.
     denominator
         The whole number that stands for 1.
+    points
+        Where the cells of each axis lie on [-1, 1]; default: the middles of equal cells.  What lies beyond counts as an
+        end, so that no choice of points moves the sensitivity.
     """
 
     domain: Domain
     t: int
     denominator: int = DENOMINATOR
+    points: tuple[FloatArray, ...] | None = field(default=None, repr=False)
     _points: tuple[FloatArray, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +65,10 @@ class ChebyshevTensor(LinearFamily):
         for axis in self.domain.axes:
             if not axis.grid.ordered:
                 raise ParameterError(f"column {axis.name!r} has no order, so it has no cosine basis")
-        object.__setattr__(self, "_points", tuple(frozen(axis.points) for axis in self.domain.axes))
+        points = tuple(axis.points for axis in self.domain.axes) if self.points is None else self.points
+        if [p.shape for p in points] != [(axis.size,) for axis in self.domain.axes]:
+            raise ParameterError("points must be one for each cell of each axis")
+        object.__setattr__(self, "_points", tuple(frozen(p) for p in points))
         check_overflow(self)
 
     @property

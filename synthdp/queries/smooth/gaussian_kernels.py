@@ -56,12 +56,12 @@ class GaussianKernels:
     weights
         (k, J) weights.
     sigma
-        Width of all kernels, > 0.
+        Width of all kernels, from 1e-100 to 1e100.
 
     Raises
     ------
     ParameterError
-        If shapes disagree, a value is not finite, or sigma is not positive.
+        If shapes disagree, a value is not finite, or sigma is out of range.
     """
 
     centers: FloatArray
@@ -74,7 +74,7 @@ class GaussianKernels:
             raise ParameterError(f"centers {centers.shape} must be (k, J, d), and weights {weights.shape} (k, J)")
         if not (np.isfinite(centers).all() and np.isfinite(weights).all()):
             raise ParameterError("centers and weights must be finite")
-        check_number("sigma", self.sigma, above=0)
+        check_number("sigma", self.sigma, least=1e-100, most=1e100)
         object.__setattr__(self, "centers", frozen(centers))
         object.__setattr__(self, "weights", frozen(weights))
 

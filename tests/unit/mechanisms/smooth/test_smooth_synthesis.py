@@ -40,6 +40,7 @@ from synthdp.schema.schema import Schema
 PURE = PureDP(1.0)
 LOSSES = [PURE, ApproxDP(1.0, 1e-6), ZCDP(0.1)]
 VARIANTS = ["exact", "practical", "product"]
+FEW = {"exact": {}, "practical": {"candidates": 300}, "product": {"candidates": 300}}
 TWO = Schema({"x": Continuous(-1, 1), "y": Continuous(-1, 1)})
 
 
@@ -67,7 +68,7 @@ def wide(d: int, rows: int) -> tuple[pd.DataFrame, Schema]:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_cost_is_known_before_and_is_what_the_ledger_lost(tmp_path, variant, loss, neighbors):
     path = tmp_path / "ledger.sqlite"
-    mechanism = SmoothSynthesis(variant=variant, spend=loss.fraction(0.5), candidates=300)
+    mechanism = SmoothSynthesis(variant=variant, spend=loss.fraction(0.5), **FEW[variant])
     released = mechanism.release(curator(frame(), loss, neighbors, ledger=path, dataset="d"))
     assert mechanism.loss == released.loss == loss.fraction(0.5)
     assert [entry.loss for entry in Ledger(path).entries("d")] == [released.loss]
@@ -79,7 +80,7 @@ def test_the_cost_is_known_before_and_is_what_the_ledger_lost(tmp_path, variant,
 def test_what_is_asked_does_not_depend_on_the_rows(monkeypatch, variant, neighbors):
     trace = silence(monkeypatch)
     for seed in (1, 2):
-        mechanism = SmoothSynthesis(variant=variant, candidates=300)
+        mechanism = SmoothSynthesis(variant=variant, **FEW[variant])
         mechanism.release(curator(frame(seed=seed), neighbors=neighbors), random_state=0)
     half = len(trace) // 2
     assert half > 0
@@ -213,7 +214,7 @@ def test_random_terms_are_different_and_a_draw_from_all():
     ],
 )
 def test_a_law_of_noise_can_be_insisted_on(variant, loss, law, drawn):
-    released = SmoothSynthesis(variant=variant, law=law, candidates=200).release(curator(frame(), loss, "add_remove"))
+    released = SmoothSynthesis(variant=variant, law=law, **FEW[variant]).release(curator(frame(), loss, "add_remove"))
     assert released.measurements[-1].noise.law is drawn
 
 
