@@ -120,9 +120,13 @@ def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
 
 
 def _column(layout: Layout, table: int, name: str) -> Term:
-    schema = layout.schema.tables[layout.schema.names[table]]
+    schema, one = layout.schema.tables[layout.schema.names[table]], layout.tables[table]
     if schema.outputs[name].names_rows:
         raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
+    if name in schema and name not in one.axes and name != one.period:
+        raise ParameterError(
+            f"column {name!r} of table {one.name!r} is computed from others: name the columns that it is computed from"
+        )
     return Term(table, name)
 
 
