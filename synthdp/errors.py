@@ -15,6 +15,7 @@ SynthDPError
 ├── FitError
 │   ├── SolverUnavailableError   no solver of that name
 │   └── SolverFailedError        carries a status
+├── DiscoveryError               noise hid too much of what nobody declared, and the caller wants no release then
 ├── MechanismFailure             a mechanism's own FAILURE outcome, with what to change
 └── InternalError                a bug in synthdp
 
@@ -98,6 +99,13 @@ class SolverFailedError(FitError):
 
 class MechanismFailure(SynthDPError):  # noqa: N818 - the papers call the outcome FAILURE
     """A mechanism ended in the FAILURE outcome of its paper; the message says what to change."""
+
+
+class DiscoveryError(SynthDPError):
+    """Noise hid a range or levels of a column that nobody declared, or what many rows hold: no release was made.
+
+    Raised only where it was asked for.  A part of the budget is spent; the message and the ledger say which.
+    """
 
 
 class InternalError(SynthDPError):

@@ -46,7 +46,7 @@ class JobsHere(Jobs):
         with contextlib.chdir(self.folder):
             job._hear(work.run({"job": name, **request}, lambda progress: job._hear({"progress": vars_of(progress)})))
         job.state = "failed" if job.error or job.result is None else "done"
-        at_end(job)
+        job.conclude()
         return job
 
 
@@ -54,10 +54,12 @@ def vars_of(progress: Any) -> dict[str, Any]:
     return {"stage": progress.stage, "done": progress.done, "total": progress.total}
 
 
-async def asked(app: Any, method: str, path: str, headers: list[tuple[str, str]], body: bytes = b"") -> Answer:
-    """Ask an application one thing, as a server does."""
+async def asked(
+    app: Any, method: str, path: str, headers: list[tuple[str, str]], body: bytes = b"", *, hung_up: bool = False
+) -> Answer:
+    """Ask an application one thing, as a server does; who hangs up does so after what is given of the body."""
     sent: list[Any] = []
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    messages = [{"type": "http.request", "body": body, "more_body": hung_up}, *[{"type": "http.disconnect"}] * hung_up]
 
     async def receive() -> Any:
         return messages.pop(0) if messages else await asyncio.Event().wait()  # nobody hangs up
@@ -95,7 +97,7 @@ class Visitor:
 
     def __post_init__(self) -> None:
         self.project = Project.opened(self.folder)
-        self.guard = Guard(None, PORT)  # type: ignore[arg-type]
+        self.guard = Guard(PORT)
         self.site = Site(self.project, self.guard.base, self.guard.form, JobsHere(self.project.folder))
         self.guard.app = application(self.site)
         self.seen: list[Answer] = []

@@ -37,6 +37,7 @@ def release_database(
     out: Path,
     save: Path | None,
     receipt: Path | None,
+    report: Path | None,
     rows: int | None,
     seed: int | None,
     told: CsvFormat,
@@ -60,6 +61,9 @@ def release_database(
     schema = DatabaseSchema.read(schema_path)
     files = {name: file_of(folder, name) for name in schema.tables}
     _check_out(out, folder)
+    for path in (receipt, report):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise DataError(f"'{path}' cannot be written: its folder does not exist")
     if save is not None:
         check_place(save)
     sources: dict[str, Source] = {name: table_at(path, told, schema.tables[name].csv) for name, path in files.items()}
@@ -69,6 +73,9 @@ def release_database(
     if receipt is not None:
         with whole_file(receipt) as scratch:
             scratch.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
+    if report is not None:
+        with whole_file(report) as scratch:
+            made.report(scratch)
     if save is not None:
         made.save(save)
     _tell(written, out, receipt=made.receipt_, as_json=as_json)

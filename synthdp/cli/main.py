@@ -149,7 +149,14 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     "--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the mechanism itself; repeatable."
 )
 @click.option(
-    "--domain-budget", type=float, default=0.4, show_default=True, help="Share for what the schema leaves open."
+    "--domain-budget", type=float, default=0.3, show_default=True, help="Share for what the schema leaves open."
+)
+@click.option(
+    "--undiscovered",
+    type=click.Choice(["leave_out", "refuse"]),
+    default="leave_out",
+    show_default=True,
+    help="Where noise hides what an open column holds.",
 )
 @click.option("--privacy-unit", help="Column that names whom to protect; default: every row.")
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True)
@@ -175,6 +182,7 @@ def release(
     solver: str,
     options: tuple[str, ...],
     domain_budget: float,
+    undiscovered: str,
     privacy_unit: str | None,
     max_rows_per_unit: int,
     ledger: Path | None,
@@ -202,13 +210,14 @@ def release(
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
     if is_database(schema_path):
         unsupported = {
-            "--report": page is not None, "--target": target is not None, "--mechanism": mechanism != "auto",
+            "--target": target is not None, "--mechanism": mechanism != "auto",
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
             "--escape-formulas": escape_formulas,
         }  # fmt: skip
         release_database(
-            table, schema_path, out=out, save=folder, receipt=receipt, rows=rows, seed=seed, told=told, as_json=as_json,
-            unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger, dataset=dataset,
+            table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
+            as_json=as_json, unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger,
+            dataset=dataset,
         )  # fmt: skip
         return
     declared = synthdp.Schema.read(schema_path)
@@ -220,8 +229,8 @@ def release(
         made = SyntheticRelease(
             schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors,
             n_rows=rows, target=target, mechanism=mechanism, solver=solver, mechanism_options=chosen,
-            domain_budget=domain_budget, privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit,
-            ledger=ledger, dataset=dataset, random_state=seed, on_progress=on_progress,
+            domain_budget=domain_budget, undiscovered=undiscovered, privacy_unit=privacy_unit,
+            max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset, random_state=seed, on_progress=on_progress,
         )  # fmt: skip
         count = publish(source, made, places, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
     if unsourced := without_source(declared):

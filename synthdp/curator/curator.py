@@ -9,6 +9,7 @@ from typing import TypeVar, final
 
 from synthdp.arrays import IntArray
 from synthdp.curator.discovery import Discovered, check_discoverable, discover
+from synthdp.curator.discovery_forecast import COUNT_SHARE, forecast
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
 from synthdp.curator.private_database import PrivateDatabase, private_database
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
@@ -22,8 +23,9 @@ from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, account_inside, calibrate, plan_selection
+from synthdp.privacy.early_ends import EARLY_SHARE, EarlyEnds
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
-from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
@@ -31,7 +33,7 @@ from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
-__all__ = ["Continued", "Curator", "Discovered", "Ledger", "SparseVector"]
+__all__ = ["COUNT_SHARE", "Continued", "Curator", "Discovered", "Ledger", "SparseVector"]
 
 T = TypeVar("T")
 
@@ -88,7 +90,7 @@ class Curator:
     ε = 0.5
     """
 
-    __slots__ = ("_account", "_dataset", "_ledger", "_vault")
+    __slots__ = ("_account", "_dataset", "_ends", "_ledger", "_vault")
 
     def __init__(
         self,
@@ -105,6 +107,7 @@ class Curator:
         if dataset is not None and ledger is None:
             raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
         self._account = Account(check_loss("budget", budget))
+        self._ends: tuple[EarlyEnds, Ledger | None, int | None] | None = None
         if isinstance(table, Vault):  # an account is a curator of what another one guards
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
             return
@@ -116,7 +119,7 @@ class Curator:
         terms = Terms(
             total=self.budget,
             schema=schema if isinstance(schema, DatabaseSchema) else private.schema,
-            ledger=None if ledger is None else str(ledger.path),
+            ledger=None if ledger is None else ledger.path.name,  # a receipt is published: where the file lies is not
             dataset=None if ledger is None else self._dataset,
         )
         self._vault = Vault(private, terms, extra_columns=extra_columns)
@@ -419,7 +422,9 @@ class Curator:
         item = plan.item(step, loss, denominator=scores.denominator)
         return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
 
-    def discover(self, *, spend: Spend, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
+    def discover(
+        self, *, spend: Spend, takes: Callable[[Schema], bool] = lambda _: True, careful: bool = False
+    ) -> Discovered:
         """Find undeclared bounds and levels under noise, and complete the schema with them.
 
         A column of which nothing can be told from noise is left out of the schema, unless no column would be left.  An
@@ -433,6 +438,9 @@ class Curator:
             What it may cost.
         takes
             Whether what follows can do with a schema from which a column is left out; if not, the column stays.
+        careful
+            Estimate the number of rows first, and end there, with nothing found, if the noise that is to come would hide
+            what many of them hold; see `Discovered.is_coarse`.
 
         Raises
         ------
@@ -447,19 +455,29 @@ class Curator:
                 account = self.open_account(loss, thresholds=THRESHOLDS_SHARE)
                 loss = account.budget
             spend_inside = account._spend  # noqa: SLF001 - its own account
+            if careful:
+                rows = table.rows() if self.adjacency.rows_are_public else None
+                expected, loss = forecast(table.schema, table.adjacency, loss, spend=spend_inside, rows=rows)
+                if expected.is_coarse:
+                    return expected
             found = discover(table.schema, table.adjacency, loss, spend=spend_inside, takes=takes)
             table.schema = found.schema
             return found
 
     def open_account(
-        self, spend: Spend = Remaining(), *, currency: type[PrivacyLoss] | None = None, thresholds: float = 0.0
+        self,
+        spend: Spend = Remaining(),
+        *,
+        currency: type[PrivacyLoss] | None = None,
+        thresholds: float = 0.0,
+        ends: Sequence[float] = (),
     ) -> Curator:
         """Return a curator of the same rows whose own budget lies inside ``spend``, in the currency of programs.
 
         A pure epsilon stays what it is; an (epsilon, delta) becomes Gaussian DP, whose parts may depend on earlier
         answers.
 
-        Costs ``spend`` at once, for this curator's neighbours, however little of it is used.
+        Costs ``spend`` at once, for this curator's neighbours, however little of it is used; see `give_up`.
 
         Parameters
         ----------
@@ -469,14 +487,44 @@ class Curator:
             For an (epsilon, delta): `ZCDP` for zero-concentrated accounting, `ApproxDP` to keep basic composition.
         thresholds
             For Gaussian DP: the share of delta that is set aside for thresholds on what nobody listed, 0 <= thresholds < 1.
+        ends
+            Shares of the account's budget after which it may be given up; a tenth of delta is set aside for them.
         """
         loss = self.cost(spend)
-        inner = account_inside(loss, currency, thresholds=thresholds)
+        aside = EARLY_SHARE * (len(ends) > 0)
+        inner = account_inside(loss, currency, thresholds=thresholds, ends=aside)
         with self._vault.turn():
             entry = self._charge(loss, what="account")
             if entry is not None and self._ledger is not None:
                 self._vault.unsettled.append((self._ledger, entry))
-        return Curator(self._vault, budget=inner)
+        account = Curator(self._vault, budget=inner)
+        early = EarlyEnds(whole=loss, budget=inner, shares=tuple(ends), delta=aside * components(loss)[1])
+        account._ends = (early, self._ledger, entry)
+        return account
+
+    def give_up(self) -> PrivacyLoss:
+        """Forget the rows, write what this account has cost into the ledger, and return it.
+
+        It is less than was reserved if the account has spent no more of its budget than one of the shares that were named
+        when it was opened (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
+
+        Costs nothing beyond what was reserved.
+
+        Raises
+        ------
+        PrivacyError
+            If this is no account inside another budget.
+        """
+        if self._ends is None:
+            raise PrivacyError("only an account inside another budget can be given up")
+        early, ledger, entry = self._ends
+        with self._vault.turn():
+            spent = sum(part[0] for part in self._account.spent) / components(self.budget)[0]
+            cost = early.cost(spent)
+            if ledger is not None and entry is not None:
+                ledger.commit(entry, cost)
+            self._vault.close()
+        return cost
 
     def close(self) -> None:
         """Forget the rows: every later question raises `RoomClosedError`."""

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from synthdp.arrays import LARGEST_WHOLE, AnyArray, FloatArray, IntArray
+from synthdp.arrays import AnyArray, FloatArray, IntArray
+from synthdp.curator.noisy_levels import OTHERS, different_levels, label_for_others, level_counts
 from synthdp.curator.noisy_ranges import (
     CLEAR,
     PARTS,
@@ -48,7 +49,6 @@ from synthdp.schema.columns import (
     Datetime,
     Decimal,
     Duration,
-    Level,
     Time,
     Untyped,
 )
@@ -76,16 +76,13 @@ OBJECTS: dict[str, Column] = {
 
 QUANTITIES = tuple(OBJECTS)
 
-OTHERS = ("other", "other values", "(other)", "(other values)")
-"""What the label for other values may be called, the first that is no level."""
-
 MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other"."""
 
 UNIT = (0.0, 1.0)
 """The bounds of a column that stays although no range of it was found."""
 
-COARSE = 0.12
+COARSE = 0.14
 """Where noise hides what a larger share of the rows holds, released tables were worse than columns drawn one by one with
 declared bounds and levels (docs/benchmarks/undeclared.md)."""
 
@@ -149,6 +146,24 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
         raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
 
 
+def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
+    """Return the part of a loss that the noise of each undeclared column costs, without a delta for thresholds."""
+    labelled = _labelled(schema)
+    weights = {name: LEVELS_WEIGHT if name in labelled else 1.0 for name in schema.undeclared}
+    whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
+    return {name: whole.fraction(weight / sum(weights.values())) for name, weight in weights.items()}
+
+
+def plan_levels(
+    schema: Schema, part: PrivacyLoss, loss: PrivacyLoss, adjacency: Adjacency
+) -> tuple[PrivacyLoss, HistogramPlan]:
+    """Return what the levels of a column cost, which has a part of a loss, and how they are counted."""
+    levels = part
+    if isinstance(part, GaussianDP) and isinstance(loss, GaussianDP):
+        levels = GaussianDP(part.mu, loss.delta / len(_labelled(schema)))
+    return levels, plan_histogram(levels, adjacency=adjacency)
+
+
 def discover(
     schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any], takes: Callable[[Schema], bool]
 ) -> Discovered:
@@ -170,25 +185,20 @@ def discover(
         As `check_discoverable` does; nothing is spent then.
     """
     check_discoverable(schema, loss)
-    names, labelled = schema.undeclared, _labelled(schema)
-    delta = loss.delta / len(labelled) if isinstance(loss, GaussianDP) and labelled else 0.0
-    whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
-    weights = {name: LEVELS_WEIGHT if name in labelled else 1.0 for name in names}
     found: dict[str, Column] = {}
     notes: list[str] = []
     rangeless: list[str] = []
     rare: list[str] = []
     least: dict[str, float] = {}
     rows: dict[str, float] = {}
-    for name in names:
-        column, part = schema[name], whole.fraction(weights[name] / sum(weights.values()))
+    for name, part in parts_of(schema, loss).items():
+        column = schema[name]
         if isinstance(column, Untyped):
             column = _typed(adjacency, name, column, part.fraction(KIND_SHARE), spend)
             part = part.fraction(1 - KIND_SHARE)
         complete: Column | None = column
         if isinstance(column, Categorical):
-            levels = GaussianDP(part.mu, delta) if isinstance(part, GaussianDP) else part
-            plan = plan_histogram(levels, adjacency=adjacency)
+            levels, plan = plan_levels(schema, part, loss, adjacency)
             complete, held = _with_levels(name, column, levels, plan, spend)
             rare += [] if complete else [name]
             least[name], rows[name] = plan.threshold / plan.resolution, held
@@ -242,7 +252,7 @@ def _labelled(schema: Schema) -> list[str]:
 
 def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, spend: PaidRead[Any]) -> Column:
     """Return an open column of the type that clearly most objects have; of levels, if none is clear."""
-    counts = _noisy_histogram(
+    counts = noisy_histogram(
         adjacency, name, _object_bins, len(OBJECTS) + 1, loss, spend, step=f"discovered type: {name}"
     )
     best = int(np.argmax(counts.rows))
@@ -284,7 +294,7 @@ def _with_bounds(
 
     def look(what: str, bin_of: Callable[[FloatArray], FloatArray], bins: int, share: float) -> NoisyCounts:
         numbers, part = _of_numbers(column, bin_of), loss.fraction(share)
-        return _noisy_histogram(adjacency, name, numbers, bins, part, spend, step=f"discovered {what}: {name}")
+        return noisy_histogram(adjacency, name, numbers, bins, part, spend, step=f"discovered {what}: {name}")
 
     digits = column.spacings()
     spare = 0.0 if digits else DIGITS_SHARE
@@ -298,7 +308,7 @@ def _with_bounds(
     share = PARTS_SHARE + spare / LOOKS
     narrow, looks = is_narrow(powers, lower, upper), LOOKS
     if narrow:  # another look is only worth its cost if its noise lets it cut anything off
-        plan = _histogram_plan(adjacency, loss.fraction(share), PARTS)
+        plan = histogram_plan(adjacency, loss.fraction(share), PARTS)
         looks = int(may_cut(held, plan.noise.stddev / plan.resolution))
     for _ in range(looks):
         part = (upper - lower) / PARTS
@@ -318,7 +328,7 @@ def _with_bounds(
     return (spaced if fits else plain), least, held  # bounds may be too wide for such digits to be exact
 
 
-def _noisy_histogram(
+def noisy_histogram(
     adjacency: Adjacency,
     name: str,
     bins_of: Callable[[RawColumn], AnyArray],
@@ -329,7 +339,7 @@ def _noisy_histogram(
     step: str,
 ) -> NoisyCounts:
     """Return noisy counts of a column's values by bin, at most one each."""
-    plan = _histogram_plan(adjacency, loss, bins)
+    plan = histogram_plan(adjacency, loss, bins)
 
     def answer(table: PrivateTable) -> IntArray:
         counts = np.zeros(bins, np.int64)
@@ -341,7 +351,8 @@ def _noisy_histogram(
     return NoisyCounts(rows=rows, stddev=plan.noise.stddev / plan.resolution, law=plan.noise.law)
 
 
-def _histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
+def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
+    """Return the least noise of a histogram, in one bin of which each row is counted at most once."""
     law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
     return calibrate(adjacency.histogram, loss, k=bins, law=law)
 
@@ -373,48 +384,12 @@ def _with_levels(
     def answer(table: PrivateTable) -> dict[str, int]:
         counts: Counter[str] = Counter()
         for raw in _raw(table, name):
-            counts.update(_level_counts(raw))
+            counts.update(level_counts(raw))
         return plan.noised(counts)
 
     noisy = spend(plan.item(f"discovered levels: {name}", loss, answers=MOST_LEVELS), answer)
-    levels = _different(json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS])
+    levels = different_levels(json.loads(key) for key in sorted(noisy, key=lambda key: -noisy[key])[:MOST_LEVELS])
     if not levels:
         return None, 0.0
-    other = None if column.other is None else _label_for_others(column.other, levels)
+    other = None if column.other is None else label_for_others(column.other, levels)
     return replace(column, levels=levels, other=other), float(sum(noisy.values()))
-
-
-def _different(levels: Iterable[Level]) -> tuple[Level, ...]:
-    """Return levels in order; of those that are written alike, such as 1 and "1", the most frequent, which comes first."""
-    by_text: dict[str, Level] = {}
-    for level in levels:
-        by_text.setdefault(str(level), level)
-    return tuple(sorted(by_text.values(), key=lambda level: (type(level).__name__, level)))
-
-
-def _label_for_others(wanted: str, levels: tuple[Level, ...]) -> str:
-    """Return a label for other values that is no level of the table."""
-    texts = {str(level) for level in levels}
-    return next(label for label in (wanted, *OTHERS, *(f"{wanted} {i}" for i in range(2, 2**10))) if label not in texts)
-
-
-def _level_counts(raw: RawColumn) -> dict[str, int]:
-    """How often each level occurs, keyed by its JSON text; values that are no level are left out.
-
-    A float that is whole is keyed as a whole number: a missing value elsewhere may have made the column float.
-    """
-    if isinstance(raw, Numbers):
-        raw = labels_of_numbers(raw)
-    counts = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.levels))
-    keyed: dict[str, int] = {}
-    for level, count in zip(raw.levels, counts, strict=True):
-        plain = level.item() if isinstance(level, np.generic) else level
-        if not count or not isinstance(plain, (str, bool, int, float)):
-            continue
-        if isinstance(plain, (int, float)) and not -LARGEST_WHOLE <= plain <= LARGEST_WHOLE:
-            continue
-        if isinstance(plain, float):
-            plain = int(plain) if plain.is_integer() else plain
-        key = json.dumps(str(plain) if isinstance(plain, str) else plain, ensure_ascii=False)
-        keyed[key] = keyed.get(key, 0) + int(count)
-    return keyed

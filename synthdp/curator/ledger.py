@@ -142,17 +142,27 @@ class Ledger:
             )
             return int(db.execute(insert, row).lastrowid or 0)
 
-    def commit(self, number: int) -> None:
+    def commit(self, number: int, loss: PrivacyLoss | None = None) -> None:
         """Mark a reserved spend as used.
 
         Costs nothing beyond what was reserved.
 
+        Parameters
+        ----------
+        number
+            Of the entry.
+        loss
+            What was spent, if less than was reserved and nothing more ever will be.
+
         Raises
         ------
         LedgerError
-            If it is not there: the file was removed or replaced since.
+            If it is not there: the file was removed or replaced since.  If ``loss`` is more than was reserved; nothing is
+            written then.
         """
         with self._file.writing() as db:
+            if loss is not None:
+                self._lower(db, number, loss)
             if db.execute("UPDATE spends SET state = 'committed' WHERE id = ?", (number,)).rowcount != 1:
                 raise LedgerError(
                     f"ledger '{self.path}' has lost entry {number}: the file was replaced, so what it counts is too low"
@@ -267,6 +277,17 @@ class Ledger:
                 f"ledger '{self.path}' has a spend under this key already, entry {row[0]} of {row[1]}: nothing was spent "
                 "again"
             )
+
+    def _lower(self, db: sqlite3.Connection, number: int, loss: PrivacyLoss) -> None:
+        """Write a smaller loss into an entry, if it is there."""
+        row = db.execute("SELECT loss FROM spends WHERE id = ?", (number,)).fetchone()
+        if row is None:
+            return
+        reserved = self._loss(row[0])
+        both = zip(components(in_currency(loss, type(reserved))), components(reserved), strict=True)
+        if any(spent > most * (1 + ROUNDING) for spent, most in both):
+            raise LedgerError(f"entry {number} of ledger '{self.path}' has reserved {reserved}, less than {loss}")
+        db.execute("UPDATE spends SET loss = ? WHERE id = ?", (json.dumps(to_document(loss)), number))
 
     def _found(self, db: sqlite3.Connection, dataset: str) -> tuple[Adjacency | None, PrivacyLoss | None] | None:
         """Return the neighbours and the cap of a data set that is in the ledger."""

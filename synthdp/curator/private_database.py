@@ -127,7 +127,8 @@ def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tu
                     f"table {name!r} has no column {key!r}: every table needs the person's key and those of its relations"
                 )
         found = check_columns(source, schema.tables[name])
-        extra += [f"{name}.{column}" for column in found if column not in schema.keys_of(name)]
+        known = {*schema.keys_of(name), *schema.computed_in(name)}
+        extra += [f"{name}.{column}" for column in found if column not in known]
     first = sources[schema.root]
     made = PrivateDatabase(first, layout.wide, adjacency, sources=sources, layout=layout)
     return made, tuple(extra)

@@ -15,6 +15,7 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.histories import Layout, Order
+from synthdp.domain.rules_across import Barrier, barriers_of
 from synthdp.errors import InternalError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
 from synthdp.queries.related.persons import Persons, Rows, spread
@@ -22,6 +23,9 @@ from synthdp.randomness import Generator
 
 IMPOSSIBLE = -1e9
 """The logarithm that stands for probability zero."""
+
+Allowed = Mapping[tuple[int, str, int], BoolArray | FloatArray]
+"""By table, attribute and place of the row among those of its parent, the share of each cell that is allowed."""
 
 PROPOSALS = 8
 """Persons that are drawn for each one that is kept, where not all are allowed."""
@@ -97,10 +101,19 @@ class Histories:
         The record of a person.
     conditionals
         By table and attribute, in the order in which they are drawn.
+
+    Attributes
+    ----------
+    barriers
+        What the rules between tables forbid.
     """
 
     layout: Layout
     conditionals: dict[tuple[int, str], Conditional]
+    barriers: tuple[Barrier, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.barriers = barriers_of(self.layout)
 
     def draw(
         self,
@@ -108,7 +121,7 @@ class Histories:
         rng: Generator,
         *,
         expected: Expectations | None = None,
-        allowed: Mapping[tuple[int, str], BoolArray | FloatArray] | None = None,
+        allowed: Allowed | None = None,
     ) -> Persons:
         """Draw persons.
 
@@ -121,46 +134,51 @@ class Histories:
         expected
             Takes what the conditionals expect on the way.
         allowed
-            For attributes of persons, the share of each cell that is allowed; others are not drawn.
+            For attributes of persons, and of the first rows of a table of the root's children, the share of each cell that
+            is allowed; others are not drawn.  More persons are drawn then, and chosen by how likely they were to be allowed.
 
         Raises
         ------
         ImpossibleEvidenceError
             If no person has what is allowed.
         """
-        layout = self.layout
-        none = np.zeros(persons, np.int64)
-        tables = [self._root(persons, rng, expected, allowed or {})]
-        for i, table in enumerate(layout.tables[1:], start=1):
-            pattern = tables[table.parent].values[table.count]
-            parent, rank, many = spread(layout.rows_of_count(i)[pattern])
-            period = np.zeros(len(parent), np.int64)
-            if table.order is Order.PATTERN:
-                period = layout.periods_of_pattern(i)[pattern[parent], rank]
-            tables.append(Rows(parent, rank, many, period, table.group_of_period[period]))
-            _Pass(self, Persons(layout, tuple(tables), none), i, rng, expected, {}).run()
-        return Persons(layout, tuple(tables), none)
+        allowed = allowed or {}
+        drawn = persons * PROPOSALS if allowed else persons
+        none = np.zeros(drawn, np.int64)
+        tables = [Rows(np.arange(drawn), none, np.ones(drawn, np.int64), none, none)]
+        weights = self._run(tables, rng, expected, allowed)
+        last = max((table for table, _, _ in allowed), default=0)
+        for _ in range(last):
+            of_rows = self._run(self._with_next(tables), rng, expected, allowed)
+            if self.layout.tables[len(tables) - 1].parent == 0:
+                np.multiply.at(weights, tables[-1].parent, of_rows)
+        if allowed:
+            if weights.sum() <= 0:
+                raise ImpossibleEvidenceError("no person has what is given")
+            # Evenly spaced places among the cumulated weights: nobody is chosen twice as long as others would do.
+            places = (np.arange(persons) + rng.random()) / persons * weights.sum()
+            chosen = np.minimum(np.searchsorted(np.cumsum(weights), places, side="right"), drawn - 1)
+            tables = _chosen(self.layout, tables, rng.permutation(chosen))
+        while len(tables) < len(self.layout.tables):
+            self._run(self._with_next(tables), rng, expected, allowed)
+        return Persons(self.layout, tuple(tables), np.zeros(persons, np.int64))
 
-    def _root(
-        self,
-        persons: int,
-        rng: Generator,
-        expected: Expectations | None,
-        allowed: Mapping[tuple[int, str], BoolArray | FloatArray],
-    ) -> Rows:
-        """Draw the persons themselves; where not all are allowed, more of them, and choose by how likely they were to be."""
-        wanted = persons * PROPOSALS if allowed else persons
-        none = np.zeros(wanted, np.int64)
-        rows = Rows(np.arange(wanted), none, np.ones(wanted, np.int64), none, none)
-        weights = _Pass(self, Persons(self.layout, (rows,), none), 0, rng, expected, allowed).run()
-        if not allowed:
-            return rows
-        if weights.sum() <= 0:
-            raise ImpossibleEvidenceError("no person has what is given")
-        chosen = rng.choice(wanted, persons, p=weights / weights.sum())
-        none = np.zeros(persons, np.int64)
-        values = {name: codes[chosen] for name, codes in rows.values.items()}
-        return Rows(np.arange(persons), none, np.ones(persons, np.int64), none, none, values)
+    def _with_next(self, tables: list[Rows]) -> list[Rows]:
+        """Add the rows of the next table, without their values."""
+        i = len(tables)
+        table = self.layout.tables[i]
+        pattern = tables[table.parent].values[table.count]
+        parent, rank, many = spread(self.layout.rows_of_count(i)[pattern])
+        period = np.zeros(len(parent), np.int64)
+        if table.order is Order.PATTERN:
+            period = self.layout.periods_of_pattern(i)[pattern[parent], rank]
+        tables.append(Rows(parent, rank, many, period, table.group_of_period[period]))
+        return tables
+
+    def _run(self, tables: list[Rows], rng: Generator, expected: Expectations | None, allowed: Allowed) -> FloatArray:
+        """Draw the values of the last table's rows; return how likely each was to be allowed."""
+        persons = Persons(self.layout, tuple(tables), np.zeros(len(tables[0]), np.int64))
+        return _Pass(self, persons, len(tables) - 1, rng, expected, allowed).run()
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +190,7 @@ class _Pass:
     table: int
     rng: Generator
     expected: Expectations | None
-    allowed: Mapping[tuple[int, str], BoolArray | FloatArray]
+    allowed: Allowed
 
     def run(self) -> FloatArray:
         """Draw all attributes of all rows, the first rows of all parents first; return how likely each was to be allowed."""
@@ -201,9 +219,13 @@ class _Pass:
                     _push(z, f, given, rows, index)
                 if layout.period == c.attribute:
                     _forbid_periods(z, rows, index, rank, values, unique=layout.unique)
-                mask = self.allowed.get((i, c.attribute))
+                for barrier in model.barriers:
+                    if (barrier.table, barrier.attribute) == (i, c.attribute):
+                        follow = rows.many[index] - 1 - rank if layout.period == c.attribute and layout.unique else None
+                        _obey(z, barrier.possible[self._drawn_before(barrier, rows, index)], follow)
+                mask = self.allowed.get((i, c.attribute, rank))
                 probability = _softmax(z)
-                if mask is not None and rank == 0:
+                if mask is not None:
                     probability *= mask
                     inside = probability.sum(axis=1)
                     weights[index] *= inside
@@ -220,6 +242,15 @@ class _Pass:
             for name, both in sums.items():
                 _add_ranks(both, mine, name, rows, index)
         return weights
+
+    def _drawn_before(self, barrier: Barrier, rows: Rows, index: IntArray) -> IntArray:
+        """Return the cell that a barrier looks at, for some rows."""
+        if barrier.above == barrier.table:
+            return rows.values[barrier.other][index]
+        rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
+        in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
+        above = rows_above.period if in_pattern else rows_above.values[barrier.other]
+        return above[self.persons.ancestor(barrier.table, barrier.above)[index]]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
         above = self.persons.tables[table.above]
@@ -280,6 +311,24 @@ class _Pass:
             _add_columns(into, grouping.groups[g], summed)
 
 
+def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]:
+    """Return the rows of some persons, who may come more than once."""
+    found: list[Rows] = []
+    chosen: list[IntArray] = []
+    for i, rows in enumerate(tables):
+        above = layout.tables[i].parent
+        if above < 0:
+            parent, rank, many, index = np.arange(len(persons)), rows.rank[persons], rows.many[persons], persons
+        else:
+            sizes = np.bincount(rows.parent, minlength=len(tables[above]))
+            parent, rank, many = spread(sizes[chosen[above]])
+            index = (np.cumsum(sizes) - sizes)[chosen[above]][parent] + rank
+        values = {name: codes[index] for name, codes in rows.values.items()}
+        found.append(Rows(parent, rank, many, rows.period[index], rows.group[index], values))
+        chosen.append(index)
+    return found
+
+
 def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
     """Return (size, cells) sums of rows by a number that each has."""
     found = np.zeros((size, weighted.shape[1]))
@@ -333,6 +382,18 @@ def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, value
         last = np.flatnonzero(z.max(axis=0) > IMPOSSIBLE / 2).max(initial=0)
         room = last - (rows.many[index] - 1 - rank)
         z[cells > room[:, None]] = IMPOSSIBLE
+
+
+def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
+    """Forbid cells in place, except in rows that would have none left: those break a rule and are left out later.
+
+    ``follow`` says how many rows of later periods must find room.
+    """
+    left: BoolArray = np.logical_and(z > IMPOSSIBLE / 2, allowed)
+    if follow is not None:
+        room = np.cumsum(left[:, ::-1], axis=1)[:, ::-1] > follow[:, None]
+        left = np.where((left & room).any(axis=1, keepdims=True), left & room, left)
+    z[~left & left.any(axis=1, keepdims=True)] = IMPOSSIBLE
 
 
 def _softmax(z: FloatArray) -> FloatArray:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -17,18 +16,17 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
-from synthdp.estimators.synthetic_release import EPSILONS, LARGE_EPSILON, SyntheticRelease
+from synthdp.estimators.synthetic_release import EPSILONS, SyntheticRelease, write_report
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.planning.database_plan import DatabasePlan, plan_database
-from synthdp.privacy.loss import PrivacyLoss, loss_of
+from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
-from synthdp.report.page import card_page
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema, database_schema_given
-from synthdp.storage import fingerprint, load, save
+from synthdp.storage import load, save
 from synthdp.tables.format import TableFormat
 from synthdp.tables.key_types import check_key_types
 from synthdp.tables.source import Source
@@ -175,7 +173,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         given
-            Values that the persons must have, by column of the root table; see `SyntheticModel.sample`.
+            Values that the persons must have, by column of the root table, or of their first rows in a table that has an
+            order, as ``visits[1].cost``; see `SyntheticModel.sample`.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
@@ -250,10 +249,18 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         save(self.release_, path)
 
-    def report(self, path: str | PathLike[str]) -> None:
-        """Write the privacy card and the receipt as an HTML page, from the release alone: publishable, without network.
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write an HTML page about the release, from the release alone: publishable, without network.
 
-        Of one table it is the report of `SyntheticRelease`.
+        It has a part for each table and one for each relation, the privacy card and what was spent.  Of one table it is the
+        report of `SyntheticRelease`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        title
+            Of the page; default: a general one.
 
         Raises
         ------
@@ -262,12 +269,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if self._one is not None:
-            self._one.report(path)
+            self._one.report(path, title=title)
             return
-        try:
-            Path(path).write_text(card_page(self.release_, fingerprint=fingerprint(self.release_)), encoding="utf-8")
-        except OSError as error:
-            raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+        write_report(self.release_, path, title=title)
 
     def plan(self, *, rows: Mapping[str, int] | None = None, epsilon: float | None = None) -> DatabasePlan:
         """Say what ``fit`` will cost and how large its noise will be, before any spend; reads no row.
@@ -334,9 +338,9 @@ def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dic
     formats, tables = {}, {}
     for name, source in sources.items():
         outer = outer_schema(schema, name)
-        lacking = [column for column in outer if column not in source.names]
+        lacking = [column for column in outer if column not in source.names and column not in schema.computed_in(name)]
         if lacking:
             raise DataError(f"column {lacking[0]!r} is missing in table {name!r}; the schema has: {', '.join(outer)}")
         formats[name] = TableFormat.of(source, outer)
         tables[name] = formats[name].without_impossible_nulls(schema.tables[name])
-    return formats, DatabaseSchema(tables, schema.relations)
+    return formats, schema.with_columns(tables)

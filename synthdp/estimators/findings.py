@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from synthdp.answers.misfit_shares import MisfitShare, misfit_columns
-from synthdp.curator.curator import Discovered
-from synthdp.errors import DiscoveryWarning, MisfitWarning
+from synthdp.curator.curator import Curator, Discovered
+from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
 
@@ -37,19 +37,38 @@ def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
     DiscoveryWarning
         If there are such columns, once; and if noise hides what a large share of the rows holds.
     """
+    said = _undiscovered(found)
+    if said is not None:
+        warnings.warn(said, DiscoveryWarning, stacklevel=stacklevel + 1)
+
+
+def refuse_undiscovered(found: Discovered, account: Curator) -> None:
+    """Refuse a release of which discovery found too little, and give back what it did not cost.
+
+    Costs nothing beyond what was spent: the ledger then has what the discovery cost at most.
+
+    Raises
+    ------
+    DiscoveryError
+        If `warn_of_undiscovered` would warn.
+    """
+    said = _undiscovered(found)
+    if said is not None:
+        raise DiscoveryError(f"no release was made, and {account.give_up()} was spent: {said}")
+
+
+def _undiscovered(found: Discovered) -> str | None:
+    """Return what to say of a discovery that found too little."""
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
     said = [f"left out: column {_some(lost)}"] * bool(lost)
     said += [f"kept, though what comes out there means nothing: column {_some(kept)}"] * bool(kept)
     if said:
-        warnings.warn(
+        return (
             f"no range or no levels could be told from noise; {'; '.join(said)}: "
-            "declare bounds or levels, or use more rows or a larger budget",
-            DiscoveryWarning,
-            stacklevel=stacklevel + 1,
+            "declare bounds or levels, or use more rows or a larger budget"
         )
-    elif found.is_coarse:
-        warnings.warn(_coarse(found), DiscoveryWarning, stacklevel=stacklevel + 1)
+    return _coarse(found) if found.is_coarse else None
 
 
 def _coarse(found: Discovered) -> str:

@@ -22,20 +22,28 @@ from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
-from synthdp.estimators.findings import discovery_notes, misfit_notes, warn_of_misfits, warn_of_undiscovered
-from synthdp.mechanisms.discovery_account import account_of, discovery_part, takes
+from synthdp.estimators.findings import (
+    discovery_notes,
+    misfit_notes,
+    refuse_undiscovered,
+    warn_of_misfits,
+    warn_of_undiscovered,
+)
+from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.pictures.picture import Picture
 from synthdp.planning import Plan, plan
 from synthdp.privacy.calibration import calibrate
-from synthdp.privacy.loss import PrivacyLoss, PureDP, loss_of
+from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.report import report_page
+from synthdp.report.database import database_page
+from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
@@ -51,7 +59,9 @@ from synthdp.tables.sources.resolve import is_spark, source_of
 ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
 
-LARGE_EPSILON = 5.0
+UNDISCOVERED = (LEAVE_OUT, REFUSE) = ("leave_out", "refuse")
+"""What may be done where noise hides what a column holds."""
+
 EPSILONS = (1e-5, 700.0)
 """Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
 
@@ -122,6 +132,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         thresholds of levels, where the mechanism is paid in Gaussian DP as the default is; else of epsilon and delta.
         Columns of which nothing can be told from noise are left out, with a warning; those that a workload, the target
         or the order of an array needs stay, and so do all if none would be left, without meaning.
+    undiscovered
+        What to do where noise hides a range or the levels of a column, or what many of the rows hold: ``"leave_out"`` the
+        column, with a warning, or ``"refuse"`` the release with a `DiscoveryError`.  To refuse, the number of rows is
+        estimated first, so that a table too small for its budget costs little; the ledger gets back what was not spent.
     privacy_unit, max_rows_per_unit
         Column that names whom to protect, and how many rows of each are used; default: every row is one.  Texts, such as
         all fields of a CSV file, are one id if they are written alike; numbers and moments, if they are equal.  Left out of
@@ -179,7 +193,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         mechanism_options: Mapping[str, Any] | None = None,
         solver: str = "auto",
         bins: int = 32,
-        domain_budget: float = 0.4,
+        domain_budget: float = 0.3,
+        undiscovered: str = "leave_out",
         privacy_unit: str | None = None,
         max_rows_per_unit: int = 1,
         ledger: str | PathLike[str] | Ledger | None = None,
@@ -199,6 +214,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.solver = solver
         self.bins = bins
         self.domain_budget = domain_budget
+        self.undiscovered = undiscovered
         self.privacy_unit = privacy_unit
         self.max_rows_per_unit = max_rows_per_unit
         self.ledger = ledger
@@ -222,6 +238,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             With one sentence; nothing is spent then.
         BudgetExceededError, LedgerError
             If the ledger does not cover the spend; nothing is read then.
+        DiscoveryError
+            With ``undiscovered="refuse"``, if noise hides too much; the message says what was spent.
         """
         return self._fit(X, schema=self._declared(), neighbors=self.neighbors)
 
@@ -258,14 +276,19 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             dataset=self.dataset,
         )
         with curator:
-            whole = account_of(curator, mechanism, schema)
+            refuses = self.undiscovered == REFUSE
+            ends = discovery_ends(self.domain_budget) if refuses and schema.undeclared else ()
+            whole = account_of(curator, mechanism, schema, ends=ends)
             unknown: tuple[str, ...] = ()
             if schema.undeclared:
                 tell(Progress(stage="discovery", done=0, total=1))
                 found = whole.discover(
                     spend=discovery_part(whole.budget, self.domain_budget),
                     takes=lambda rest: not self._array and needed <= {*rest.outputs} and takes(mechanism, rest),
+                    careful=refuses,
                 )
+                if refuses:
+                    refuse_undiscovered(found, whole)
                 unknown = discovery_notes(found)
                 warn_of_undiscovered(found, stacklevel=3)
             release = mechanism.release(whole, random_state=self.random_state)
@@ -552,6 +575,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if schema is not None and self.n_rows is not None:
             check_enough_keys(schema, self.n_rows)
         check_share("domain_budget", self.domain_budget)
+        if self.undiscovered not in UNDISCOVERED:
+            raise ParameterError(f"undiscovered ({self.undiscovered!r}) must be one of: {', '.join(UNDISCOVERED)}")
         if self.on_progress is not None and not callable(self.on_progress):
             raise ParameterError("on_progress must be a function of one Progress")
         generator(self.random_state)
@@ -630,10 +655,19 @@ def write_report(
 
     Raises
     ------
+    ParameterError
+        If there is no such target, or the release is of several tables.
     DataError
         If the file cannot be written.
     """
-    page = report_page(release, fingerprint=fingerprint(release), title=title, target=target, on_progress=on_progress)
+    if isinstance(release.output, DatabaseModel):
+        if target is not None:
+            raise ParameterError("target is a column of one table: the report of a database shows all")
+        page = database_page(release, fingerprint=fingerprint(release), title=title)
+    else:
+        page = report_page(
+            release, fingerprint=fingerprint(release), title=title, target=target, on_progress=on_progress
+        )
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from synthdp.curator.curator import Curator
+from collections.abc import Sequence
+
+from synthdp.curator.curator import COUNT_SHARE, Curator
 from synthdp.errors import SynthDPError
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.privacy.calibration import THRESHOLDS_SHARE
@@ -10,7 +12,7 @@ from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss
 from synthdp.schema.schema import Schema
 
 
-def account_of(curator: Curator, mechanism: object, schema: Schema) -> Curator:
+def account_of(curator: Curator, mechanism: object, schema: Schema, *, ends: Sequence[float] = ()) -> Curator:
     """Return the account that discovery and a mechanism are both paid from, with all that the curator has.
 
     It is one of Gaussian DP where something is to be discovered and the mechanism can be paid from such a budget: there
@@ -26,12 +28,14 @@ def account_of(curator: Curator, mechanism: object, schema: Schema) -> Curator:
         What follows; see `Spender.gaussian`.
     schema
         Of the table.
+    ends
+        Shares of the account's budget after which it may be given up; see `Curator.open_account`.
     """
     loss = curator.budget
     if schema.undeclared and isinstance(loss, ApproxDP) and getattr(mechanism, "gaussian", False):
         levels = any(schema[name].labelled for name in schema.undeclared)
-        return curator.open_account(thresholds=THRESHOLDS_SHARE if levels else 0.0)
-    return curator.open_account(currency=type(loss))
+        return curator.open_account(thresholds=THRESHOLDS_SHARE if levels else 0.0, ends=ends)
+    return curator.open_account(currency=type(loss), ends=ends)
 
 
 def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
@@ -47,6 +51,17 @@ def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
     if isinstance(budget, GaussianDP):
         return GaussianDP(budget.fraction(share).mu, budget.delta)
     return budget.fraction(share)
+
+
+def discovery_ends(share: float) -> tuple[float, float]:
+    """Return after which shares of a budget a careful discovery may be given up: the number of rows, and all of it.
+
+    Parameters
+    ----------
+    share
+        Of `discovery_part`.
+    """
+    return COUNT_SHARE * share, share
 
 
 def takes(mechanism: TableMechanism, schema: Schema) -> bool:

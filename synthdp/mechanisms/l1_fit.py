@@ -153,7 +153,8 @@ class L1Fit(Spender):
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=ROW_COUNT_SHARE)
         total = count.rows
         share = ONE_WAY_SHARE if len(schema) > 1 else budget.share
-        columns, budget, first = OneWayTree().measure(account, budget, share=share / 2, most=share, total=total)
+        plan = OneWayTree().suited(budget, share=share / 2, columns=len(schema), total=total)
+        columns, budget, first = plan.measure(account, budget, share=share / 2, most=share, total=total)
         measured = count.measurements + first
         refinements = coarsen_columns(schema, columns, total / GROUPS)
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))

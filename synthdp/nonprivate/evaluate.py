@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from synthdp.arrays import AnyArray
 from synthdp.domain.conform import conform
 from synthdp.domain.encoder import Labels, RawColumn
-from synthdp.errors import DataError
+from synthdp.errors import DataError, SchemaError
 from synthdp.markup import render
 from synthdp.nonprivate.measures import (
     SHARP,
@@ -158,6 +158,8 @@ def nonprivate_evaluate(
     ------
     DataError
         If a table lacks a column or has no rows.
+    SchemaError
+        If bounds or levels of a column are open.
 
     Examples
     --------
@@ -169,6 +171,11 @@ def nonprivate_evaluate(
     >>> "NON-PRIVATE" in str(found)
     True
     """
+    if schema.undeclared:
+        raise SchemaError(
+            f"column {schema.undeclared[0]!r} is open, so there is nothing to compare it by: give the schema of what was "
+            "released, in which it was discovered"
+        )
     tables = [_as_pandas(table, schema, who) for table, who in ((real, "real"), (synthetic, "synthetic"))]
     a, b = tables
     schema = Schema({name: column for name, column in schema.items() if not column.names_rows})

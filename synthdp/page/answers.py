@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synthdp.errors import ParameterError, SchemaError
-from synthdp.schema.column import LONGEST_SOURCE, Column
+from synthdp.schema.column import Column
 from synthdp.schema.public_documents import whole_number
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import VERSION, column_document
-
-HOW = ("limits", "list", "truth", "known", "open", "name", "out")
-"""What may be known about a column, as the form sends it."""
 
 MEASURED = {
     "integer": "whole number", "continuous": "number", "decimal": "amount with decimals", "datetime": "date and time",
     "date": "date", "time": "time of day", "duration": "length of time, in seconds",
 }  # fmt: skip
 LABELLED = {"categorical": "categories", "ordinal": "categories with an order"}
+NUMBERS = ("integer", "continuous", "decimal", "duration")
 TYPES = {**MEASURED, **LABELLED}
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
+"""A comma or a point before three digits stands for thousands in some countries, for decimals in others."""
+
 FIELDS = ("how", "type", "lower", "upper", "decimals", "levels", "nullable", "source", "known")
-NO_SOURCE = "Say how you know it without this table: a codebook, a law, a form. One line is enough."
 
 
 def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,11 +49,9 @@ def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess:
     SchemaError
         In one sentence, if something is missing or cannot be.
     """
-    how, kept = typed.get("how", ""), {name: typed[name] for name in FIELDS if name in typed}
-    if how not in HOW:
-        raise SchemaError("Choose what is known about the column without this table.")
-    entry: dict[str, Any] | None = {"name": name}
-    match how:
+    kept = {name: typed[name] for name in FIELDS if name in typed}
+    entry: dict[str, Any] | None
+    match typed.get("how"):
         case "limits":
             entry = _limits(name, typed, guess)
         case "list":
@@ -65,34 +64,33 @@ def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess:
         case "open":
             entry = _open(name, typed, guess)
         case "name":
-            entry = {"name": name, "type": "identifier"}
+            return {"entry": {"name": name, "type": "identifier"}, "typed": kept}
         case "out":
-            entry = None
-    if entry is not None:
-        entry |= {"nullable": True} if typed.get("nullable") and how != "name" else {}
-        column_of(entry)
+            return {"entry": None, "typed": kept}
+        case _:
+            raise SchemaError("Choose what is known about the column without this table.")
+    entry |= {"nullable": True} if typed.get("nullable") else {}
+    column_of(entry)
     return {"entry": entry, "typed": kept}
 
 
 def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
     kind = typed.get("type", "")
     if kind not in MEASURED:
-        raise SchemaError(
-            f"Limits are for numbers and times. Choose one of these types: {', '.join(MEASURED.values())}."
-        )
+        raise SchemaError("Limits are for numbers and times: choose such a type, or give the list of the values.")
     entry: dict[str, Any] = {"name": name, "type": kind}
     for end, said in (("lower", "lowest"), ("upper", "highest")):
         text = typed.get(end, "").strip()
         if not text:
             raise SchemaError(f"The {said} value that can occur is missing.")
-        entry[end] = number_of(text) if kind in ("integer", "continuous", "decimal", "duration") else text
+        entry[end] = number_of(text) if kind in NUMBERS else text
     if decimals := typed.get("decimals", "").strip():
-        if (digits := whole_number(decimals)) is None:
-            raise SchemaError("Digits after the point must be a whole number.")
-        entry["decimals"] = digits
-    if kind == "datetime":
-        entry |= {key: guess[key] for key in ("resolution", "zone") if key in guess}
-    return entry | _source(typed)
+        if kind not in ("continuous", "decimal"):
+            raise SchemaError(
+                f"A {MEASURED[kind]} has no digits after the point: choose another type, or leave them out."
+            )
+        entry["decimals"] = number_of(decimals)
+    return entry | _steps("datetime", kind, guess) | _source(typed)
 
 
 def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[str, Any]:
@@ -101,26 +99,26 @@ def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[st
     if not levels:
         raise SchemaError("The list is empty: write one value a line, or put | between them.")
     numbers = [whole_number(level) for level in levels]
-    kind = typed.get("type", "")
-    return {
-        "name": name, "type": kind if kind in LABELLED else "categorical",
-        "levels": levels if None in numbers else numbers,
-    } | _source(typed)  # fmt: skip
+    kind = typed["type"] if typed.get("type") in LABELLED else "categorical"
+    return {"name": name, "type": kind, "levels": levels if None in numbers else numbers} | _source(typed)
 
 
 def _open(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
-    kind = typed.get("type", "") or "categorical"
+    kind = typed.get("type", "")
     if kind in MEASURED:
-        return {"name": name, "type": kind} | {key: guess[key] for key in ("resolution", "zone") if key in guess}
+        return {"name": name, "type": kind} | _steps(guess.get("type", ""), kind, guess)
     return {"name": name, "type": "categorical", "levels": None, "other": "other"}
+
+
+def _steps(kind: str, chosen: str, guess: Mapping[str, Any]) -> dict[str, Any]:
+    """Return in which steps, and in which zone, the file tells time, if a type was chosen for which that is known."""
+    return {key: guess[key] for key in ("resolution", "zone") if key in guess and chosen == kind}
 
 
 def _source(typed: Mapping[str, str]) -> dict[str, str]:
     text = " ".join(typed.get("source", "").split())
     if not text:
-        raise SchemaError(NO_SOURCE)
-    if len(text) > LONGEST_SOURCE:
-        raise SchemaError(f"How you know it must fit on one line, of at most {LONGEST_SOURCE} characters.")
+        raise SchemaError("Say how you know it without this table: a codebook, a law, a form. One line is enough.")
     return {"source": text}
 
 
@@ -144,23 +142,18 @@ def number_of(text: str) -> int | float:
     SchemaError
         If it is none.
     """
-    bare = text.strip().replace("\u2212", "-").replace(" ", "")
-    if "," in bare:
-        bare = bare.replace(",", ".") if bare.count(",") == 1 and "." not in bare and not _thousands(bare) else bare
+    bare = text.strip().replace("\u2212", "-").replace(" ", "").replace(",", ".")
+    if _THOUSANDS.fullmatch(bare):
+        raise SchemaError(f"{bare} can be read in two ways: write {bare.replace('.', '')}, or {bare}0.")
     if (whole := whole_number(bare)) is not None:
         return whole
     try:
         found = float(bare)
     except ValueError:
         found = math.nan
-    if not math.isfinite(found):
+    if not math.isfinite(found) or "_" in bare:
         raise SchemaError("Write a number in plain digits, such as 1500 or 0.5.")
     return found
-
-
-def _thousands(text: str) -> bool:
-    """Say whether a comma may stand for thousands as well as for decimals: what it means is not guessed."""
-    return len(text.rpartition(",")[2]) == 3
 
 
 def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,19 +166,16 @@ def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
     """
     kept = {key: value for key, value in entry.items() if key not in ("comment", "description")}
     column = column_of(kept)
-    typed = {"type": str(kept["type"]), "source": str(kept.get("source", ""))}
-    typed |= {"nullable": "yes"} if kept.get("nullable") else {}
-    if column.names_rows:
-        typed["how"] = "name"
-    elif column.quantity == "truth":
-        typed["how"] = "truth"
+    typed = {key: str(kept[key]) for key in FIELDS if key != "levels" and kept.get(key) is not None}
+    typed["nullable"] = "yes" if kept.get("nullable") else ""
+    if column.names_rows or column.quantity == "truth":
+        typed["how"] = "name" if column.names_rows else "truth"
     elif not column.is_complete:
         typed["how"] = "open"
     elif column.labelled:
         typed |= {"how": "list", "levels": "\n".join(map(str, kept["levels"]))}
     else:
-        typed |= {"how": "limits", "lower": str(kept["lower"]), "upper": str(kept["upper"])}
-        typed |= {"decimals": str(kept["decimals"])} if "decimals" in kept else {}
+        typed["how"] = "limits"
     return {"entry": kept, "typed": typed}
 
 
@@ -234,21 +224,16 @@ def rule_of(kind: str, names: Sequence[str], texts: Sequence[str], schema: Schem
 
 def _values(column: Column, text: str) -> list[Any]:
     """Return the values that were typed: levels with | between them, a range "0 to 17", or "missing"."""
+    named: dict[str, Any] = {"missing": None}
+    named |= {"true": True, "True": True, "false": False, "False": False} if column.quantity == "truth" else {}
+    named |= {str(level): level for level in getattr(column, "levels", None) or ()}
     found: list[Any] = []
     for part in filter(None, (one.strip() for one in text.split("|"))):
-        levels = getattr(column, "levels", None) or ()
-        named = [level for level in levels if str(level) == part]
         low, to, high = part.partition(" to ")
-        if named:
-            found.append(named[0])
-        elif part == "missing":
-            found.append(None)
-        elif column.quantity == "truth" and part.casefold() in ("true", "false"):
-            found.append(part.casefold() == "true")
-        elif to:
-            found.append([_end(column, end) for end in (low, high)])
+        if part in named:
+            found.append(named[part])
         else:
-            found.append(_end(column, part))
+            found.append([_end(column, low), _end(column, high)] if to else _end(column, part))
     if not found:
         raise SchemaError("Write the values of both columns: several with | between them, or a range such as 0 to 17.")
     return found

@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-from importlib import resources
-
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from synthdp.page import outcome, prepare
 from synthdp.page.site import Screen, Site, answered
-
-GET: dict[str, Screen] = {
-    "table": prepare.table, "columns": prepare.columns, "columns/{column}": prepare.column, "rules": prepare.rules,
-    "promise": outcome.promise, "release": outcome.release, "publish": outcome.publish,
-    "publish/{release}/file/{file}": outcome.file, "publish/{release}/report": outcome.framed,
-    "publish/{release}/zip": outcome.packed, "questions": outcome.questions, "ledger": outcome.ledger,
-}  # fmt: skip
-POST: dict[str, tuple[Screen, str]] = {
-    "table": (prepare.choose, "table"), "document": (prepare.dictionary, "table"), "unit": (prepare.unit, "table"),
-    "columns/{column}": (prepare.answer, "columns/{column}"), "columns/{column}/look": (prepare.look, "columns/{column}"),
-    "columns/{column}/hide": (prepare.hide, "columns/{column}"), "rules": (prepare.add_rule, "rules"),
-    "rules/{rule}/drop": (prepare.drop_rule, "rules"), "promise": (outcome.make_plan, "promise"),
-    "promise/choose": (outcome.choose_promise, "promise"), "release": (outcome.start_release, "release"),
-    "release/stop": (outcome.stop_release, "release"), "publish/{release}/finish": (outcome.finish, "publish"),
-    "publish/{release}/compare": (outcome.compare, "publish"), "publish/forget": (outcome.forget_comparison, "publish"),
-    "questions": (outcome.ask, "questions"), "ledger": (outcome.set_cap, "ledger"),
-}  # fmt: skip
-FILES = {"page.css": "text/css", "page.js": "text/javascript"}
-
-
-def application(site: Site) -> Starlette:
-    """Return the page as an application; `Guard` stands before it."""
-    routes: list[BaseRoute] = [Route("/", answered(site, _first, "table"))]
-    routes += [Route(f"/{path}", answered(site, screen, "table")) for path, screen in GET.items()]
-    routes += [
-        Route(f"/{path}", answered(site, screen, back), methods=["POST"]) for path, (screen, back) in POST.items()
-    ]
-    routes += [Route(f"/{name}", partial(_file, name)) for name in FILES]
-    routes += [Route("/progress/{job}", answered(site, _progress, "table"))]
-    return Starlette(routes=[Mount(site.base, routes=routes)], exception_handlers={404: _nothing, 405: _nothing})
 
 
 async def _first(site: Site, _: Request) -> Response:
@@ -62,10 +30,33 @@ async def _progress(site: Site, request: Request) -> Response:
     return site.show("progress", job=job)
 
 
-async def _file(name: str, _: Request) -> Response:
-    text = resources.files("synthdp.page").joinpath("templates", name).read_text(encoding="utf-8")
-    return Response(text, media_type=FILES[name])
-
-
 async def _nothing(_: Request, __: Exception) -> Response:
     return PlainTextResponse("There is nothing at this address.", 404)
+
+
+GET: dict[str, Screen] = {
+    "": _first, "table": prepare.table, "columns": prepare.columns, "columns/{column}": prepare.column,
+    "rules": prepare.rules, "promise": outcome.promise, "release": outcome.release, "publish": outcome.publish,
+    "publish/{release}/file/{file}": outcome.file, "publish/{release}/report": outcome.framed,
+    "publish/{release}/zip": outcome.packed, "questions": outcome.questions, "ledger": outcome.ledger,
+    "progress/{job}": _progress,
+}  # fmt: skip
+POST: dict[str, tuple[Screen, str]] = {
+    "table": (prepare.choose, "table"), "document": (prepare.dictionary, "table"), "unit": (prepare.unit, "table"),
+    "columns/{column}": (prepare.answer, "columns/{column}"), "columns/{column}/look": (prepare.look, "columns/{column}"),
+    "columns/{column}/hide": (prepare.hide, "columns/{column}"), "rules": (prepare.add_rule, "rules"),
+    "rules/{rule}/drop": (prepare.drop_rule, "rules"), "promise": (outcome.make_plan, "promise"),
+    "promise/choose": (outcome.choose_promise, "promise"), "release": (outcome.start_release, "release"),
+    "release/stop": (outcome.stop_release, "release"), "publish/{release}/finish": (outcome.finish, "publish"),
+    "publish/{release}/compare": (outcome.compare, "publish"), "publish/forget": (outcome.forget_comparison, "publish"),
+    "questions": (outcome.ask, "questions"), "ledger": (outcome.set_cap, "ledger"),
+}  # fmt: skip
+"""What answers each form, and the screen that says why it was refused."""
+
+
+def application(site: Site) -> Starlette:
+    """Return the page as an application; `Guard` stands before it."""
+    routes: list[BaseRoute] = [Mount("/static", StaticFiles(packages=[("synthdp.page", "static")]))]
+    routes += [Route(f"/{path}", answered(site, screen, "table")) for path, screen in GET.items()]
+    routes += [Route(f"/{path}", answered(site, do, back), methods=["POST"]) for path, (do, back) in POST.items()]
+    return Starlette(routes=[Mount(site.base, routes=routes)], exception_handlers={404: _nothing, 405: _nothing})

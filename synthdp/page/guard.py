@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import parse_qsl
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
@@ -26,14 +23,14 @@ REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; f
 """Of a report in a frame: it has styles of its own, and no script."""
 
 HEADERS = {
-    b"content-security-policy": POLICY.encode(),
-    b"cache-control": b"no-store",
-    b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"same-origin",  # with none, a browser's form would carry "Origin: null"
-    b"cross-origin-opener-policy": b"same-origin",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
-    b"x-robots-tag": b"noindex",
+    "content-security-policy": POLICY,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with none, a browser's form would carry "Origin: null"
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "x-robots-tag": "noindex",
 }
 MOST_FORM_BYTES, MOST_FIELDS = 2**20, 2000
 
@@ -49,14 +46,14 @@ class Guard:
 
     Parameters
     ----------
-    app
-        What is guarded.  Of a form it finds the fields in ``scope["synthdp.form"]``, a list of pairs.
     port
         Of this server, on 127.0.0.1.
+    app
+        What is guarded.  Of a form it finds the fields in ``scope["synthdp.form"]``, a list of pairs.
     """
 
-    app: App
     port: int
+    app: ASGIApp = field(default_factory=lambda: PlainTextResponse(BROKEN, 500))
     base: str = field(default_factory=lambda: f"/{secrets.token_hex(4)}")
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     form: str = field(default_factory=lambda: secrets.token_hex(16))
@@ -77,11 +74,8 @@ class Guard:
         """The name of the cookie: several servers share the host, whatever their ports."""
         return f"synthdp-{self.port}"
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
         if scope["type"] != "http":
             return  # a web socket is closed unanswered
         begun = False
@@ -89,90 +83,66 @@ class Guard:
         async def sealed(message: Message) -> None:
             nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
-                given = [(name.lower(), value) for name, value in message["headers"]]
-                own = {name for name, _ in given}
-                message["headers"] = [*given, *((name, value) for name, value in HEADERS.items() if name not in own)]
+                begun, headers = True, MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
-            refusal = self._refused(scope)
-            if refusal is not None:
-                await _say(sealed, *refusal)
-            elif scope["path"].startswith("/start/"):
-                await self._open(scope, sealed)
-            elif scope["method"] == "POST":
-                await self._post(scope, receive, sealed)
-            else:
-                await self.app(scope, receive, sealed)
+            answer = self._refused(scope)
+            if answer is None and scope["path"].startswith("/start/"):
+                answer = self._open(scope)
+            elif answer is None and scope["method"] == "POST":
+                answer = await self._post(scope, receive)
+            await (answer or self.app)(scope, receive, sealed)
         except Exception:  # noqa: BLE001 - a traceback in a log could quote rows
             if not begun:
-                await _say(sealed, 500, BROKEN)
+                await PlainTextResponse(BROKEN, 500)(scope, receive, sealed)
 
-    def _refused(self, scope: MutableMapping[str, Any]) -> tuple[int, str] | None:
-        """Return why a request is refused, by its headers."""
-        headers = scope["headers"]
-        hosts, origins = _all(headers, b"host"), _all(headers, b"origin")
-        if hosts != [f"127.0.0.1:{self.port}"]:
-            return 400, STRANGE
+    def _refused(self, scope: Scope) -> Response | None:
+        """Return why a request is refused, if it is, by its headers."""
+        headers = Headers(scope=scope)
+        origins = headers.getlist("origin")
+        if headers.getlist("host") != [f"127.0.0.1:{self.port}"]:
+            return PlainTextResponse(STRANGE, 400)
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            return 405, STRANGE
+            return PlainTextResponse(STRANGE, 405)
         if any(origin != self.origin for origin in origins) or (scope["method"] == "POST" and not origins):
-            return 403, STRANGE
-        if not set(_all(headers, b"sec-fetch-site")) <= {"same-origin", "none"}:
-            return 403, STRANGE
-        if scope["path"].startswith("/start/"):
-            return None
-        crumbs = [crumb.strip() for text in _all(headers, b"cookie") for crumb in text.split(";")]
+            return PlainTextResponse(STRANGE, 403)
+        if not set(headers.getlist("sec-fetch-site")) <= {"same-origin", "none"}:
+            return PlainTextResponse(STRANGE, 403)
+        crumbs = [crumb.strip() for text in headers.getlist("cookie") for crumb in text.split(";")]
         own = f"{self.cookie}={self.token}"
-        if not any(hmac.compare_digest(crumb.encode(), own.encode()) for crumb in crumbs):
-            return 403, GONE
-        return None
+        known = any(hmac.compare_digest(crumb.encode(), own.encode()) for crumb in crumbs)
+        return None if known or scope["path"].startswith("/start/") else PlainTextResponse(GONE, 403)
 
-    async def _open(self, scope: MutableMapping[str, Any], send: Send) -> None:
+    def _open(self, scope: Scope) -> Response:
         """Swap the link of the start for a cookie, once."""
         offered = scope["path"].removeprefix("/start/").encode()
         if scope["method"] != "GET" or self._link is None or not hmac.compare_digest(offered, self._link.encode()):
-            await _say(send, 403, GONE)
-            return
+            return PlainTextResponse(GONE, 403)
         self._link = None
-        crumb = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path={self.base}"
-        there = [(b"location", f"{self.base}/".encode()), (b"set-cookie", crumb.encode())]
-        await _say(send, 303, "", there)
+        answer = RedirectResponse(f"{self.base}/", 303)
+        answer.set_cookie(self.cookie, self.token, path=self.base, httponly=True, samesite="strict")
+        return answer
 
-    async def _post(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Read a form, and pass it on if this run wrote it."""
-        kinds = [kind.partition(";")[0] for kind in _all(scope["headers"], b"content-type")]
+    async def _post(self, scope: Scope, receive: Receive) -> Response | None:
+        """Read a form for the application; return why it is refused, unless this run wrote it."""
+        kinds = [kind.partition(";")[0] for kind in Headers(scope=scope).getlist("content-type")]
         if kinds != ["application/x-www-form-urlencoded"]:
-            await _say(send, 403, STRANGE)
-            return
+            return PlainTextResponse(STRANGE, 403)
         body, more = b"", True
         while more:
             message = await receive()
-            if message["type"] != "http.request":
-                return
             body, more = body + message.get("body", b""), message.get("more_body", False)
-            if len(body) > MOST_FORM_BYTES:
-                await _say(send, 413, TOO_LARGE)
-                return
+            if len(body) > MOST_FORM_BYTES or message["type"] != "http.request":  # who hangs up sent half a form
+                return PlainTextResponse(TOO_LARGE, 413)
         try:
             fields = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
         except ValueError:
-            await _say(send, 400, STRANGE)
-            return
+            return PlainTextResponse(STRANGE, 400)
         offered = [value for name, value in fields if name == "form"]
         if len(offered) != 1 or not hmac.compare_digest(offered[0].encode(), self.form.encode()):
-            await _say(send, 403, STRANGE)
-            return
+            return PlainTextResponse(STRANGE, 403)
         scope["synthdp.form"] = fields
-        await self.app(scope, receive, send)
-
-
-def _all(headers: list[tuple[bytes, bytes]], name: bytes) -> list[str]:
-    return [value.decode("latin-1") for known, value in headers if known.lower() == name]
-
-
-async def _say(send: Send, status: int, text: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), *(more or [])]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})
+        return None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from synthdp.errors import SynthDPError
 from synthdp.page.work import SECONDS_TO_END, UNEXPECTED
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -49,7 +50,7 @@ class Job:
     folder
         Where it runs, so that files go by their names alone, in messages and on the receipt.
     at_end
-        Called once it has ended, however it did.
+        Called once it has ended, however it did; what it refuses is the job's error.
     about
         What it is about, for the page that asks.
     """
@@ -90,7 +91,14 @@ class Job:
             done = self.result is not None and not self.error
             self.state = "done" if done else "stopped" if self._told_to_stop else "failed"
             self.error = self.error or (UNEXPECTED if self.state == "failed" else "")
+            self.conclude()
+
+    def conclude(self) -> None:
+        """Hand over what came out; where that cannot be kept, the job has failed after all."""
+        try:
             self.at_end(self)
+        except Exception as error:  # noqa: BLE001 - whatever else it says may quote rows
+            self.state, self.error = "failed", str(error) if isinstance(error, SynthDPError) else UNEXPECTED
 
     async def _converse(self, request: dict[str, Any]) -> None:
         paths = [str(PACKAGE), *map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
@@ -164,11 +172,10 @@ class Jobs:
         return job
 
     def forget(self, *names: str) -> None:
-        """Forget the results of jobs that have ended."""
-        for name in names:
-            if (job := self._jobs.get(name)) is not None and not job.running:
-                del self._jobs[name]
+        """Forget the results of jobs that have ended; of all, if none is named."""
+        kept = {name: job for name, job in self._jobs.items() if job.running or (names and name not in names)}
+        self._jobs = kept
 
-    async def stop_all(self) -> None:
-        """End all children."""
-        await asyncio.gather(*(job.stop() for job in self._jobs.values()))
+    async def stop(self, *names: str) -> None:
+        """End the children of some jobs; of all, if none is named."""
+        await asyncio.gather(*(job.stop() for name, job in self._jobs.items() if not names or name in names))

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import secrets
-import shutil
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 import synthdp
-from synthdp.errors import DataError, ParameterError, SchemaError, SynthDPError
+from synthdp.checks import check_number, whole
+from synthdp.errors import DataError, ParameterError
 from synthdp.page.answers import number_of
 from synthdp.page.guard import REPORT_POLICY
 from synthdp.page.jobs import Job
-from synthdp.page.site import Site, fields
+from synthdp.page.site import Site, fields, numbered
+from synthdp.privacy.loss import LARGE_EPSILON, best_odds
+from synthdp.privacy.neighbors import neighbors_named
 
 CARDS = (0.3, 1.0, 3.0)
-LARGE = 5.0
-"""Epsilons that are offered, and the one above which a second click is asked for."""
+"""Epsilons that are offered."""
 
 FILES = {
     "synthetic.csv": "The synthetic rows", "report.html": "A report about them, with expected accuracy",
@@ -32,167 +33,120 @@ FILES = {
 """What is published, and what each file is; a file's number is its place here."""
 
 SPENT = {"committed": "spent", "reserved": "started, never finished: counts as spent"}
+QUESTIONS = {
+    "mean": "What is the mean of a column?", "quantile": "What are the quartiles of a column?",
+    "marginal": "How many rows have each value?", "count": "How many rows meet a condition?",
+}  # fmt: skip
 BLOCK = 1 << 16
-
-
-def odds(epsilon: float, delta: float) -> float:
-    """Return how often a 50:50 guess about one person becomes right at most, as the receipt has it."""
-    return min(1.0, 1 / (1 + math.exp(-epsilon)) + delta)
-
-
-def _fresh(site: Site) -> dict[str, Any] | None:
-    """Return the plan, if nothing was answered otherwise since."""
-    plan = site.project.state["plan"]
-    return plan if plan is not None and plan["digest"] == _asked(site) else None
-
-
-def _asked(site: Site) -> str:
-    """Return the digest of everything but the epsilon that is chosen last."""
-    state = site.project.state
-    promise = state["promise"]
-    state["promise"] = {**promise, "epsilon": None}
-    try:
-        return site.project.digest()
-    except SchemaError:
-        return ""
-    finally:
-        state["promise"] = promise
 
 
 async def promise(site: Site, _: Request) -> Response:
     """Show what each epsilon means, and once a plan is there, how good the release would be."""
-    state, plan = site.project.state, _fresh(site)
-    told = state["promise"]
-    shown = [one["epsilon"] for one in plan["plans"]] if plan else list(CARDS)
-    cards = [
-        {"epsilon": epsilon, "odds": odds(epsilon, told["delta"]), "plan": plan["plans"][i] if plan else None}
-        for i, epsilon in enumerate(shown)
-    ]
+    project, plan = site.project, site.project.plan
+    told = project.state["promise"]
+    plans = {one["epsilon"]: one for one in plan["plans"]} if plan else dict.fromkeys(CARDS)
+    cards = [{"epsilon": one, "odds": best_odds(one, told["delta"]), "plan": plans[one]} for one in plans]
     return site.show(
-        "promise", cards=cards, promise=told, plan=plan, stale=state["plan"] is not None and plan is None, large=LARGE,
-        job=site.jobs["plan"], left=site.left(), open_columns=len(site.project.open_columns), unit=site.project.unit(),
+        "promise", cards=cards, promise=told, plan=plan, stale=project.state["plan"] is not None and plan is None,
+        job=site.jobs["plan"], left=site.left(), open_columns=len(project.open_columns), unit=project.unit(),
     )  # fmt: skip
 
 
 async def make_plan(site: Site, request: Request) -> Response:
     """Start to plan: a rehearsal on made-up rows, which reads none and spends nothing."""
-    typed, state = fields(request), site.project.state
-    rows, delta = number_of(typed.get("rows", "")), number_of(typed.get("delta", "") or "1e-9")
-    if not isinstance(rows, int) or not 1 <= rows <= 10**9:
-        raise ParameterError("About how many rows the table has must be a whole number, from 1 to 1 000 000 000.")
-    if not 0 <= delta < 0.01:
-        raise ParameterError("Delta must be 0 or a very small number, such as 1e-9.")
-    neighbors = typed.get("neighbors", "add_remove")
-    if neighbors not in ("add_remove", "replace_one"):
-        raise ParameterError("Choose what the promise hides.")
-    free = [number_of(typed["epsilon"])] if typed.get("epsilon", "").strip() else []
-    if any(not 0.001 <= one <= 100 for one in free):
-        raise ParameterError("Epsilon must be a number from 0.001 to 100.")
-    state["promise"] = {"epsilon": None, "delta": delta, "neighbors": neighbors, "rows": rows}
-    asked, digest = site.project.request(), _asked(site)
-    site.project.save()
-    epsilons = sorted({*CARDS, *map(float, free)})
-    running = site.jobs["plan"]
-    if running is not None:
-        await running.stop()
-    site.start(
-        "plan", {**asked, "rows": rows, "epsilons": epsilons}, at_end=lambda job: _planned(site, state, digest, job)
-    )
+    typed = fields(request)
+    rows = whole("the number of rows", number_of(typed.get("rows", "")), least=1, most=10**9)
+    delta = number_of(typed.get("delta", "") or "1e-9")
+    check_number("delta", delta, least=0, below=0.01)
+    free = number_of(typed.get("epsilon", "").strip() or "1")
+    check_number("epsilon", free, least=0.001, most=100)
+    neighbors = neighbors_named(typed.get("neighbors", "add_remove")).value
+    with site.project.changing() as project:
+        told = {"epsilon": None, "delta": delta, "neighbors": neighbors, "rows": rows}
+        project.state.update(promise=told, key=None)
+        name, digest = project.table.name, project.digest()
+    await site.jobs.stop("plan")
+    asked = {**project.request(), "rows": rows, "epsilon": sorted({*CARDS, float(free)})}
+    site.jobs.start("plan", asked, at_end=lambda job: _planned(site, name, digest, job))
     return site.go("promise")
 
 
-def _planned(site: Site, state: dict[str, Any], digest: str, job: Job) -> None:
+def _planned(site: Site, name: str, digest: str, job: Job) -> None:
     if job.state == "done":
-        state["plan"] = {"digest": digest, "plans": job.result}
-        try:
-            site.project.save()
-        except SynthDPError as error:
-            job.state, job.error = "failed", str(error)
+        with site.project.changing() as project:
+            project.tables[name].update(plan={"digest": digest, "plans": job.result})
 
 
 async def choose_promise(site: Site, request: Request) -> Response:
     """Take one epsilon of the plan; a large one is asked for twice."""
-    state, plan, typed = site.project.state, _fresh(site), fields(request)
+    plan, typed = site.project.plan, fields(request)
     if plan is None:
         raise ParameterError("The answers were changed since the plan: plan again.")
-    chosen = [one["epsilon"] for one in plan["plans"] if f"{one['epsilon']:g}" == typed.get("choice")]
-    if not chosen:
+    offered = {f"{one['epsilon']:g}": one["epsilon"] for one in plan["plans"]}
+    if typed.get("choice") not in offered:
         raise ParameterError("Choose one of the epsilons that were planned.")
-    if chosen[0] > LARGE and typed.get("sure") != "yes":
-        return site.go("promise", confirm=chosen[0])
-    state["promise"]["epsilon"] = chosen[0]
-    state["key"] = {"number": secrets.token_hex(8), "digest": site.project.digest()}
-    site.project.save()
+    epsilon = offered[typed["choice"]]
+    if epsilon > LARGE_EPSILON and typed.get("sure") != "yes":
+        return site.go("promise", confirm=epsilon)
+    with site.project.changing() as project:
+        project.state["promise"]["epsilon"] = epsilon
+        project.state["key"] = secrets.token_hex(8)
     return site.go("release")
 
 
 def _button(site: Site) -> str:
     """Return the number of the plan that may be released now; none if there is no such plan, or it was spent."""
-    state = site.project.state
-    key = state["key"]
-    if key is None or _fresh(site) is None or key["digest"] != site.project.digest():
+    key = site.project.state["key"]
+    if key is None or site.project.plan is None or site.ledger.entries(key=key):
         return ""
-    return "" if site.ledger().entries(key=key["number"]) else str(key["number"])
+    return str(key)
 
 
 async def release(site: Site, _: Request) -> Response:
     """Show what would be released, or how far the release is."""
-    project, state, job = site.project, site.project.state, site.jobs["release"]
-    key, plan = _button(site), _fresh(site)
-    book, last = site.ledger(), state["releases"][-1] if state["releases"] else None
-    entries = [] if last is None else book.entries(key=last["key"])
-    chosen = [one for one in plan["plans"] if one["epsilon"] == state["promise"]["epsilon"]] if plan else []
-    schema = project.schema() if state["answers"] and not project.open_columns else None
+    project, state = site.project, site.project.state
+    promise, plan = state["promise"], project.plan
+    last = _told(site, state["releases"][-1]) if state["releases"] else None
+    chosen = [one for one in plan["plans"] if one["epsilon"] == promise["epsilon"]] if plan else []
+    schema = project.schema() if chosen else None
     return site.show(
-        "release", key=key, job=job, plan=chosen[0] if chosen else None, promise=state["promise"], schema=schema,
-        odds=odds(state["promise"]["epsilon"] or 0.0, state["promise"]["delta"]), left=site.left(), unit=project.unit(),
+        "release", key=_button(site), job=site.jobs["release"], plan=chosen[0] if chosen else None, promise=promise,
+        schema=schema, odds=best_odds(promise["epsilon"] or 0.0, promise["delta"]), left=site.left(), unit=project.unit(),
         unit_rows=state["unit_rows"], out=len(project.columns) - (len(schema.outputs) if schema else 0), last=last,
-        entry=entries[0] if entries else None, spent=SPENT, place=len(state["releases"]) - 1,
-        finished=last is not None and _state(site, last) == "finished",
+        spent=SPENT,
     )  # fmt: skip
 
 
 async def start_release(site: Site, request: Request) -> Response:
     """Spend and release, once for each plan: what comes a second time finds the running job, or a spent plan."""
-    typed, project, state = fields(request), site.project, site.project.state
-    running = site.jobs["release"]
+    typed, running = fields(request), site.jobs["release"]
     if running is not None and running.running:
         return site.go("release", note="This release is running already. It was not started again.")
-    number = typed.get("key", "")
-    if not number or number != _button(site):
+    key = typed.get("key", "")
+    if not key or key != _button(site):
         raise ParameterError("This plan was released already, or something was changed since: plan again.")
-    folder, promise = project.places(), state["promise"]
-    record = {"key": number, "folder": folder.name, "epsilon": promise["epsilon"], "state": "running", "rows": None}
+    with site.project.changing() as project:
+        name, folder, epsilon = project.table.name, project.places().name, project.state["promise"]["epsilon"]
+        record = {"key": key, "folder": folder, "epsilon": epsilon, "state": "running", "rows": None}
+        project.state["releases"].append(record)
     note = " ".join(typed.get("note", "").split())[:200] or "a release made on the page"
-    request_ = project.request() | {
-        "path": project.table.name, "folder": folder.name, "ledger": project.ledger.name, "dataset": project.current,
-        "key": number, "note": note, "epsilon": promise["epsilon"],
-    }  # fmt: skip
-    state["releases"].append(record)
-    try:
-        project.save()
-    except SynthDPError:
-        state["releases"].pop()
-        raise
+    told = {"path": name, "folder": folder, "ledger": project.ledger.name, "dataset": name, "key": key, "note": note}
+    asked = {**project.request(), **told, "epsilon": epsilon}
     site.jobs.forget("results", "answer", "compare")
-    site.start("release", request_, at_end=lambda job: _released(site, record, job))
+    site.jobs.start("release", asked, at_end=lambda job: _released(site, name, key, job))
     return site.go("release")
 
 
-def _released(site: Site, record: dict[str, Any], job: Job) -> None:
-    record["state"] = job.state
-    record["rows"] = (job.result or {}).get("rows")
-    try:
-        site.project.save()
-    except SynthDPError as error:
-        job.warnings.append(str(error))
+def _released(site: Site, name: str, key: str, job: Job) -> None:
+    with site.project.changing() as project:
+        for record in project.tables[name]["releases"]:
+            if record["key"] == key:
+                record.update(state=job.state, rows=(job.result or {}).get("rows"))
 
 
 async def stop_release(site: Site, _: Request) -> Response:
     """End the child that releases; what it spent by then, the ledger says."""
-    running = site.jobs["release"]
-    if running is not None:
-        await running.stop()
+    await site.jobs.stop("release")
     return site.go("release")
 
 
@@ -204,32 +158,33 @@ def _folder(site: Site, record: dict[str, Any]) -> Path:
     return folder
 
 
-def _state(site: Site, record: dict[str, Any]) -> str:
-    """Return what is there of a release: finished, saved without its pages, or nothing."""
+def _asked_for(site: Site, request: Request) -> Path:
+    """Return the folder of the release that an address names."""
+    return _folder(site, numbered(site.project.state["releases"], request.path_params["release"], "release"))
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _file(folder: Path, name: str) -> Path:
+    """Return a file that was published."""
+    if not _is_there(folder / name):
+        raise DataError("There is no such file: the folder of this release is not finished.")
+    return folder / name
+
+
+def _told(site: Site, record: dict[str, Any]) -> dict[str, Any]:
+    """Return a release with what the ledger says of it, and what is there: all files, the saved release, or nothing."""
     folder = _folder(site, record)
-    if all(_file(folder, name) is not None for name in FILES):
-        return "finished"
-    return "saved" if (folder / "release" / "release.json").is_file() else "nothing"
-
-
-def _file(folder: Path, name: str) -> Path | None:
-    path = folder / name
-    return path if path.is_file() and not path.is_symlink() else None
-
-
-def _record(site: Site, number: str) -> dict[str, Any]:
-    releases = site.project.state["releases"]
-    if not number.isdecimal() or int(number) >= len(releases):
-        raise DataError("There is no such release.")
-    return dict(releases[int(number)])
+    saved = "saved" if _is_there(folder / "release" / "release.json") else "nothing"
+    there = "finished" if all(_is_there(folder / name) for name in FILES) else saved
+    return {**record, "there": there, "entry": next(iter(site.ledger.entries(key=record["key"])), None)}
 
 
 async def publish(site: Site, _: Request) -> Response:
     """Show what was released, and its files."""
-    book, made = site.ledger(), []
-    for i, record in enumerate(site.project.state["releases"]):
-        entries = book.entries(key=record["key"])
-        made.append({**record, "place": i, "there": _state(site, record), "entry": entries[0] if entries else None})
+    made = [{"place": i, **_told(site, record)} for i, record in enumerate(site.project.state["releases"])]
     return site.show(
         "publish",
         releases=made[::-1],
@@ -242,121 +197,102 @@ async def publish(site: Site, _: Request) -> Response:
 
 async def finish(site: Site, request: Request) -> Response:
     """Write the pages of a release that was saved without them; nothing is spent."""
-    record = _record(site, request.path_params["release"])
-    site.start("results", {"folder": _folder(site, record).name})
+    site.jobs.start("results", {"folder": _asked_for(site, request).name})
     return site.go("publish")
 
 
 async def compare(site: Site, request: Request) -> Response:
     """Compare with the real rows, in a child: private, and only on request."""
-    place = request.path_params["release"]
-    folder = _folder(site, _record(site, place))
-    asked = {"path": site.project.table.name, "schema": site.project.document(), "folder": folder.name}
-    site.start("compare", asked, about=place)
+    project, folder = site.project, _asked_for(site, request).name
+    asked = {"path": project.table.name, "csv": project.state["csv"], "folder": folder}
+    site.jobs.start("compare", asked, about=request.path_params["release"])
     return site.go("publish")
 
 
 async def forget_comparison(site: Site, _: Request) -> Response:
     """Forget what a comparison found."""
-    if (job := site.jobs["compare"]) is not None:
-        await job.stop()
-        site.jobs.forget("compare")
+    await site.jobs.stop("compare")
+    site.jobs.forget("compare")
     return site.go("publish")
 
 
 async def file(site: Site, request: Request) -> Response:
     """Hand out one published file, by its number."""
-    folder, place = _folder(site, _record(site, request.path_params["release"])), request.path_params["file"]
-    names = list(FILES)
-    path = _file(folder, names[int(place)]) if place.isdecimal() and int(place) < len(names) else None
-    if path is None:
-        raise DataError("There is no such file.")
+    path = _file(_asked_for(site, request), numbered(list(FILES), request.path_params["file"], "file"))
     return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
 
 async def framed(site: Site, request: Request) -> Response:
     """Show the report in a frame that may run nothing."""
-    path = _file(_folder(site, _record(site, request.path_params["release"])), "report.html")
-    if path is None:
-        raise DataError("There is no report.")
+    path = _file(_asked_for(site, request), "report.html")
     return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
 
 async def packed(site: Site, request: Request) -> Response:
     """Hand out all published files as one."""
-    folder = _folder(site, _record(site, request.path_params["release"]))
-    if any(_file(folder, name) is None for name in FILES):
-        raise DataError("The folder of this release is not finished.")
-    file = await run_in_threadpool(_zipped, folder)
-
-    def blocks() -> Any:
-        with file:
-            while block := file.read(BLOCK):
-                yield block
-
+    folder = _asked_for(site, request)
+    zipped = await run_in_threadpool(_zipped, [_file(folder, name) for name in FILES])
+    blocks = iter(lambda: zipped.read(BLOCK), b"")
     there = {"content-disposition": 'attachment; filename="synthetic.zip"'}
-    return StreamingResponse(blocks(), media_type="application/zip", headers=there)
+    return StreamingResponse(blocks, 200, there, "application/zip", BackgroundTask(zipped.close))
 
 
-def _zipped(folder: Path) -> Any:
-    """Return the published files, and nothing else that may be in their folder, as one."""
+def _zipped(paths: list[Path]) -> Any:
+    """Return some files, and nothing else that may be in their folder, as one."""
     file = tempfile.SpooledTemporaryFile(32 * 2**20)  # noqa: SIM115 - who reads it closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in FILES:
-            with (folder / name).open("rb") as source, archive.open(name, "w") as target:
-                shutil.copyfileobj(source, target)
+        for path in paths:
+            archive.write(path, path.name)
     file.seek(0)
     return file
 
 
 async def questions(site: Site, _: Request) -> Response:
     """Show a form for questions about the last release, and the answer to the last one."""
-    record = _last(site)
-    names = [(i, one["name"]) for i, one in enumerate(site.project.columns)] if record else []
-    return site.show("questions", names=names, record=record, job=site.jobs["answer"])
+    folder, job = _last(site), site.jobs["answer"]
+    names = [(i, one["name"]) for i, one in enumerate(site.project.columns)]
+    return site.show("questions", names=names, folder=folder, job=job, kinds=QUESTIONS)
 
 
-def _last(site: Site) -> dict[str, Any] | None:
-    releases = [one for one in site.project.state["releases"] if _state(site, one) != "nothing"]
-    return releases[-1] if releases else None
+def _last(site: Site) -> str | None:
+    """Return the folder of the last release that can be asked."""
+    told = [_told(site, record) for record in site.project.state["releases"]]
+    return next((str(one["folder"]) for one in reversed(told) if one["there"] != "nothing"), None)
 
 
 async def ask(site: Site, request: Request) -> Response:
     """Ask the last release; that costs nothing."""
-    record, typed = _last(site), fields(request)
-    if record is None:
+    folder, typed = _last(site), fields(request)
+    if folder is None:
         raise DataError("There is no release to ask yet.")
-    kind = typed.get("kind", "")
-    if kind not in ("count", "mean", "quantile", "marginal"):
+    kind, where = typed.get("kind", ""), typed.get("where", "").strip()
+    if kind not in QUESTIONS:
         raise ParameterError("Choose a kind of question.")
-    chosen = [typed.get("first", ""), typed.get("second", "")]
-    columns = [site.project.columns[int(place)]["name"] for place in chosen if place.isdecimal()]
-    if kind == "count" and not typed.get("where", "").strip():
+    chosen = [place for side in ("first", "second") if (place := typed.get(side, ""))]
+    columns = list(dict.fromkeys(numbered(site.project.columns, place, "column")["name"] for place in chosen))
+    if kind == "count" and not where:
         raise ParameterError("Write which rows to count, such as age >= 40.")
+    if kind == "marginal" and where:
+        raise ParameterError("How many rows have each value is told of all rows: leave the condition out.")
     if kind != "count" and not columns:
         raise ParameterError("Choose a column.")
-    about = {"kind": kind, "columns": list(dict.fromkeys(columns)), "where": typed.get("where", "").strip()}
-    running = site.jobs["answer"]
-    if running is not None:
-        await running.stop()
-    site.start("answer", {**about, "folder": _folder(site, record).name}, about={**about, "typed": typed})
+    await site.jobs.stop("answer")
+    asked = {"kind": kind, "columns": columns, "where": where, "folder": folder}
+    site.jobs.start("answer", asked, about=typed)
     return site.go("questions")
 
 
 async def ledger(site: Site, _: Request) -> Response:
     """Show what was spent on the current table, and on the others."""
-    book = site.ledger()
+    book = site.ledger
     names = sorted({*book.datasets(), *([site.project.current] if site.project.current else [])})
-    shown = [(name, book.entries(name), book.cap(name), book.left(name), book.adjacency(name)) for name in names]
-    return site.show("ledger", books=shown, spent=SPENT)
+    return site.show("ledger", book=book, names=names, spent=SPENT)
 
 
 async def set_cap(site: Site, request: Request) -> Response:
     """Set the most that may ever be spent on the current table: the only thing that this screen writes."""
     typed, name = fields(request), site.project.table.name
     epsilon, delta = number_of(typed.get("epsilon", "")), number_of(typed.get("delta", "") or "0")
-    state = site.project.state
-    declared = {"neighbors": state["promise"]["neighbors"], "privacy_unit": site.project.unit()}
-    known = site.ledger().adjacency(name) is not None
-    site.ledger().set_cap(name, synthdp.ApproxDP(float(epsilon), float(delta)), **({} if known else declared))
+    promised = {"neighbors": site.project.state["promise"]["neighbors"], "privacy_unit": site.project.unit()}
+    site.ledger.set_cap(name, synthdp.ApproxDP(float(epsilon), float(delta)), **promised)
     return site.go("ledger", note="The cap is set. A release that does not fit under it will be refused.")

@@ -6,25 +6,29 @@ No row is here: names of columns, guesses at their types, what a person said abo
 from __future__ import annotations
 
 import contextlib
-import errno
+import copy
 import hashlib
+import itertools
 import json
 import os
-import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from synthdp.errors import DataError, FormatError, SchemaError
+from synthdp.files import replacing
+from synthdp.page.work import reason_of
 from synthdp.schema.schema import Schema
+from synthdp.schema.schema_json import VERSION
 
 FILE, LEDGER = "synthdp-page.json", "ledger.sqlite"
 TABLES, DOCUMENTS = (".csv", ".csv.gz", ".tsv", ".parquet"), (".csv", ".tsv", ".json")
-PROMISE = {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}
-FULL = "The disk is full: nothing of this page was saved. Make room, then send the form again."
-UNWRITABLE = (
-    "Nothing of this page was saved: the folder cannot be written. Check its permissions, then send the form again."
-)
+FRESH: dict[str, Any] = {
+    "columns": None, "csv": None, "unit": None, "unit_rows": 1, "answers": {}, "rules": [], "plan": None, "key": None,
+    "promise": {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}, "releases": [],
+}  # fmt: skip
+"""What is known about a table that was never chosen before."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,47 +58,43 @@ class Project:
 
         Raises
         ------
-        DataError
-            If there is no such folder.
         FormatError
             If its file cannot be read.
         """
-        if not folder.is_dir():
-            raise DataError(f"there is no folder '{folder}'")
         path = folder / FILE
         if not path.exists():
             return cls(folder.resolve())
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
-            made = cls(folder.resolve(), dict(saved["tables"]), saved["current"])
-            for release in (one for state in made.tables.values() for one in state["releases"]):
-                release["state"] = "stopped" if release["state"] == "running" else release["state"]
+            return cls(folder.resolve(), dict(saved["tables"]), saved["current"])
         except (OSError, ValueError, KeyError, TypeError):
             raise FormatError(f"'{path}' cannot be read: move it away, and answer again") from None
-        return made
 
-    def save(self) -> None:
-        """Write all answers, whole or not at all.
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[Project]:
+        """Give the answers to be changed: they are saved at the end, whole, or all of them stay what they were.
 
         Raises
         ------
         DataError
-            If they cannot be written; those of before stay.
+            If they cannot be saved.
         """
-        text = json.dumps({"version": 1, "current": self.current, "tables": self.tables}, ensure_ascii=False, indent=1)
-        scratch = None
+        before = copy.deepcopy((self.tables, self.current))
         try:
-            handle, scratch = tempfile.mkstemp(dir=self.folder, prefix=f".{FILE}.")  # which only the owner may read
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            yield self
+            text = json.dumps(
+                {"version": 1, "current": self.current, "tables": self.tables}, ensure_ascii=False, indent=1
+            )
+            with replacing(self.folder / FILE) as scratch, scratch.open("w", encoding="utf-8") as file:
+                scratch.chmod(0o600)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(scratch, self.folder / FILE)
-        except OSError as error:
-            if scratch is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(scratch)
-            raise DataError(FULL if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else UNWRITABLE) from None
+        except BaseException as error:
+            self.tables, self.current = before
+            if isinstance(error, OSError):
+                raise DataError(f"Nothing of this page was saved. {reason_of(error)}") from None
+            raise
 
     def listed(self, endings: tuple[str, ...]) -> list[tuple[int, str, int]]:
         """Return the files of the folder with one of some endings: number, name and bytes.  None lies outside of it."""
@@ -122,11 +122,7 @@ class Project:
 
     def choose(self, name: str) -> None:
         """Make a table the current one; what was answered about it before is there again."""
-        fresh: dict[str, Any] = {
-            "columns": None, "csv": None, "unit": None, "unit_rows": 1, "answers": {}, "rules": [],
-            "promise": dict(PROMISE), "plan": None, "key": None, "releases": [],
-        }  # fmt: skip
-        self.tables.setdefault(name, fresh)
+        self.tables.setdefault(name, copy.deepcopy(FRESH))
         self.current = name
 
     @property
@@ -150,10 +146,9 @@ class Project:
         DataError
             If it is not in the folder any more.
         """
-        name = self.current
-        if name is None or name not in [known for _, known, _ in self.listed(TABLES)]:
+        if self.current not in [name for _, name, _ in self.listed(TABLES)]:
             raise DataError("The table is not in the folder any more: choose one.")
-        return self.folder / name
+        return self.folder / str(self.current)
 
     @property
     def ledger(self) -> Path:
@@ -171,19 +166,14 @@ class Project:
         answers = self.state["answers"]
         return [i for i, one in enumerate(self.columns) if one["name"] not in answers and not one["why"]]
 
-    def document(self, *, answers: dict[str, Any] | None = None, rules: list[Any] | None = None) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """Return the schema document that the answers make."""
-        answers = self.state["answers"] if answers is None else answers
-        entries = [
-            answers[one["name"]]["entry"]
-            for one in self.columns
-            if one["name"] in answers and answers[one["name"]]["entry"]
-        ]
-        written = {} if self.state["csv"] is None else {"csv": self.state["csv"]}
-        rules = self.state["rules"] if rules is None else rules
-        return {"synthdp_schema": 3, **written, "columns": entries} | ({"constraints": rules} if rules else {})
+        answers, csv, rules = (self.state[name] for name in ("answers", "csv", "rules"))
+        said = [answers[one["name"]]["entry"] for one in self.columns if one["name"] in answers]
+        written = ({} if csv is None else {"csv": csv}) | ({"constraints": rules} if rules else {})
+        return {"synthdp_schema": VERSION, "columns": [entry for entry in said if entry is not None], **written}
 
-    def schema(self, **changed: Any) -> Schema:
+    def schema(self) -> Schema:
         """Return the schema that the answers make.
 
         Raises
@@ -191,7 +181,7 @@ class Project:
         SchemaError
             If they contradict each other, or there are none.
         """
-        return Schema.from_json(json.dumps(self.document(**changed)), source="your answers")
+        return Schema.from_json(json.dumps(self.document()), source="your answers")
 
     def unit(self) -> str | None:
         """Return the column that names whom to protect."""
@@ -206,27 +196,32 @@ class Project:
         SchemaError
             If a column has no answer, or the answers contradict each other.
         """
-        if self.state["columns"] is None:
+        if not self.columns:
             raise SchemaError("Choose a table first.")
         if self.open_columns:
             raise SchemaError(f"{len(self.open_columns)} columns have no answer yet.")
         self.schema()
-        promise, unit = self.state["promise"], self.unit()
-        return {
-            "schema": self.document(), "privacy_unit": unit, "max_rows_per_unit": self.state["unit_rows"] if unit else 1,
-            "delta": promise["delta"], "neighbors": promise["neighbors"],
-        }  # fmt: skip
+        promise = {name: self.state["promise"][name] for name in ("delta", "neighbors")}
+        person = {"privacy_unit": self.unit(), "max_rows_per_unit": self.state["unit_rows"]}
+        return {"schema": self.document(), **person, **promise}
 
     def digest(self) -> str:
-        """Return a short name of everything that a release would be asked of; it changes with any answer."""
-        asked = {**self.request(), "promise": self.state["promise"], "table": self.current}
+        """Return a short name of everything that a plan is made of; it changes with any answer."""
+        asked = {**self.request(), "rows": self.state["promise"]["rows"], "table": self.current}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def plan(self) -> dict[str, Any] | None:
+        """The plan, unless something was answered otherwise since."""
+        plan = self.state["plan"]
+        try:
+            return plan if plan is not None and plan["digest"] == self.digest() else None
+        except SchemaError:
+            return None
 
     def places(self) -> Path:
         """Return a new folder for the next release of the current table."""
         stem = self.table.name.split(".")[0] or "table"
         taken = {release["folder"] for release in self.state["releases"]}
-        number = 1
-        while (name := f"{stem}.published-{number}") in taken or (self.folder / name).exists():
-            number += 1
-        return self.folder / name
+        names = (f"{stem}.published-{number}" for number in itertools.count(1))
+        return next(self.folder / name for name in names if name not in taken and not (self.folder / name).exists())

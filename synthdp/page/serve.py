@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+import sqlite3
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import uvicorn
 
+from synthdp.errors import DataError
 from synthdp.page.app import application
 from synthdp.page.guard import Guard
 from synthdp.page.jobs import Jobs
@@ -18,6 +21,7 @@ from synthdp.page.project import Project
 from synthdp.page.site import Site
 
 IDLE_SECONDS = 3600.0
+LOCK = ".synthdp-page.lock"
 
 
 def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_seconds: float = IDLE_SECONDS) -> None:
@@ -37,45 +41,49 @@ def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_secon
     Raises
     ------
     DataError, FormatError
-        If there is no such folder, or its answers cannot be read.
+        If there is no such folder, its page is open already, or its answers cannot be read.
     """
-    project = Project.opened(folder)
-    with socket.socket() as door:
+    with _held(folder), socket.socket() as door:
+        project = Project.opened(folder)
         door.bind(("127.0.0.1", 0))
-        guard = Guard(_nobody, door.getsockname()[1])
+        guard = Guard(door.getsockname()[1])
         site = Site(project, guard.base, guard.form, Jobs(project.folder))
         guard.app = application(site)
+
         # no log at all: a line of it could name a column, and a traceback quote a row
         config = uvicorn.Config(
             guard, log_config=None, log_level="critical", access_log=False, lifespan="off", server_header=False,
             ws="none", timeout_graceful_shutdown=2,
         )  # fmt: skip
         server = uvicorn.Server(config)
-        asyncio.run(_until_idle(server, door, site, lambda: _announce(guard, browser=browser, say=say), idle_seconds))
+
+        async def until_idle() -> None:
+            running = asyncio.create_task(server.serve([door]))
+            try:
+                while not server.started and not running.done():
+                    await asyncio.sleep(0.01)
+                say(guard.link)
+                if browser:
+                    webbrowser.open(guard.link)
+                while not running.done():
+                    await asyncio.wait([running], timeout=min(1.0, idle_seconds))
+                    if not site.jobs.busy and time.monotonic() - site.last > idle_seconds:
+                        server.should_exit = True
+                await running
+            finally:
+                await site.jobs.stop()
+
+        asyncio.run(until_idle())
 
 
-async def _nobody(*_: object) -> None:
-    """Answer nobody: the page is not ready."""
-
-
-def _announce(guard: Guard, *, browser: bool, say: Callable[[str], None]) -> None:
-    say(guard.link)
-    if browser:
-        webbrowser.open(guard.link)
-
-
-async def _until_idle(
-    server: uvicorn.Server, door: socket.socket, site: Site, ready: Callable[[], None], idle_seconds: float
-) -> None:
-    running = asyncio.create_task(server.serve([door]))
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep a folder to one server, which else would write over another's answers; however it ends, the system lets go."""
     try:
-        while not server.started and not running.done():
-            await asyncio.sleep(0.01)
-        ready()
-        while not running.done():
-            await asyncio.wait([running], timeout=min(1.0, idle_seconds))
-            if not site.jobs.busy and time.monotonic() - site.last > idle_seconds:
-                server.should_exit = True
-        await running
-    finally:
-        await site.jobs.stop_all()
+        with contextlib.closing(sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None)) as lock:
+            lock.execute("BEGIN EXCLUSIVE")
+            yield
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            raise DataError(f"the page of '{folder}' is open already: use that one, or end it first") from None
+        raise DataError(f"'{folder}' is no folder that can be written to") from None

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 import synthdp
-from synthdp.errors import SynthDPError
-from synthdp.page.jobs import Job, Jobs
+from synthdp.errors import DataError, SynthDPError
+from synthdp.page.jobs import Jobs
 from synthdp.page.project import Project
 from synthdp.page.work import UNEXPECTED
 
-if TYPE_CHECKING:
-    from synthdp.curator.curator import Ledger
+T = TypeVar("T")
 
 SCREENS = ("table", "columns", "rules", "promise", "release", "publish", "questions", "ledger")
 OTHER_TABLE = "That page was about another table, which is not the chosen one any more. Nothing was changed."
@@ -62,17 +61,14 @@ class Site:
         self.said = said
         return RedirectResponse(f"{self.base}/{path}", 303)
 
-    def start(self, name: str, request: dict[str, Any], **more: Any) -> Job:
-        """Start a job about the current table."""
-        return self.jobs.start(name, request, **more)
-
-    def ledger(self) -> Ledger:
-        """Return the ledger of the folder."""
+    @property
+    def ledger(self) -> synthdp.Ledger:
+        """The ledger of the folder."""
         return synthdp.Ledger(self.project.ledger)
 
     def left(self) -> str:
         """Return what is left of the cap of the current table, in words."""
-        book, name = self.ledger(), self.project.current or ""
+        book, name = self.ledger, self.project.current or ""
         cap = book.cap(name)
         if cap is None:
             return "no cap is set: spends are recorded, not limited"
@@ -89,6 +85,20 @@ def many(request: Request, name: str) -> list[str]:
     return [value for key, value in request.scope["synthdp.form"] if key == name]
 
 
+def numbered(things: Sequence[T], number: str, what: str) -> T:
+    """Return the thing that an address or a form names by its number.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    """
+    places = {str(place): thing for place, thing in enumerate(things)}
+    if number not in places:
+        raise DataError(f"There is no such {what}.")
+    return places[number]
+
+
 def answered(site: Site, screen: Screen, back: str) -> Callable[[Request], Awaitable[Response]]:
     """Return what answers a request: a screen, or the screen ``back`` with one sentence on why not."""
 
@@ -101,8 +111,7 @@ def answered(site: Site, screen: Screen, back: str) -> Callable[[Request], Await
             return await screen(site, request)
         except SynthDPError as error:
             if request.method == "POST":
-                kept = {key: value for key, value in fields(request).items() if key not in ("form", "number")}
-                return site.go(where, error=str(error), typed=kept, ticked=many(request, "tick"))
+                return site.go(where, error=str(error), typed=fields(request), ticked=many(request, "tick"))
             return site.show("trouble", status=409, error=str(error))
         except Exception:  # noqa: BLE001 - a traceback could quote what no page may show
             return site.show("trouble", status=500, error=UNEXPECTED)

@@ -37,8 +37,16 @@ NO_SPACE = "The disk is full, or the file would be too large: make room, then tr
 NO_FILE = "A file cannot be read or written: check the folder and its permissions."
 NO_MEMORY = "There is not enough memory for this table: close other programs, or leave columns out."
 
+MOST_LINES = 200
+"""Longest answer that is shown."""
+
 SECONDS_TO_END = 5.0
 """Time that a job has to clear up after it was told to stop."""
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a file could not be used, in words that name none."""
+    return NO_SPACE if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT) else NO_FILE
 
 
 def source_of_request(request: Request) -> Source:
@@ -46,8 +54,7 @@ def source_of_request(request: Request) -> Source:
     from synthdp.nonprivate.draft_reading import known_encoding
     from synthdp.tables.sources.files import source_at
 
-    csv = CsvFormat(**request["csv"]) if request.get("csv") else CsvFormat()
-    return source_at(request["path"], csv=known_encoding(request["path"], csv))
+    return source_at(request["path"], csv=known_encoding(request["path"], CsvFormat(**request.get("csv") or {})))
 
 
 def read(request: Request, tell: Tell) -> Any:
@@ -57,17 +64,16 @@ def read(request: Request, tell: Tell) -> Any:
     tell(Progress(stage="reading", done=0, total=1))
     source = source_of_request(request)
     document = draft_schema(source)
-    guessed = {entry["name"]: {"type": entry["type"]} | _unit(entry) for entry in document["columns"]}
+    guessed = {
+        entry["name"]: {key: entry[key] for key in ("type", "resolution", "zone") if key in entry}
+        for entry in document["columns"]
+    }
     left_out = {one["name"]: one["why"] for one in document.get("left_out", [])}
-    names = [*source.names, *(name for name in left_out if name not in source.names)]
+    names = dict.fromkeys([*source.names, *left_out])
     return {
         "columns": [{"name": name, "guess": guessed.get(name), "why": left_out.get(name)} for name in names],
         "csv": document.get("csv"),
     }
-
-
-def _unit(entry: dict[str, Any]) -> dict[str, Any]:
-    return {key: entry[key] for key in ("resolution", "zone") if key in entry}
 
 
 def document(request: Request, tell: Tell) -> Any:
@@ -87,14 +93,11 @@ def document(request: Request, tell: Tell) -> Any:
 def plan(request: Request, tell: Tell) -> Any:
     """Return plans, one for each epsilon."""
     from synthdp.planning.dry_run import plan as planned
-    from synthdp.schema.schema import Schema
+    from synthdp.schema.schema import schema_given
 
-    found = planned(
-        Schema.from_json(json.dumps(request["schema"])), rows=request["rows"], epsilon=request["epsilons"],
-        delta=request["delta"], neighbors=request["neighbors"], max_rows_per_unit=request["max_rows_per_unit"],
-        on_progress=tell,
-    )  # fmt: skip
-    return [one.to_document() for one in (found if isinstance(found, list) else [found])]
+    asked = {name: request[name] for name in ("rows", "epsilon", "delta", "neighbors", "max_rows_per_unit")}
+    plans: Any = planned(schema_given(request["schema"]), **asked, on_progress=tell)
+    return [one.to_document() for one in plans]
 
 
 def look(request: Request, tell: Tell) -> Any:
@@ -102,8 +105,8 @@ def look(request: Request, tell: Tell) -> Any:
     from synthdp.nonprivate.look import look as looked
 
     tell(Progress(stage="reading", done=0, total=1))
-    source = source_of_request(request)
-    return asdict(looked(source, request["name"], CsvFormat(**request["csv"]) if request.get("csv") else None))
+    csv = CsvFormat(**request["csv"]) if request["csv"] else None
+    return asdict(looked(source_of_request(request), request["name"], csv))
 
 
 def release(request: Request, tell: Tell) -> Any:
@@ -111,18 +114,16 @@ def release(request: Request, tell: Tell) -> Any:
     from synthdp.curator.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import Places, publish
-    from synthdp.schema.schema import Schema
+    from synthdp.schema.schema import schema_given
     from synthdp.tables.sources.files import source_at
 
-    schema = Schema.from_json(json.dumps(request["schema"]))
-    folder, path = Path(request["folder"]), Path(request["path"])
-    places = Places.within(folder)
+    schema, path = schema_given(request["schema"]), Path(request["path"])
+    places = Places.within(Path(request["folder"]))
     places.check(inputs=[path, Path(request["ledger"])])
+    told = ("epsilon", "delta", "neighbors", "privacy_unit", "max_rows_per_unit", "dataset")
     made = SyntheticRelease(
-        schema=schema, epsilon=request["epsilon"], delta=request["delta"], neighbors=request["neighbors"],
-        privacy_unit=request["privacy_unit"], max_rows_per_unit=request["max_rows_per_unit"],
-        ledger=Ledger(request["ledger"], key=request["key"], note=request["note"]), dataset=request["dataset"],
-        random_state=request.get("seed"), on_progress=tell,
+        schema=schema, ledger=Ledger(request["ledger"], key=request["key"], note=request["note"]),
+        random_state=request.get("seed"), on_progress=tell, **{name: request[name] for name in told},
     )  # fmt: skip
     source = source_at(path, csv=schema.csv or CsvFormat())
     return {"rows": publish(source, made, places, escape_formulas=True, on_progress=tell)}
@@ -133,55 +134,45 @@ def results(request: Request, tell: Tell) -> Any:
     from synthdp.publishing import Places, write_results
     from synthdp.storage import load
 
-    places = Places.within(Path(request["folder"]))
-    made = load(Path(request["folder"]) / "release")
-    return {"rows": write_results(made, places, escape_formulas=True, on_progress=tell)}
+    folder = Path(request["folder"])
+    made = load(folder / "release")
+    return {"rows": write_results(made, Places.within(folder), escape_formulas=True, on_progress=tell)}
 
 
 def answer(request: Request, tell: Tell) -> Any:
     """Answer a question from a release."""
     import synthdp
-    from synthdp.storage import load
 
     tell(Progress(stage="answer", done=0, total=1))
-    made = load(Path(request["folder"]) / "release")
     columns, where = request["columns"], request["where"] or None
-    match request["kind"]:
-        case "marginal":
-            question: Any = synthdp.marginal(*columns)
-        case "count":
-            question = synthdp.count(where)
-        case "mean":
-            question = synthdp.mean(columns[0], where=where)
-        case _:
-            question = synthdp.quantile(columns[0], (0.25, 0.5, 0.75), where=where)
-    table = made.answer(question)
-    return {
-        "heads": [str(head) for head in table.columns],
-        "rows": [[_cell(value) for value in row] for row in table.head(200).itertuples(index=False)],
-        "more": max(0, len(table) - 200),
-    }
+    ask: dict[str, Callable[[], Any]] = {
+        "marginal": lambda: synthdp.marginal(*columns), "count": lambda: synthdp.count(where),
+        "mean": lambda: synthdp.mean(columns[0], where=where),
+        "quantile": lambda: synthdp.quantile(columns[0], (0.25, 0.5, 0.75), where=where),
+    }  # fmt: skip
+    table = synthdp.load(Path(request["folder"]) / "release").answer(ask[request["kind"]]())
+    rows = [[_cell(value) for value in row] for row in table.head(MOST_LINES).itertuples(index=False)]
+    return {"heads": [str(head) for head in table.columns], "rows": rows, "more": max(0, len(table) - MOST_LINES)}
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "missing" if value != value else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-    return "missing" if value is None else str(value)
+    from synthdp.figures import in_figures
+
+    if value is None or value != value:
+        return "missing"
+    return in_figures(value, digits=6) if isinstance(value, float) else str(value)
 
 
 def compare(request: Request, tell: Tell) -> Any:
-    """Compare the real rows with the published ones.  NOT private."""
+    """Compare the real rows with the published ones, as what came out holds them.  NOT private."""
     from synthdp.nonprivate.evaluate import nonprivate_evaluate
-    from synthdp.schema.schema import Schema
+    from synthdp.storage import load
     from synthdp.tables.sources.csv import CsvSource
-    from synthdp.tables.sources.files import source_at
 
     tell(Progress(stage="reading", done=0, total=1))
-    schema = Schema.from_json(json.dumps(request["schema"]))
+    schema = load(Path(request["folder"]) / "release").output.schema
     synthetic = CsvSource(Path(request["folder"]) / "synthetic.csv", escaped_formulas=True)
-    schema = schema.part([name for name in schema if name in synthetic.names])
-    real = source_at(request["path"], csv=schema.csv or CsvFormat())
-    return str(nonprivate_evaluate(real, synthetic, schema, on_progress=tell))
+    return str(nonprivate_evaluate(source_of_request(request), synthetic, schema, on_progress=tell))
 
 
 JOBS: dict[str, Callable[[Request, Tell], Any]] = {
@@ -200,20 +191,11 @@ def run(request: Request, tell: Tell) -> dict[str, Any]:
         except MemoryError:
             result = {"error": NO_MEMORY}
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-            result = {"error": NO_SPACE if full else NO_FILE}
+            result = {"error": reason_of(error)}
         except Exception:  # noqa: BLE001 - whatever it says may quote rows
             result = {"error": UNEXPECTED}
     said = [str(one.message) for one in heard if issubclass(one.category, UserWarning)]
     return result | {"warnings": list(dict.fromkeys(said))}
-
-
-class _StoppedError(BaseException):
-    """The page asked the job to stop."""
-
-
-def _stop(*_: object) -> None:
-    raise _StoppedError
 
 
 def _end_with_the_page() -> None:
@@ -230,7 +212,7 @@ def main() -> None:
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was begun is cleared up
 
     def put(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
@@ -240,7 +222,7 @@ def main() -> None:
         request = json.loads(sys.stdin.readline())
         threading.Thread(target=_end_with_the_page, daemon=True).start()
         put(run(request, lambda progress: put({"progress": asdict(progress)})))
-    except _StoppedError:
+    except KeyboardInterrupt:
         os._exit(1)
     os._exit(0)
 

@@ -32,7 +32,7 @@ from synthdp.mechanisms.workload import Workload
 from synthdp.planning.plan import Plan
 from synthdp.planning.simulated_table import simulated_table
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
-from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
+from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import generator
@@ -86,7 +86,7 @@ def plan(
     neighbors: str = "add_remove",
     mechanism: Any = None,
     max_rows_per_unit: int = 1,
-    domain_budget: float = 0.4,
+    domain_budget: float = 0.3,
     random_state: int = 0,
     on_progress: ProgressCallback = silent,
 ) -> Plan | list[Plan]:
@@ -345,8 +345,8 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
             f"at ε = {epsilon:g} even single columns will be off by more than 10 %: use more rows, coarser columns or more "
             "budget"
         )
-    if epsilon > 5:
-        lines.append("ε above 5 is a weak promise; see the attacker's odds in the receipt")
+    if epsilon > LARGE_EPSILON:
+        lines.append(f"ε above {LARGE_EPSILON:g} is a weak promise; see the attacker's odds in the receipt")
     lines.append(
         "errors are those of a dry run on a simulated table of this schema, some of whose columns hang together closely and "
         "some not at all; yours may be easier or harder"

@@ -210,7 +210,9 @@ def _exponential(linf: int, scale: float) -> Selection:
     )
 
 
-def account_inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thresholds: float = 0.0) -> PrivacyLoss:
+def account_inside(
+    loss: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thresholds: float = 0.0, ends: float = 0.0
+) -> PrivacyLoss:
     """Return the budget of an account inside a loss: an (epsilon, delta) becomes one that adds up adaptively.
 
     Spending the result costs at most ``loss``, adaptively or not.
@@ -221,8 +223,8 @@ def account_inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thr
         What the account may cost.
     currency
         For an (epsilon, delta): `ZCDP`, `ApproxDP` for its own, or Gaussian DP.
-    thresholds
-        For Gaussian DP: the share of delta that is set aside for thresholds.
+    thresholds, ends
+        For Gaussian DP: the shares of delta that are set aside for thresholds, and for early ends.
     """
     if not isinstance(loss, ApproxDP) or currency is ApproxDP:
         return loss
@@ -230,10 +232,10 @@ def account_inside(loss: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thr
         return PureDP(loss.epsilon)
     if currency is ZCDP:
         return ZCDP(accounting.zcdp_from_approx(loss.epsilon, loss.delta))
-    return gaussian_account(loss, thresholds=thresholds)
+    return gaussian_account(loss, thresholds=thresholds, ends=ends)
 
 
-def gaussian_account(loss: ApproxDP, *, thresholds: float = 0.0) -> GaussianDP:
+def gaussian_account(loss: ApproxDP, *, thresholds: float = 0.0, ends: float = 0.0) -> GaussianDP:
     """Return the largest Gaussian-DP budget inside an (epsilon, delta), delta above 0.
 
     Integer noise is Gaussian DP exactly, so nothing is set aside for it (docs/proofs/gaussian-filter.md, Theorem 3); for
@@ -245,11 +247,12 @@ def gaussian_account(loss: ApproxDP, *, thresholds: float = 0.0) -> GaussianDP:
     ----------
     loss
         The (epsilon, delta).
-    thresholds
-        The share of delta that is set aside, 0 <= thresholds < 1.
+    thresholds, ends
+        The shares of delta that are set aside for thresholds, and for ends before the whole is spent (see `EarlyEnds`); each
+        at least 0, together below 1.
     """
     aside = loss.delta * thresholds
-    return GaussianDP(accounting.gdp_from_approx(loss.epsilon, loss.delta - aside), aside)
+    return GaussianDP(accounting.gdp_from_approx(loss.epsilon, loss.delta - aside - loss.delta * ends), aside)
 
 
 def _gaussian(l2: float, mu: float, k: int) -> Calibration:

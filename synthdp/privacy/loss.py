@@ -18,6 +18,15 @@ ROUNDING = 1e-12
 """Relative slack when parts are added up to a whole: promises hold up to this rounding of their numbers."""
 
 
+LARGE_EPSILON = 5.0
+"""From above here the promise is weak, and whoever chooses it is told so."""
+
+
+def best_odds(epsilon: float, delta: float = 0.0) -> float:
+    """Return the best chance that a 50:50 guess about one unit becomes right: e^epsilon / (1 + e^epsilon), plus delta."""
+    return min(1.0, 1 / (1 + math.exp(-epsilon)) + delta)
+
+
 def _positive(name: str, value: float) -> float:
     check_number(name, value, above=0)
     return float(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any
@@ -15,6 +14,7 @@ from synthdp.privacy.loss import (
     GaussianDP,
     PrivacyLoss,
     PureDP,
+    best_odds,
     combined,
     from_document,
     to_document,
@@ -67,7 +67,7 @@ class Terms:
     schema
         What was declared.
     ledger, dataset
-        Where the spend is recorded, if anywhere.
+        Where the spend is recorded, if anywhere: the file's name without its folder, and the data's name in it.
     """
 
     total: PrivacyLoss
@@ -95,7 +95,7 @@ class Receipt:
     versions
         Of the packages that made the noise and the accounting.
     ledger, dataset, entries
-        Where the spend is recorded, if anywhere, and under which numbers.
+        Where the spend is recorded, if anywhere, and under which numbers; the file by its name, without its folder.
     """
 
     total: PrivacyLoss
@@ -171,11 +171,10 @@ class Receipt:
 
     @property
     def odds(self) -> float | None:
-        """Best chance that a 50:50 guess about one unit becomes right: e^epsilon / (1 + e^epsilon), plus delta."""
+        """Best chance that a 50:50 guess about one unit becomes right; see `synthdp.privacy.loss.best_odds`."""
         if not isinstance(self.total, (PureDP, ApproxDP)):
             return None
-        delta = self.total.delta if isinstance(self.total, ApproxDP) else 0.0
-        return min(1.0, 1 / (1 + math.exp(-self.total.epsilon)) + delta)
+        return best_odds(self.total.epsilon, self.total.delta if isinstance(self.total, ApproxDP) else 0.0)
 
     def to_document(self) -> dict[str, Any]:
         """Return the receipt as a JSON document."""

@@ -75,7 +75,7 @@ def cramers_v(table: IntArray) -> float:
     difference = np.divide((table - expected) ** 2, expected, out=np.zeros(table.shape), where=expected > 0)
     phi = max(0.0, float(difference.sum()) / n - (rows - 1) * (columns - 1) / (n - 1))
     smaller = min(rows - (rows - 1) ** 2 / (n - 1), columns - (columns - 1) ** 2 / (n - 1)) - 1
-    return min(1.0, math.sqrt(phi / smaller))
+    return min(1.0, math.sqrt(phi / smaller)) if smaller > 0 else 0.0  # as many groups as rows say nothing
 
 
 def expected_errors(

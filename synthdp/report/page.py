@@ -94,30 +94,30 @@ def report_page(
     return render(
         "report.html",
         title=title or "A synthetic table and its privacy card",
-        promise=_promise(release.receipt),
+        promise=promise_of(release.receipt),
         loss=release.receipt.total,
         facts=_facts(release, model, fingerprint),
         table=_table(model),
-        card=_card(release, fingerprint),
+        card=card_of(release, fingerprint),
         columns=charts,
         others=_others(model),
         pairs=_pairs(model, target),
         errors=[
             {"words": ORDERS[view.order], "distance": view.distance, "like_rows": view.like_rows} for view in errors
         ],
-        spend=_spend(release),
+        spend=spend_of(release),
         rules=[constraint.in_words() for constraint in model.schema.constraints],
-        citation=_citation(release, fingerprint),
+        citation=citation_of(release, fingerprint),
         per_cent=in_per_cent,
     )
 
 
 def card_page(release: Release[Any], *, fingerprint: str) -> str:
     """Return the privacy card of a release, and what was spent on what, as HTML."""
-    return render("card.html", title="Privacy card", card=_card(release, fingerprint), spend=_spend(release))
+    return render("card.html", title="Privacy card", card=card_of(release, fingerprint), spend=spend_of(release))
 
 
-def _promise(receipt: Receipt) -> str:
+def promise_of(receipt: Receipt) -> str:
     """Return what a reader may rely on, in one sentence, which ends with the loss."""
     adjacency = receipt.adjacency
     who, were = (
@@ -147,13 +147,14 @@ def _table(model: SyntheticModel) -> dict[str, Any]:
     form = TableFormat.default(model.schema).in_order(names)
     frame = model.sample(SHOWN_ROWS, random_state=0, format=form)
     shown = names[:MOST_COLUMNS]
-    columns = [_texts(frame[name].tolist(), frame[name].isna().tolist()) for name in shown]
+    columns = [texts_of(frame[name].tolist(), frame[name].isna().tolist()) for name in shown]
     numeric = [model.schema.outputs[name].quantity == "number" for name in shown]
     heads = [{"name": name, "numeric": is_number} for name, is_number in zip(shown, numeric, strict=True)]
     return {"heads": heads, "rows": list(zip(*columns, strict=True)), "columns": len(names)}
 
 
-def _texts(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]:
+def texts_of(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]:
+    """Return values as short texts, ``None`` for missing ones."""
     texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
     shown = [
         in_figures(value).replace(",", "")
@@ -169,7 +170,8 @@ def _others(model: SyntheticModel) -> list[tuple[str, str]]:
     return [(name, column.in_words()) for name, column in model.schema.outputs.items() if column.names_rows]
 
 
-def _card(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str]]]:
+def card_of(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str]]]:
+    """Return the privacy card as titles and lines."""
     return card_rows(privacy_card(release, fingerprint=fingerprint))
 
 
@@ -221,7 +223,8 @@ def _within(model: SyntheticModel, a: str, b: str, target: str | None) -> tuple[
     return str(shown), b if shown == a else a
 
 
-def _spend(release: Release[Any]) -> list[tuple[str, list[str]]]:
+def spend_of(release: Release[Any]) -> list[tuple[str, list[str]]]:
+    """Return each step and what it cost, as texts."""
     rows = []
     for items in release.receipt.groups():
         step = items[0].step if len(items) == 1 else f"{items[0].step.partition(':')[0]} ({len(items)} tables)"
@@ -233,7 +236,8 @@ def _spend(release: Release[Any]) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def _citation(release: Release[Any], fingerprint: str) -> str:
+def citation_of(release: Release[Any], fingerprint: str) -> str:
+    """Return how the release is cited."""
     versions = dict(release.receipt.versions)
     return (
         f"Differentially private synthetic table, release {fingerprint} ({release.receipt.total}; "

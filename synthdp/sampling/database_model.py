@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
+from synthdp.arrays import BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.checks import whole
 from synthdp.distribution.histories import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
@@ -17,30 +21,63 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, fresh_lab
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.refinement import Refinement
+from synthdp.domain.rules_across import axis_at
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator, RandomState, generator
+from synthdp.sampling.rules_across import Obedience, rows_of
 from synthdp.sampling.synthetic_model import indices_among
-from synthdp.schema.column import Fresh
+from synthdp.schema.column import Column, Fresh
 from synthdp.schema.columns import Identifier
 from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.rules_across import Place
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.write import COLUMNAR, writing_tables
+
+Conditioned = tuple[int, str, int]
+"""The position of a table, a column, and the place of a row among those of its person, from 0."""
+
+_FIRST_ROWS = re.compile(r"(?P<table>[A-Za-z0-9_-]+)\[(?P<place>\d{1,4})\]\.(?P<column>.+)", re.DOTALL)
+
+BLOCK_PERSONS = 50_000
+"""Persons that are drawn at once."""
 
 JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh: none is one of the private tables'"
 
 
 def outer_schema(schema: DatabaseSchema, table: str) -> Schema:
-    """Return the schema of a synthetic table: the declared one, with its keys, which are fresh labels."""
+    """Return the schema of a synthetic table: the declared one, its keys, which are fresh labels, and what is computed."""
     declared = schema.tables[table]
-    missing = {key: Identifier() for key in schema.keys_of(table) if key not in declared.outputs}
-    return declared.extended(missing) if missing else declared
+    more: dict[str, Column] = {key: Identifier() for key in schema.keys_of(table) if key not in declared.outputs}
+    more |= {name: one.column for name, one in schema.computed_in(table).items()}
+    return declared.extended(more) if more else declared
 
 
 def format_of_database(schema: DatabaseSchema) -> dict[str, TableFormat]:
     """Return pandas tables of the types that suit."""
     return {name: TableFormat.default(outer_schema(schema, name)) for name in schema.tables}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnRows:
+    """Some persons with all their rows, as values.
+
+    Parameters
+    ----------
+    columns
+        By table and name the raw columns, without those that a table derives from its own.
+    parents
+        By table the (n,) position of each row's parent in its table; of persons, their own.
+    """
+
+    columns: dict[str, dict[str, RawColumn]]
+    parents: dict[str, IntArray]
+
+    def rows(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return len(self.parents[table])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +122,7 @@ class DatabaseModel:
             for table in self.schema.relations
             if table.unique
         ]
-        return (JOINED, *once)
+        return (JOINED, *once, *(f"every synthetic row obeys: {rule.in_words()}" for rule in self.schema.rules))
 
     def sample(
         self,
@@ -103,7 +140,8 @@ class DatabaseModel:
         random_state
             Seed of the sampling.  It never reaches noise.
         given
-            Values that the persons must have, by column of the root table, as `SyntheticModel.sample` takes them.
+            Values that the persons must have, by column of the root table, as `SyntheticModel.sample` takes them; or by
+            column of their first rows in a table that has an order, as ``visits[1].cost``: then they have such rows.
 
         Returns
         -------
@@ -116,49 +154,189 @@ class DatabaseModel:
             person has.
         """
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
+        blocks = list(self._blocks(wanted, rng, given))
+        return {
+            name: self._built(name, [one[name] for one in blocks], self.formats[name]) for name in self.schema.tables
+        }
+
+    def sample_to(
+        self,
+        folder: str | PathLike[str],
+        *,
+        rows: int | None = None,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | None = None,
+        ending: str = ".parquet",
+    ) -> None:
+        """Draw persons with all their rows into a new folder, in bounded memory: one file a table, named after it.
+
+        The rows are those that `sample` draws with the same seed.
+
+        Parameters
+        ----------
+        folder
+            It must be new or empty; it appears whole or not at all.
+        rows, random_state, given
+            As for `sample`.
+        ending
+            ``".parquet"`` or ``".arrow"``.
+
+        Raises
+        ------
+        ParameterError
+            As for `sample`, or if the ending is another, or the folder is not empty.
+        FormatError
+            If the folder cannot be written.
+        """
+        if ending not in COLUMNAR:
+            raise ParameterError(f"ending ({ending!r}) must be one of {', '.join(COLUMNAR)}")
+        place = Path(folder)
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            raise ParameterError(f"'{place}' exists: the synthetic tables need a new folder")
+        wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
+        forms = {
+            name: form.for_files(outer_schema(self.schema, name), library="pyarrow")
+            for name, form in self.formats.items()
+        }
+        with writing_tables(place, {name: f"{name}{ending}" for name in self.schema.tables}) as write:
+            for block in self._blocks(wanted, rng, given):
+                write({name: self._built(name, [block[name]], forms[name]) for name in self.schema.tables})
+
+    def _built(self, name: str, blocks: Sequence[Mapping[str, RawColumn]], form: TableFormat) -> Any:
+        columns = {column: _together([block[column] for block in blocks]) for column in blocks[0]}
+        return form.build(outer_schema(self.schema, name), columns)
+
+    def _blocks(
+        self, persons: int, rng: Generator, given: Mapping[str, Any] | None
+    ) -> Iterator[dict[str, dict[str, RawColumn]]]:
+        """Yield the columns of all tables, of some persons at a time."""
+        first = dict.fromkeys(self.schema.names, 0)
+        check_enough_keys(outer_schema(self.schema, self.schema.root), persons)
+        for done in range(0, persons, BLOCK_PERSONS):
+            yield self._block(min(BLOCK_PERSONS, persons - done), rng, given, first)
+
+    def _block(
+        self, wanted: int, rng: Generator, given: Mapping[str, Any] | None, first: dict[str, int]
+    ) -> dict[str, dict[str, RawColumn]]:
+        """Return the columns of some persons' rows; their keys go on after the ``first`` ones, which are counted up."""
+        return self._drawn(wanted, rng, given, first).columns
+
+    def drawn_rows(self, persons: int, rng: Generator) -> DrawnRows:
+        """Draw persons and return their rows as raw columns, with the position of each row's parent: for pictures."""
+        return self._drawn(persons, rng, None, dict.fromkeys(self.schema.names, 0))
+
+    def _drawn(self, wanted: int, rng: Generator, given: Mapping[str, Any] | None, first: dict[str, int]) -> DrawnRows:
         persons, masks = self.draw(wanted, rng, given=given)
+        obedience = Obedience(self.layout, persons)
+        raw: dict[Place, RawColumn] = {}
+        for i, name in enumerate(self.schema.names):
+            for column, kind in self.schema.tables[name].items():
+                if kind.names_rows:
+                    continue
+                draw = partial(self._indices, persons, i, column, rng, masks)
+                places = [place for _, _, place in _masks_of(masks, i, column)]
+                fixed = np.isin(persons.tables[i].rank, places)
+                raw[name, column] = decode(kind, obedience.drawn((name, column), draw, rng, fixed=fixed), rng=rng)
+        kept = obedience.kept(raw)
         keys: dict[str, dict[str, RawColumn]] = {}
-        made: dict[str, Any] = {}
+        found: dict[str, dict[str, RawColumn]] = {}
+        parents: dict[str, IntArray] = {}
+        numbers: list[IntArray] = []
         for i, name in enumerate(self.schema.names):
             outer = outer_schema(self.schema, name)
             order = self._order(persons, i, rng)
+            order = order[kept[i][order]]
+            keys[name] = self._keys(persons, i, keys, outer, first[name])
+            labels = {
+                column: fresh_labels(support, len(kept[i]), first=first[name])
+                for column, kind in self.schema.tables[name].items()
+                if column not in keys[name] and isinstance(support := kind.support(), Fresh)
+            }
+            first[name] += len(kept[i])
             if len(order):
-                check_enough_keys(outer, len(order))
-            keys[name] = self._keys(persons, i, keys, outer)
-            columns = {column: _rows_of(raw, order) for column, raw in keys[name].items()}
-            for column, kind in self.schema.tables[name].items():
-                if column in columns:
-                    continue
-                support = kind.support()
-                if isinstance(support, Fresh):
-                    columns[column] = fresh_labels(support, len(order))
-                    continue
-                indices = self._indices(persons, i, column, rng, masks.get(column) if i == 0 else None)
-                columns[column] = decode(kind, indices[order], rng=rng)
-            made[name] = self.formats[name].build(outer, columns)
-        return {name: made[name] for name in self.schema.tables}
+                check_enough_keys(outer, first[name])
+            columns = keys[name] | labels | obedience.computed(raw, name)
+            columns |= {column: one for (table, column), one in raw.items() if table == name}
+            found[name] = {column: rows_of(one, order) for column, one in columns.items()}
+            numbers.append(np.full(len(kept[i]), -1))
+            numbers[i][order] = np.arange(len(order))
+            above = self.layout.tables[i].parent
+            parents[name] = order if above < 0 else numbers[above][persons.tables[i].parent[order]]
+        return DrawnRows(found, parents)
 
     def draw(
         self, persons: int, rng: Generator, *, given: Mapping[str, Any] | None = None
-    ) -> tuple[Persons, dict[str, BoolArray]]:
-        """Draw persons as cells, and return which grid points of the root's columns are allowed."""
-        root = self.schema.tables[self.schema.root]
-        masks: dict[str, BoolArray] = {}
-        shares: dict[tuple[int, str], FloatArray] = {}
-        for name, value in (given or {}).items():
-            if name not in self.layout.tables[0].axes or name.startswith("#"):
-                raise ParameterError(f"given names {name!r}, which is no column of {self.schema.root!r} that is drawn")
-            masks[name] = mask_of_values(root[name], value, name=name)
-            shares[0, name] = _share_of_cells(self.layout.axis(0, name), masks[name])
+    ) -> tuple[Persons, dict[Conditioned, BoolArray]]:
+        """Draw persons as cells; and return, by table, column and place of the row, which grid points are allowed."""
+        masks = {self._conditioned(name): value for name, value in (given or {}).items()}
+        allowed: dict[tuple[int, str, int], FloatArray | BoolArray] = {}
+        found: dict[Conditioned, BoolArray] = {}
+        for (i, column, place), value in masks.items():
+            kind = self.schema.tables[self.schema.names[i]][column]
+            mask = found[i, column, place] = mask_of_values(kind, value, name=column)
+            shares = _share_of_cells(axis_at(self.layout, (self.schema.names[i], column)), mask)
+            if i:
+                self._allow_rows(allowed, i, place)
+            if i and self.layout.tables[i].order is Order.PATTERN and column == self.layout.tables[i].period:
+                self._allow_periods(allowed, i, place, shares > 0)
+            else:
+                allowed[i, column, place] = shares
         try:
-            return self.histories.draw(persons, rng, allowed=shares), masks
+            return self.histories.draw(persons, rng, allowed=allowed), found
         except ImpossibleEvidenceError:
-            names = " and ".join(repr(name) for name in masks)
+            names = " and ".join(repr(name) for name in given or {})
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
 
     def grid_indices(self, persons: Persons, table: int, column: str, rng: Generator) -> GridIndices:
         """Draw the grid point of each row of a table in one of its columns, within the cell that it has."""
-        return self._indices(persons, table, column, rng, None)
+        return self._indices(persons, table, column, rng, {})
+
+    def _conditioned(self, name: str) -> Conditioned:
+        """Return the table, the column and the place of the row that a condition names."""
+        found = _FIRST_ROWS.fullmatch(name)
+        if found is None or found["table"] not in self.schema.tables:
+            if name not in self.schema.tables[self.schema.root] or name not in self.layout.tables[0].axes:
+                raise ParameterError(
+                    f"given names {name!r}, which is no column of {self.schema.root!r} that is drawn; one of a person's "
+                    "first rows is written as 'table[1].column'"
+                )
+            return 0, name, 0
+        table, column, place = found["table"], found["column"], int(found["place"])
+        i, relation = self.layout.position(table), self.schema.relation_to(table)
+        if relation is None or relation.parent != self.schema.root or relation.order is None:
+            raise ParameterError(
+                f"given names {name!r}: first rows are those of a table under {self.schema.root!r} that has an order"
+            )
+        if column not in self.schema.tables[table] or self.schema.tables[table][column].names_rows:
+            raise ParameterError(f"given names {name!r}, but {column!r} is no column of {table!r} that is drawn")
+        if not 1 <= place <= relation.at_most:
+            raise ParameterError(f"given names {name!r}, but a person has at most {relation.at_most} rows of {table!r}")
+        if any(table in (one.above[0], one.below[0]) for one in self.schema.conditions):
+            raise ParameterError(
+                f"given names {name!r}: of tables with rules between tables no first rows can be given, only columns of "
+                f"{self.schema.root!r}"
+            )
+        axis = axis_at(self.layout, (table, column))
+        if column == relation.order and axis.width.max() > 1:
+            raise ParameterError(
+                f"given names {name!r}, the order of {table!r}, whose values are drawn in groups: give other columns"
+            )
+        return i, column, place - 1
+
+    def _allow_rows(self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int) -> None:
+        """Allow only persons who have so many rows of a table."""
+        key = 0, self.layout.tables[i].count, 0
+        size = self.layout.axis(0, key[1]).size
+        enough = self.layout.rows_of_count(i)[:size] > place
+        allowed[key] = enough * np.asarray(allowed.get(key, np.ones(size)), np.float64)
+
+    def _allow_periods(
+        self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int, periods: BoolArray
+    ) -> None:
+        """Allow only patterns whose row at a place has one of some periods."""
+        key = 0, self.layout.tables[i].count, 0
+        inside = self.layout.periods_of_pattern(i)[: self.layout.axis(0, key[1]).size, place]
+        allowed[key] = np.asarray(allowed[key], np.float64) * (periods[np.maximum(inside, 0)] & (inside >= 0))
 
     def _order(self, persons: Persons, i: int, rng: Generator) -> IntArray:
         """Return the order in which rows come out: where they have none, those of a parent shuffled."""
@@ -168,7 +346,7 @@ class DatabaseModel:
         return np.arange(len(rows))
 
     def _keys(
-        self, persons: Persons, i: int, known: Mapping[str, Mapping[str, RawColumn]], outer: Schema
+        self, persons: Persons, i: int, known: Mapping[str, Mapping[str, RawColumn]], outer: Schema, first: int
     ) -> dict[str, RawColumn]:
         """Return the keys of a table's rows: those of the parent, and fresh ones that its children refer to."""
         name, rows = self.schema.names[i], persons.tables[i]
@@ -176,26 +354,32 @@ class DatabaseModel:
         above = self.layout.tables[i].parent
         for key in self.schema.keys_of(name):
             if above >= 0 and key in known[self.schema.names[above]]:
-                found[key] = _rows_of(known[self.schema.names[above]][key], rows.parent)
+                found[key] = rows_of(known[self.schema.names[above]][key], rows.parent)
                 continue
             support = outer[key].support()
             if not isinstance(support, Fresh):
                 raise InternalError("a key must be an identifier")
-            found[key] = fresh_labels(support, len(rows))
+            found[key] = fresh_labels(support, len(rows), first=first)
         return found
 
-    def _indices(self, persons: Persons, i: int, column: str, rng: Generator, allowed: BoolArray | None) -> GridIndices:
+    def _indices(
+        self, persons: Persons, i: int, column: str, rng: Generator, masks: Mapping[Conditioned, BoolArray]
+    ) -> GridIndices:
         """Return the grid points of a column's rows."""
         table, rows = self.layout.tables[i], persons.tables[i]
         if column == table.period and table.periods is not None:
             cells = rows.period if table.order is Order.PATTERN else rows.values[column]
-            indices = table.periods.indices_in(cells, rng)
-            # Within a bin values are drawn anew: sorted, they go upwards with the rows.
-            return np.asarray(indices[np.lexsort([indices, rows.parent])])
+            return table.periods.indices_in(cells, rng)
         axis = self.layout.axis(i, column)
-        if allowed is None:
-            return axis.indices_in(rows.values[column], rng)
-        return indices_among(allowed, Refinement.trivial(axis), rows.values[column], rng)
+        indices = axis.indices_in(rows.values[column], rng)
+        for (_, _, place), mask in _masks_of(masks, i, column).items():
+            here = np.flatnonzero(rows.rank == place)
+            indices[here] = indices_among(mask, Refinement.trivial(axis), rows.values[column][here], rng)
+        return indices
+
+
+def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> dict[Conditioned, BoolArray]:
+    return {key: mask for key, mask in masks.items() if key[:2] == (i, column)}
 
 
 def _share_of_cells(axis: Axis, allowed: BoolArray) -> FloatArray:
@@ -205,8 +389,21 @@ def _share_of_cells(axis: Axis, allowed: BoolArray) -> FloatArray:
     return np.divide(count, axis.width, out=np.zeros(axis.size), where=axis.width > 0)
 
 
-def _rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
-    """Return some rows of raw values."""
-    if isinstance(raw, Labels):
-        return Labels(raw.levels, raw.codes[rows])
-    return Numbers(raw.values[rows], None if raw.missing is None else raw.missing[rows])
+def _together(parts: Sequence[RawColumn]) -> RawColumn:
+    """Return raw values one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    labels = [one for one in parts if isinstance(one, Labels)]
+    if labels:
+        if all(one.levels == labels[0].levels for one in labels):
+            return Labels(labels[0].levels, np.concatenate([one.codes for one in labels]))
+        ends = np.cumsum([0, *(len(one.levels) for one in labels)])
+        codes = [np.where(one.codes < 0, -1, one.codes + start) for one, start in zip(labels, ends, strict=False)]
+        return Labels([level for one in labels for level in one.levels], np.concatenate(codes))
+    numbers = [one for one in parts if isinstance(one, Numbers)]
+    missing = None
+    if any(one.missing is not None for one in numbers):
+        missing = np.concatenate(
+            [np.zeros(len(one.values), np.bool_) if one.missing is None else one.missing for one in numbers]
+        )
+    return Numbers(np.concatenate([one.values for one in numbers]), missing)

@@ -14,10 +14,12 @@ from typing import Any
 
 from synthdp.errors import FormatError, SchemaError
 from synthdp.schema.columns import Identifier
+from synthdp.schema.constraint import Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
+from synthdp.schema.rules_across import Computed, Condition, checked_rules, computed_places
 from synthdp.schema.schema import Schema, schema_given, schema_text
-from synthdp.schema.schema_json import parsed
+from synthdp.schema.schema_json import parsed, rule_document, rule_of
 
 VERSION = 1
 """The version of database schema files that is written and read."""
@@ -42,6 +44,10 @@ class DatabaseSchema:
         `Identifier`, whose labels the synthetic keys have.
     relations
         One for every table but the root.
+    rules
+        Rules between columns of different tables, named as ``table.column``, which every synthetic row obeys: a condition on
+        two columns, of which one is in a table above the other's (`LessEqual`, `Forbidden`, `Implies`, `Iff`,
+        `Combinations`), and columns that are not modelled but computed (`Derived`).
 
     Raises
     ------
@@ -57,12 +63,20 @@ class DatabaseSchema:
     >>> schema = sd.DatabaseSchema(tables={"persons": persons, "visits": visits}, relations=[related])
     >>> schema.root, schema.key, schema.names
     ('persons', 'person_id', ('persons', 'visits'))
+    >>> with_age = sd.Schema({**schema.tables["visits"], "age": sd.Integer()})
+    >>> schema = sd.DatabaseSchema(
+    ...     tables={"persons": persons, "visits": with_age},
+    ...     relations=[related],
+    ...     rules=[sd.LessEqual("persons.born", "visits.year"), sd.Derived("visits.age", "visits.year - persons.born")],
+    ... )
+    >>> [rule.in_words() for rule in schema.rules]
+    ['persons.born is at most visits.year', 'visits.age is visits.year - persons.born']
     """
 
-    __slots__ = ("key", "names", "relations", "root", "tables")
+    __slots__ = ("_declared", "computed", "conditions", "key", "names", "relations", "root", "rules", "tables")
 
     tables: Mapping[str, Schema]
-    """The schema of every table, in the order in which they were given."""
+    """The schema of every table, in the order in which they were given, without the columns that rules across compute."""
 
     relations: tuple[Relation, ...]
     """All relations, in the order in which they were given."""
@@ -76,7 +90,18 @@ class DatabaseSchema:
     names: tuple[str, ...]
     """Names of the tables, parents before their children."""
 
-    def __init__(self, tables: Mapping[str, Any], relations: Sequence[Relation] = ()) -> None:
+    rules: tuple[Constraint, ...]
+    """The rules between tables, as declared."""
+
+    conditions: tuple[Condition, ...]
+    """The rules on two columns."""
+
+    computed: tuple[Computed, ...]
+    """The columns that are computed across tables."""
+
+    def __init__(
+        self, tables: Mapping[str, Any], relations: Sequence[Relation] = (), rules: Sequence[Constraint] = ()
+    ) -> None:
         if not isinstance(tables, Mapping) or not tables:
             raise SchemaError("tables must map names to schemas, one or more")
         if not isinstance(relations, (list, tuple)) or not all(isinstance(one, Relation) for one in relations):
@@ -86,9 +111,14 @@ class DatabaseSchema:
                 raise SchemaError(
                     f"table name {name!r} must be made of letters, digits, '_' and '-': files are named so"
                 )
-        self.tables = {
+        if not isinstance(rules, (list, tuple)):
+            raise SchemaError("rules must be a list of rules between tables")
+        self._declared = {
             name: given if isinstance(given, Schema) else schema_given(given) for name, given in tables.items()
         }
+        self.rules = tuple(rules)
+        across = computed_places(self.rules, self._declared)
+        self.tables = {name: _without(one, across.get(name, ()), table=name) for name, one in self._declared.items()}
         self.relations = tuple(relations)
         self.root = _root(self.tables, self.relations)
         self.names = _downwards(self.root, self.tables, self.relations)
@@ -98,20 +128,23 @@ class DatabaseSchema:
             _check_order(relation, self.tables[relation.child])
         if self.relations:
             self._check_tables()
+        conditions, computed = checked_rules(self.rules, self._declared, self.tables, self._above)
+        self.conditions, self.computed = tuple(conditions), tuple(computed)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, DatabaseSchema)
-            and list(self.tables.items()) == list(other.tables.items())
+            and list(self._declared.items()) == list(other._declared.items())
             and self.relations == other.relations
+            and self.rules == other.rules
         )
 
     def __hash__(self) -> int:
         return hash((tuple(self.tables), self.relations))
 
     def __repr__(self) -> str:
-        inside = "".join(f"\n  {name}: {', '.join(schema.outputs)}" for name, schema in self.tables.items())
-        related = "".join(f"\n  {one!r}" for one in self.relations)
+        inside = "".join(f"\n  {name}: {', '.join(schema.outputs)}" for name, schema in self._declared.items())
+        related = "".join(f"\n  {one!r}" for one in (*self.relations, *self.rules))
         return f"DatabaseSchema({inside}{related}\n)"
 
     @property
@@ -137,6 +170,22 @@ class DatabaseSchema:
         relation = self.relation_to(table)
         return 1 if relation is None else relation.at_most * self.slots(relation.parent)
 
+    def computed_in(self, table: str) -> dict[str, Computed]:
+        """Return by name the columns of a table that are computed across tables."""
+        return {one.place[1]: one for one in self.computed if one.place[0] == table}
+
+    def with_columns(self, tables: Mapping[str, Schema]) -> DatabaseSchema:
+        """Return the database with some modelled columns declared anew, with all relations and rules."""
+        declared = {name: self._declared[name].replace(dict(one)) for name, one in tables.items()}
+        return DatabaseSchema({**self._declared, **declared}, self.relations, self.rules)
+
+    def _above(self, table: str) -> set[str]:
+        found: set[str] = set()
+        while (relation := self.relation_to(table)) is not None:
+            table = relation.parent
+            found.add(table)
+        return found
+
     def reviewed(self) -> DatabaseSchema:
         """Return the schema itself; a table drafted from rows raises `SchemaError` where a column was not reviewed."""
         for schema in self.tables.values():
@@ -147,9 +196,11 @@ class DatabaseSchema:
         """Return the schema as JSON text with a version."""
         document = {
             "synthdp_database": VERSION,
-            "tables": {name: json.loads(schema.to_json()) for name, schema in self.tables.items()},
+            "tables": {name: json.loads(schema.to_json()) for name, schema in self._declared.items()},
             "relations": [_relation_document(one) for one in self.relations],
         }
+        if self.rules:
+            document["rules"] = [rule_document(one) for one in self.rules]
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -170,14 +221,15 @@ class DatabaseSchema:
             raise FormatError(
                 f"{source} has database version {document['synthdp_database']!r}; this synthdp reads {VERSION}"
             )
-        tables, relations = document.get("tables"), document.get("relations", [])
-        if not isinstance(tables, dict) or not isinstance(relations, list):
-            raise FormatError(f"{source} must map names to schemas under 'tables' and list its 'relations'")
+        tables, relations, rules = document.get("tables"), document.get("relations", []), document.get("rules", [])
+        if not isinstance(tables, dict) or not isinstance(relations, list) or not isinstance(rules, list):
+            raise FormatError(f"{source} must map names to schemas under 'tables' and list its 'relations' and 'rules'")
         schemas = {
             name: Schema.from_json(json.dumps(one), source=f"table '{name}' of {source}")
             for name, one in tables.items()
         }
-        return cls(schemas, [_relation_of(one, source=source) for one in relations])
+        related = [_relation_of(one, source=source) for one in relations]
+        return cls(schemas, related, [rule_of(one, source=source) for one in rules])
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the schema to a JSON file."""
@@ -260,6 +312,17 @@ class DatabaseSchema:
                 f"a person may have {places} values in all tables, more than {MOST_PLACES}: lower at_most of a relation or "
                 "leave columns out"
             )
+
+
+def _without(schema: Schema, columns: Sequence[str], *, table: str) -> Schema:
+    """Return a schema without some columns, from which no other of the table may be derived."""
+    if not columns:
+        return schema
+    left = schema.part([name for name in schema if name not in columns])
+    lost = [name for name in schema.outputs if name not in left.outputs and name not in columns]
+    if lost:
+        raise SchemaError(f"column {lost[0]!r} of table {table!r} is derived from one that is derived across tables")
+    return left
 
 
 def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:

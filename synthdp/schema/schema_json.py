@@ -34,7 +34,7 @@ def to_document(
 ) -> dict[str, Any]:
     """Return the JSON document of a schema."""
     entries = [column_document(name, column) for name, column in columns.items()]
-    rules = [_rule(constraint) for constraint in constraints]
+    rules = [rule_document(constraint) for constraint in constraints]
     written = {} if csv is None else {"csv": csv_document(csv)}
     words = [word for entry in entries for word in (entry["type"], *entry)]
     version = max([*(_SINCE.get(word, 1) for word in (*words, *written)), *(rule.since for rule in constraints)])
@@ -105,7 +105,7 @@ def read_document(document: object, *, source: str) -> tuple[dict[str, Column], 
     rules = document.get("constraints", [])
     if not isinstance(rules, list):
         raise FormatError(f"{source} must list its rules under 'constraints'")
-    return columns, [_read_rule(rule, source=source) for rule in rules], _read_csv(document.get("csv"), source=source)
+    return columns, [rule_of(rule, source=source) for rule in rules], _read_csv(document.get("csv"), source=source)
 
 
 def _read_csv(given: object, *, source: str) -> CsvFormat | None:
@@ -181,7 +181,7 @@ def _spelt_out(name: str, entry: dict[str, Any], *, source: str) -> dict[str, An
     return column_document(name, column) | {key: value for key, value in entry.items() if key != "known"}
 
 
-def _rule(constraint: Constraint) -> dict[str, Any]:
+def rule_document(constraint: Constraint) -> dict[str, Any]:
     """Return a rule; what a derived column is not made by is left out, and its table is a list of pairs."""
     entry: dict[str, Any] = {
         "rule": constraint.kind,
@@ -193,7 +193,8 @@ def _rule(constraint: Constraint) -> dict[str, Any]:
     return entry
 
 
-def _read_rule(rule: object, *, source: str) -> Constraint:
+def rule_of(rule: object, *, source: str) -> Constraint:
+    """Read a rule."""
     kind = RULE_KINDS.get(str(rule.get("rule"))) if isinstance(rule, dict) else None
     if kind is None or not isinstance(rule, dict):
         raise SchemaError(f"a rule of {source} must be one of {', '.join(RULE_KINDS)}")

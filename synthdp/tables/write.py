@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from synthdp.errors import FormatError, ParameterError
-from synthdp.files import replacing
+from synthdp.files import replacing, replacing_folder
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv import write_csv_blocks
 
 ENDINGS = (".parquet", ".arrow", ".csv", ".csv.gz")
+
+COLUMNAR = (".parquet", ".arrow")
 
 
 def library_for(path: str | PathLike[str]) -> str:
@@ -55,11 +58,53 @@ def write_blocks(path: str | PathLike[str], blocks: Iterable[Any], *, escape_for
         _write_arrow(Path(path), blocks)
 
 
-def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
-    with instead_of(ImportError, say=ParameterError(f"'{path}' needs pyarrow: pip install 'synthdp[arrow]'")):
+@contextmanager
+def writing_tables(folder: Path, files: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Give a function that appends pyarrow tables, by name, to the files of a new folder, which appears when all went well.
+
+    Parameters
+    ----------
+    folder
+        New or empty.
+    files
+        Names of the files by name of the table; their endings say the format.
+
+    Raises
+    ------
+    ParameterError
+        If pyarrow is not installed.
+    FormatError
+        If a file cannot be written.
+    """
+    writers: dict[str, Any] = {}
+    with (
+        instead_of(OSError, say=lambda error: FormatError(f"'{folder}' cannot be written: {_why(error)}")),
+        replacing_folder(folder) as scratch,
+    ):
+
+        def write(blocks: Mapping[str, Any]) -> None:
+            for name, block in blocks.items():
+                if name not in writers:
+                    path = scratch / files[name]
+                    writers[name] = _opener(path)(str(path), block.schema)
+                writers[name].write_table(block)
+
+        try:
+            yield write
+        finally:
+            for writer in writers.values():
+                writer.close()
+
+
+def _opener(path: Path) -> Callable[..., Any]:
+    with instead_of(ImportError, say=ParameterError(f"'{path.name}' needs pyarrow: pip install 'synthdp[arrow]'")):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    opened: Callable[..., Any] = pq.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_file
+    return pq.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_file  # type: ignore[no-any-return]
+
+
+def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
+    opened = _opener(path)
     with (
         instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),
         replacing(path) as beside,

@@ -78,3 +78,18 @@ def test_columns_that_a_release_left_out_are_not_compared_and_named(folder: Path
     assert "column 'a' is not in the synthetic table" in found.stderr
     assert "NON-PRIVATE" in found.stdout
     assert targeted.exit_code == 2
+
+
+@pytest.mark.parametrize("receipt", ["r.txt", "r.json", "r.html"])
+def test_what_is_published_names_no_folder_of_the_machine_it_was_made_on(folder: Path, receipt: str) -> None:
+    made = folder / "made"
+    places = {"--out": made / "s.csv", "--receipt": made / receipt, "--report": made / "r2.html", "--save": made / "r"}
+    told = {"--schema": folder / "schema.json", "--ledger": folder / "ledger.sqlite", "--dataset": "d", **places}
+    options = [str(word) for pair in told.items() for word in pair]
+    done = CliRunner(catch_exceptions=False).invoke(main, ["release", str(folder / "table.csv"), "--json", *options])
+    assert done.exit_code == 0, done.stderr
+    files = [path for path in made.rglob("*") if path.is_file()]
+    assert {"s.csv", receipt, "r2.html", "release.json"} <= {path.name for path in files}
+    assert "ledger.sqlite" in (made / receipt).read_text()
+    for path in files:
+        assert str(folder.parent).encode() not in path.read_bytes(), path

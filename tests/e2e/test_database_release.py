@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from no_noise import without_noise
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, SchemaError
+from synthdp.estimators.synthetic_release import write_report
+from synthdp.mechanisms.related.related_tables import RelatedTables
+from synthdp.sampling import database_model
 from synthdp.tables.histories import with_history
 
 SCHEMA = sd.DatabaseSchema(
@@ -144,6 +148,75 @@ def test_given_values_hold_in_every_person(release: sd.DatabaseRelease) -> None:
         release.sample(5, given={"year": 2012})
 
 
+def test_first_rows_that_are_given_hold_in_every_person(release: sd.DatabaseRelease) -> None:
+    """In a pattern of periods (waves) and in a sequence (visits), with conditions on the person, too."""
+    found = release.sample(
+        60, given={"sex": "f", "waves[1].wave": ["II", "III"], "waves[1].works": True, "visits[2].year": (2011, 2014)},
+        random_state=4,
+    )  # fmt: skip
+    assert set(found["persons"]["sex"]) == {"f"}
+    waves = found["waves"].groupby("pid", sort=False)
+    assert len(waves) == len(found["persons"]) == 60
+    assert set(waves["wave"].first()) <= {"II", "III"}
+    assert waves["works"].first().all()
+    second = found["visits"].groupby("pid", sort=False)["year"].nth(1)
+    assert len(second) == 60
+    assert second.between(2011, 2014).all()
+    assert set(found["diagnoses"]["vid"]) <= set(found["visits"]["vid"])
+
+
+def test_what_is_given_of_first_rows_changes_what_follows_as_the_rows_that_have_it_do(
+    release: sd.DatabaseRelease,
+) -> None:
+    free = release.sample(3000, random_state=0)
+    first = free["visits"].groupby("pid", sort=False)["year"].first()
+    many = free["visits"].groupby("pid").size()[first.index[first.between(2010, 2012)]]
+    asked = release.sample(3000, random_state=0, given={"visits[1].year": (2010, 2012)})
+    assert asked["visits"].groupby("pid").size().mean() == pytest.approx(many.mean(), abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("visits[9].cost", "at most 4"),
+        ("visits[0].cost", "at most 4"),
+        ("visits[1].pid", "no column"),
+        ("diagnoses[1].code", "under 'persons'"),
+        ("children[1].age", "has an order"),
+        ("nothing[1].age", "table\\[1\\].column"),
+    ],
+)
+def test_first_rows_that_cannot_be_given_are_refused(release: sd.DatabaseRelease, name: str, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        release.sample(5, given={name: 1})
+
+
+def test_persons_drawn_in_blocks_are_persons_like_others(
+    release: sd.DatabaseRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into a folder and into memory come the same rows; keys go on from block to block, and join."""
+    monkeypatch.setattr(database_model, "BLOCK_PERSONS", 70)
+    found = release.sample(300, random_state=3)
+    assert len(found["persons"]) == 300
+    for table, key in (("persons", "pid"), ("visits", "vid")):
+        assert found[table][key].is_unique
+    joined = found["diagnoses"].merge(found["visits"], on=["vid", "pid"])
+    assert len(joined) == len(found["diagnoses"]) > 0
+    release.release_.sample_to(tmp_path / "out", rows=300, random_state=3)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(f"{name}.parquet" for name in found)
+    for name, table in found.items():
+        written = pd.read_parquet(tmp_path / "out" / f"{name}.parquet")
+        assert list(written.columns) == list(table.columns)
+        for column in table:
+            assert written[column].astype(str).tolist() == table[column].astype(str).tolist(), (name, column)
+    with pytest.raises(ParameterError, match="new folder"):
+        release.release_.sample_to(tmp_path / "out")
+    with pytest.raises(ParameterError, match="ending"):
+        release.release_.sample_to(tmp_path / "new", ending=".csv")
+    with pytest.raises(FormatError):
+        release.release_.sample_to(tmp_path / "out" / "visits.parquet" / "new")
+
+
 def test_persons_with_their_history_are_one_table(release: sd.DatabaseRelease) -> None:
     flat = sd.DatabaseSchema(
         {name: SCHEMA.tables[name] for name in ("persons", "waves")}, [SCHEMA.relation_to("waves")]
@@ -165,13 +238,44 @@ def test_the_receipt_adds_up_to_the_promise_and_names_whom_it_protects(release: 
     assert release.receipt_.total == sd.ApproxDP(4.0, 1e-9)
 
 
-def test_a_report_is_one_page_with_the_promise(release: sd.DatabaseRelease, tmp_path: Path) -> None:
-    release.report(tmp_path / "report.html")
+def test_a_report_has_a_part_for_each_table_and_relation(release: sd.DatabaseRelease, tmp_path: Path) -> None:
+    release.report(tmp_path / "report.html", title="People & visits")
     page = (tmp_path / "report.html").read_text()
     assert "in all tables; used of them" in page
     assert "<script" not in page
+    assert "People &amp; visits" in page
+    sections = set(re.findall(r'<section id="([^"]+)"', page))
+    assert {f"table-{name}" for name in SCHEMA.tables} <= sections
+    assert {f"relation-{i + 1}" for i in range(len(SCHEMA.relations))} <= sections
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r' id="([^"]+)"', page))
+    drawn = set(re.findall(r"<h3>([^<]+)</h3>", page))
+    assert {column for schema in SCHEMA.tables.values() for column in schema} <= drawn
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert "P0001" not in page
+    release.save(tmp_path / "db.release")
+    told = ["report", str(tmp_path / "db.release"), "--out", str(tmp_path / "again.html"), "--title", "People & visits"]
+    done = CliRunner().invoke(main, told)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "again.html").read_text() == page
+    done = CliRunner().invoke(main, [*told, "--target", "sex"])
+    assert done.exit_code == 2
     with pytest.raises(DataError):
         release.report(tmp_path / "nowhere" / "report.html")
+
+
+def test_tables_of_which_nobody_has_a_row_are_released_drawn_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_noise(monkeypatch)
+    empty = {name: table if name == "persons" else table.iloc[:0] for name, table in tables(60).items()}
+    curator = sd.Curator(empty, schema=SCHEMA, budget=sd.ApproxDP(4.0, 1e-9))
+    release = RelatedTables(sweeps=(1, 2), particles=100).release(curator, random_state=0)
+    assert len(release.sample(20, random_state=0)["visits"]) <= 1
+    release.sample_to(tmp_path / "out", rows=20, random_state=0)
+    assert len(pd.read_parquet(tmp_path / "out" / "diagnoses.parquet")) == 0
+    write_report(release, tmp_path / "report.html")
+    assert 'id="table-diagnoses"' in (tmp_path / "report.html").read_text()
 
 
 def test_a_plan_reads_nothing_and_knows_more_budget_is_less_noise() -> None:
@@ -279,8 +383,12 @@ def test_a_folder_is_released_sampled_and_saved_on_the_command_line(tmp_path: Pa
         "--save",
         f"{place}/db.release",
     ]
-    done = CliRunner().invoke(main, [*told, "--seed", "1", "--receipt", f"{place}/receipt.json", "--epsilon", "3"])
+    done = CliRunner().invoke(
+        main,
+        [*told, "--seed", "1", "--receipt", f"{place}/receipt.json", "--epsilon", "3", "--report", f"{place}/r.html"],
+    )
     assert done.exit_code == 0, done.output
+    assert 'id="table-waves"' in (tmp_path / "r.html").read_text()
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
         [*(f"{name}.csv" for name in SCHEMA.tables if name != "waves"), "waves.parquet"]
     )
@@ -299,6 +407,7 @@ def test_a_folder_is_released_sampled_and_saved_on_the_command_line(tmp_path: Pa
     ("more", "said"),
     [
         (["--target", "sex"], "--target"),
+        (["--report", "nowhere/report.html"], "cannot be written"),
         (["--out", "db"], "private tables"),
         (["--out", "full"], "new folder"),
         ([], "no file"),

@@ -6,8 +6,10 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from page_walk import Hand, browser, needs_browser, served
+from page_walk import ROOT, Hand, browser, needs_browser, served
 
 import synthdp as sd
 from synthdp.data import adult, adult_schema
@@ -182,24 +184,86 @@ def walked(folder: Path) -> Iterator[tuple[Hand, Any]]:
         yield hand, child
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_wrong_and_nothing_needs_to_be_scrolled_sideways(walked, scheme, width):
+FORMS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
+
+
+def looked_at(hand: Hand, screen: str, scheme: str, width: int, there: str = "main") -> None:
+    """Look at a screen on which something is: axe finds nothing wrong, and nothing needs to be scrolled sideways."""
     from axe_core_python.sync_playwright import Axe
 
-    hand, _ = walked
+    source = Path(sys.modules[Axe.__module__].__file__).parent
     hand.page.emulate_media(color_scheme=scheme)
     hand.page.set_viewport_size({"width": width, "height": 900})
-    source = Path(sys.modules[Axe.__module__].__file__).parent
-    script = next(source.rglob("axe.min.js")).read_text()
+    hand.see(screen)
+    hand.page.locator(there).first.wait_for()
+    for more in hand.page.locator("summary").all():
+        more.click()
+    hand.page.evaluate(next(source.rglob("axe.min.js")).read_text())
+    broken = hand.page.evaluate("axe.run(document, {iframes: false}).then(r => r.violations)")
+    assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in broken] == [], screen
+    assert hand.page.evaluate("document.documentElement.scrollWidth") <= width, screen
+
+
+@pytest.mark.parametrize(("scheme", "width"), FORMS)
+def test_axe_finds_nothing_wrong_and_nothing_needs_to_be_scrolled_sideways(walked, scheme, width):
+    hand, _ = walked
     for screen in SCREENS:
-        hand.see(screen)
-        for more in hand.page.locator("summary").all():
-            more.click()
-        hand.page.evaluate(script)
-        broken = hand.page.evaluate("axe.run(document, {iframes: false}).then(r => r.violations)")
-        assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in broken] == [], screen
-        assert hand.page.evaluate("document.documentElement.scrollWidth") <= width, screen
+        looked_at(hand, screen, scheme, width)
+
+
+def broken_off(hand: Hand, server: int, screen: str, button: str) -> None:
+    """Start a job and look at its screen while its child is held, and after it was killed."""
+    hand.press(button)
+    _until(lambda: _children(server))
+    (worker,) = _children(server)
+    os.kill(worker, signal.SIGSTOP)
+    for form in FORMS:
+        looked_at(hand, screen, *form, "[data-job]")
+    os.kill(worker, signal.SIGKILL)
+    for form in FORMS:
+        looked_at(hand, screen, *form, ".bad")
+
+
+def test_axe_finds_nothing_wrong_while_a_job_runs_and_after_it_failed(walked, folder, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    shutil.copy(copy / "wards.csv", copy / "others.csv")
+    with opened(copy) as (hand, server):
+        hand.see("table")
+        broken_off(hand, server.pid, "table", "others.csv")
+        hand.press("wards.csv")
+        broken_off(hand, server.pid, "columns", "Use codebook.csv")
+        hand.see("columns/1")
+        broken_off(hand, server.pid, "columns/1", "Look at the private rows")
+        hand.see("questions")
+        hand.choose("Column", "age")
+        broken_off(hand, server.pid, "questions", "Ask")
+        hand.see("publish")
+        broken_off(hand, server.pid, "publish", "Compare with the real rows")
+        (copy / "wards.published-1" / "report.html").unlink()
+        hand.see("publish")
+        broken_off(hand, server.pid, "publish", "Write them now")
+        hand.see("promise")
+        broken_off(hand, server.pid, "promise", "Plan")
+        hand.press("Take ε = 1")
+        broken_off(hand, server.pid, "release", "Spend ε = 1 and release")
+
+
+def test_a_second_page_on_one_folder_is_refused_in_one_sentence_and_the_first_goes_on(tmp_path):
+    folder = write_wards(tmp_path / "hospital")
+    with opened(folder) as (hand, server):
+        to_the_plan(hand)
+        command = [sys.executable, "-m", "synthdp", "page", f"{folder}/../hospital", "--no-browser"]
+        second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        assert (second.returncode, second.stdout, len(second.stderr.splitlines())) == (2, "", 1)
+        assert "open already" in second.stderr
+        hand.press("Spend ε = 1 and release")
+        hand.wait("See what can be published")
+        server.kill()
+        server.wait()
+    with opened(folder) as (hand, _):
+        hand.see("publish")
+        hand.wait("Download everything")
+    assert len(spends(folder)) == 1
 
 
 def test_each_screen_is_three_small_requests_so_that_it_is_painted_at_once(walked):

@@ -110,6 +110,7 @@ ASKED: dict[str, Callable[[World], Any]] = {
     "Curator.watch": lambda w: w.curator.watch((NAME,), max_alarms=1, spend=PART),
     "Curator.open_account": lambda w: w.curator.open_account(PART),
     "Curator.discover": lambda w: w.undeclared.discover(spend=PART),
+    "Curator.give_up": lambda w: w.account.give_up(),
     "Curator.rows": lambda w: w.curator.rows,
     "Curator.resume_watch": lambda w: through(w.curator, w.folder / "s"),
     "SparseVector.ask": lambda w: w.watch.ask(KEY.support(), guess=0.0),

@@ -205,12 +205,13 @@ class AdaptiveMarginals(Spender):
         self._tell("one-ways")
         schema, total = account.schema, count.rows
         share = one_way_share(schema, budget, bins=self.one_ways.bins, total=total)
-        sizes = [int(self.one_ways.first_axis(name, column).releasable.sum()) for name, column in schema.items()]
+        tree = self.one_ways.suited(budget, share=share, columns=len(schema), total=total)
+        sizes = [int(tree.first_axis(name, column).releasable.sum()) for name, column in schema.items()]
         best = optimum_of(sizes, workload, budget, total=total, most_cells=self.listed.max_cells)
         if best is not None and best.pays:
             share = min(share, ONE_WAYS_OF_OPTIMUM)
         most = min(share * (1 + DEEP_SHARE), budget.share)
-        columns, left, answers = self.one_ways.measure(account, budget, share=share, most=most, total=total)
+        columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
         target = group_target(total, left.table_stddev(pairs / (2 * len(columns))))

@@ -8,7 +8,7 @@ where they are, and the budget pays only for the levels that some column used.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,9 @@ from synthdp.schema.columns import DISCOVERED, Column
 WIDER = 4
 """How many times too wide a discovered range may be."""
 
+DISCOVERED_HEAVY = 0.5
+"""How much fewer rows a bin of a discovered range takes to be split."""
+
 MOST_BINS = 1024
 """Most bins of the first histogram: finer ones hold little but noise, and the deeper levels find what is between."""
 
@@ -48,8 +51,7 @@ class OneWayTree:
     Parameters
     ----------
     bins
-        Bins of the first histogram of an ordered column, >= 2; four times as many where its bounds were discovered.  A
-        column of up to twice as many values has a bin for each:
+        Bins of the first histogram of an ordered column, >= 2.  A column of up to twice as many values has a bin for each:
         bins of one value and of two side by side would hide which of them stands out.
     fan
         Parts of a split bin, >= 2.
@@ -59,6 +61,8 @@ class OneWayTree:
         A bin is split when its estimate exceeds this many stddevs of the deeper noise, > 0.
     deep
         Noise of the deeper levels, as a multiple of the first level's, >= 1.
+    finer
+        How many times as many bins the first histogram has where bounds were discovered, >= 1; see `suited`.
 
     Raises
     ------
@@ -71,6 +75,7 @@ class OneWayTree:
     levels: int = 4
     heavy: float = 8.0
     deep: float = 2.0
+    finer: int = WIDER
 
     def __post_init__(self) -> None:
         check_whole("bins", self.bins, least=2, most=MOST_BINS)
@@ -78,6 +83,28 @@ class OneWayTree:
         check_whole("levels", self.levels)
         check_number("deep", self.deep, least=1)
         check_number("heavy", self.heavy, above=0)
+        check_whole("finer", self.finer)
+
+    def suited(self, budget: BudgetAllocation, *, share: float, columns: int, total: float) -> OneWayTree:
+        """Return the tree with as many first bins in discovered ranges as suit the noise.
+
+        Such a range may be `WIDER` times too wide, so that its bins are coarse.  Where the deeper levels split an average
+        bin, they make up for it where the rows are; where noise forbids them, the first histogram has more bins.
+
+        Parameters
+        ----------
+        budget
+            What is left of it.
+        share
+            For the first level of all columns.
+        columns
+            How many there are.
+        total
+            Estimated number of rows.
+        """
+        noise = budget.table_stddev(self._deeper(share / columns, budget))
+        splits = self.levels > 1 and total / self.bins > noise * self.heavy * DISCOVERED_HEAVY
+        return replace(self, finer=1 if splits else self.finer)
 
     def measure(
         self, curator: Curator, budget: BudgetAllocation, *, share: float, most: float, total: float
@@ -101,7 +128,7 @@ class OneWayTree:
         """
         schema = curator.schema
         each = share / len(schema)
-        deeper = each * self.deep ** (-1 / budget.exponent)
+        deeper = self._deeper(each, budget)
         domain = Domain(tuple(self.first_axis(name, column) for name, column in schema.items()))
         queries = one_ways(domain)
         part, rest = budget.take(each * len(schema))
@@ -135,10 +162,9 @@ class OneWayTree:
     def first_bins(self, column: Column) -> int:
         """Return the bins of a column's first histogram, if it has so many values.
 
-        Four times as many where bounds were discovered: such a range may be so many times too wide.  Bins cost nothing, as a
-        row is in one of them, and noise in those that turn out to be alike or empty is smoothed away.
+        Bins cost nothing, as a row is in one of them; noise in those that turn out to be alike or empty is smoothed away.
         """
-        return self.bins * WIDER if column.source == DISCOVERED else self.bins
+        return self.bins * self.finer if column.source == DISCOVERED else self.bins
 
     def least_heavy(self, column: Column) -> float:
         """Return how many stddevs of the deeper noise a bin must exceed to be split.
@@ -146,7 +172,7 @@ class OneWayTree:
         Half as many where bounds were discovered: they are round numbers of noise, and bins between them begin and end
         where the table's values do not.
         """
-        return self.heavy / 2 if column.source == DISCOVERED else self.heavy
+        return self.heavy * DISCOVERED_HEAVY if column.source == DISCOVERED else self.heavy
 
     def most_levels(self, column: Column) -> int:
         """Return how many levels a column can use, by its declaration."""
@@ -157,3 +183,7 @@ class OneWayTree:
         while width > 1 and levels < self.levels:
             width, levels = -(-width // self.fan), levels + 1
         return levels
+
+    def _deeper(self, each: float, budget: BudgetAllocation) -> float:
+        """Return the share of a column's deeper level beside that of its first."""
+        return float(each * self.deep ** (-1 / budget.exponent))

@@ -95,7 +95,7 @@ def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
     found: list[PersonTable] = []
     for b in every:
         coarse = groupings[b.table, b.name].get("pairs", groupings[b.table, b.name].get("many"))
-        if coarse is None:
+        if coarse is None or coarse.size == 1:
             continue
         table = layout.tables[b.table]
         key = {"table": b.table, "attribute": b.name, "grouping": coarse}
@@ -112,9 +112,9 @@ def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
 
 
 def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:
-    """Yield the groupings in which an attribute is given: pairs of columns, both of counts."""
+    """Yield the groupings in which an attribute is given: pairs of columns, both of counts; one group says nothing."""
     for name in ("pairs", "many", "first"):
-        if name in groupings:
+        if name in groupings and groupings[name].size > 1:
             yield groupings[name]
 
 

@@ -55,6 +55,9 @@ MOST_CHOSEN = 60
 WORTH = 0.5
 """Part of the mean absolute noise of a table by which its score must exceed the model's misfit to be worth measuring."""
 
+MOST_DRAWN = 100_000
+"""About how many rows of all tables are drawn in a sweep of the fit at most."""
+
 STAGES = ("one-way tables", "what stays", "screening", "tables", "fit")
 """What a progress callback is told, in order."""
 
@@ -147,7 +150,8 @@ class RelatedTables(Spender):
         return known.model.draw(self._drawn(known), rng)
 
     def _drawn(self, known: _Known) -> int:
-        return int(np.clip(round(known.total), 50, self.particles))
+        """Return how many persons are drawn in a sweep: fewer, the more rows each has."""
+        return int(np.clip(round(known.total), 50, max(50, min(self.particles, MOST_DRAWN / known.rows_of_person))))
 
     def _measured(
         self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float, step: str
@@ -224,6 +228,16 @@ class _Known:
     left: BudgetAllocation
     answers: tuple[Measurements, ...]
     chosen: tuple[PersonTable, ...]
+
+    @property
+    def rows_of_person(self) -> float:
+        """About how many rows of all tables a person has."""
+        found = [1.0]
+        for i, table in enumerate(self.layout.tables[1:], start=1):
+            counts = self.ones[table.parent, table.count].sum(axis=0)
+            mean = float(counts @ self.layout.rows_of_count(i)[: len(counts)]) / max(float(counts.sum()), 1e-9)
+            found.append(found[table.parent] * mean)
+        return sum(found)
 
     def add(self, one: Attribute, noisy: FloatArray, stddev: float) -> None:
         """Take the noisy one-way table of an attribute: its groups, and its law before any relation is known."""

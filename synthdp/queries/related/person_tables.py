@@ -272,11 +272,11 @@ class PersonTables(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """All cells of a person are at least 0, so that replacing it moves the squared length by at most twice as much."""
+        """All cells of a person are at least 0: replacing it moves the squared length by at most twice what adding does."""
         one = Norms(0, 0, 0)
         for table, times in zip(self.tables, self.multipliers, strict=True):
             one = one.plus(table.norms(self.layout).times(times))
-        return RecordBounds(one, Norms(2 * one.l1, 2 * one.l2_squared, one.linf))
+        return RecordBounds(one, Norms.within(self.k, one.linf, l1=2 * one.l1, l2_squared=2 * one.l2_squared))
 
     @property
     def ones(self) -> FloatArray:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.errors import DataError
+from synthdp.errors import DataError, SchemaError
 from synthdp.nonprivate import evaluate, measures
 from synthdp.progress import Progress
 from synthdp.randomness import generator
@@ -105,6 +105,13 @@ def test_public_results_start_with_nonprivate() -> None:
 def test_tables_that_cannot_be_compared_are_refused(real, synthetic, message: str) -> None:
     with pytest.raises(DataError, match=message):
         sd.nonprivate_evaluate(real(), synthetic(), SCHEMA)
+
+
+@pytest.mark.parametrize("column", [sd.Integer(None, None), sd.Categorical(None, other="other")])
+def test_a_column_whose_bounds_or_levels_are_open_is_refused_in_a_sentence(column) -> None:
+    rows = pd.DataFrame({"a": [1, 2, 3] * 20, "b": [True, False, True] * 20})
+    with pytest.raises(SchemaError, match="column 'a' is open"):
+        sd.nonprivate_evaluate(rows, rows, sd.Schema({"a": column, "b": sd.Boolean()}))
 
 
 def test_kernel_errors_are_those_of_every_row_and_centre() -> None:

@@ -67,6 +67,14 @@ BAD = {
     "limits the wrong way round": {"how": "limits", "type": "integer", "lower": "5", "upper": "3", "source": "s"},
     "no number": {"how": "limits", "type": "integer", "lower": "five", "upper": "3", "source": "s"},
     "an infinite limit": {"how": "limits", "type": "continuous", "lower": "-inf", "upper": "3", "source": "s"},
+    "digits of a whole number": {
+        "how": "limits",
+        "type": "integer",
+        "lower": "0",
+        "upper": "9",
+        "decimals": "2",
+        "source": "s",
+    },
     "a comma of thousands or of decimals": {
         "how": "limits",
         "type": "integer",
@@ -107,13 +115,26 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(typed):
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("1500", 1500), ("1 500", 1500), ("−3", -3), ("0,5", 0.5), ("1,25", 1.25), ("1e3", 1000.0)]
+    ("text", "number"),
+    [
+        ("1500", 1500),
+        ("1 500", 1500),
+        ("−3", -3),
+        ("0,5", 0.5),
+        ("1,25", 1.25),
+        ("1e3", 1000.0),
+        ("0.125", 0.125),
+        ("1.0000", 1.0),
+        ("2500.125", 2500.125),
+    ],
 )
 def test_numbers_are_read_as_people_write_them(text, number):
     assert number_of(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "1,500", "1,5,6", "nan", "1_000,000", "=1+1", "١٢x"])
+@pytest.mark.parametrize(
+    "text", ["", "1,500", "1.500", "-12.000", "1.500,5", "1,5,6", "nan", "1_000,000", "=1+1", "١٢x"]
+)
 def test_what_might_be_another_number_is_not_guessed(text):
     with pytest.raises(SchemaError):
         number_of(text)

@@ -60,7 +60,7 @@ def test_a_second_start_finds_the_running_job(monkeypatch, tmp_path):
         first, second = jobs.start("release", {}), jobs.start("release", {})
         while not first.stages:
             await asyncio.sleep(0.01)
-        await jobs.stop_all()
+        await jobs.stop()
         return first, second
 
     first, second = asyncio.run(twice())

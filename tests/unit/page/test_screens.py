@@ -23,8 +23,8 @@ import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.page import work
 from synthdp.page.jobs import Job
-from synthdp.page.project import FILE, FULL, Project
-from synthdp.page.work import UNEXPECTED
+from synthdp.page.project import FILE, Project
+from synthdp.page.work import NO_SPACE, UNEXPECTED
 
 CANARY = "CANARY-7f3a"
 EVIL = '=cmd|"<script>alert(1)</script>'
@@ -223,8 +223,8 @@ def test_names_of_columns_and_files_are_in_no_title_address_and_cookie(walked):
         "publish",
         "questions",
         "ledger",
-        "page.css",
-        "page.js",
+        "static/page.css",
+        "static/page.js",
         "publish/0/file/0",
     ],
 )
@@ -315,6 +315,8 @@ def test_a_question_is_answered_with_an_interval_and_costs_nothing(walked, kind)
         {"kind": "mean"},
         {"kind": "count"},
         {"kind": "strange", "first": "0"},
+        {"kind": "marginal", "first": "1", "where": "age > 20"},
+        {"kind": "mean", "first": "77"},
         {"kind": "mean", "first": "1"},
         {"kind": "count", "where": "age >="},
         {"kind": "count", "where": "CANARY > 1"},
@@ -415,7 +417,7 @@ def test_a_full_disk_is_said_and_the_earlier_answers_stay(tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         answer = visitor.post("columns/0", how="limits", type="integer", lower="1", upper="2", source="typed in vain")
-    assert FULL in visitor.said(answer)
+    assert NO_SPACE in visitor.said(answer)
     assert "typed in vain" in answer.text
     assert (visitor.folder / FILE).read_bytes() == kept
     assert json.dumps(visitor.project.state["answers"]) == before
@@ -479,6 +481,30 @@ def test_a_folder_of_a_release_that_points_elsewhere_is_refused(tmp_path):
         visitor.project.state["releases"] = [{"key": "k", "folder": place, "epsilon": 1, "state": "done", "rows": 1}]
         assert visitor.get("publish/0/file/0").status == 409
         assert b"private" not in visitor.get("publish/0/zip").body
+
+
+def test_a_column_that_names_persons_is_not_offered_for_a_rule(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    assert "age</option>" in visitor.get("rules").text
+    visitor.post("unit", unit="0", rows="3")
+    assert "age</option>" not in visitor.get("rules").text
+
+
+@pytest.mark.slow
+def test_a_comparison_with_the_real_rows_knows_what_was_discovered(ready):
+    ready.post("columns/0", how="open", type="integer")
+    key = key_on(planned(ready))
+    ready.post("release", key=key)
+    answer = ready.post("publish/0/compare")
+    assert "NON-PRIVATE" in answer.text
+    assert "Not done" not in answer.text
+
+
+def test_a_cap_can_be_set_again_for_another_unit_before_anything_is_spent(ready):
+    ready.post("ledger", epsilon="2", delta="1e-6")
+    ready.post("unit", unit="1", rows="3")
+    assert ready.said(ready.post("ledger", epsilon="1", delta="1e-6")) == ""
+    assert sd.Ledger(ready.project.ledger).adjacency("wards.csv").unit == "ward"
 
 
 def test_a_number_stays_with_its_file_when_others_come_and_go(tmp_path):

@@ -42,6 +42,19 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
     assert (told.exit_code, len(told.stderr.splitlines())) == (2, 1)
 
 
+def test_a_folder_has_one_server_at_a_time(tmp_path):
+    links: list[str] = []
+
+    def second(link: str) -> None:
+        links.append(link)
+        with pytest.raises(DataError, match="open already"):
+            serve(tmp_path, browser=False, say=links.append)
+
+    serve(tmp_path, browser=False, say=second, idle_seconds=0.2)
+    serve(tmp_path, browser=False, say=links.append, idle_seconds=0.2)
+    assert len(set(links)) == 2
+
+
 @pytest.mark.slow
 def test_the_server_loads_nothing_that_could_read_a_row():
     code = f"import sys, synthdp.page.serve, synthdp; synthdp.Ledger; print([m for m in {ROWS!r} if m in sys.modules])"

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from small_databases import SCHEMAS, codes_of, every_person, frames, tables_of
 
+from synthdp import ZCDP
 from synthdp.domain.histories import Layout
-from synthdp.queries.related.person_tables import Kind, PersonDistances, PersonTables
+from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.neighbors import Adjacency, Neighbors
+from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.queries.related.persons import whole_of, whole_of_table
 
 
@@ -84,6 +87,17 @@ def test_a_person_moves_every_distance_by_no_more_than_its_bounds(
     pairs = after[None, ::7] - after[:, None]
     assert (pairs**2).sum(axis=2).max() <= swap.l2_squared
     assert np.abs(pairs).max() <= swap.linf
+
+
+@pytest.mark.parametrize("neighbors", Neighbors)
+def test_tables_in_which_all_persons_are_alike_can_be_asked(neighbors: Neighbors) -> None:
+    layout = Layout(SCHEMAS["sequence"])
+    alike = Grouping("alike", np.zeros(layout.axis(0, "p").size, np.int64))
+    queries = PersonTables(layout, (PersonTable(Kind.ONE, 0, "p", alike),) * 4, (3, 3, 3, 3))
+    norms = Adjacency(neighbors, "id").sensitivity(queries)
+    assert norms.linf == 3
+    assert norms.l1 <= 12
+    assert calibrate(norms, ZCDP(0.1), k=queries.k).noise.stddev > 0
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -8,6 +8,9 @@ import pytest
 from synthdp.domain.discretize import axis_of
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.privacy.loss import GaussianDP
+from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import DISCOVERED, Integer
 
 DECLARED = Integer(0, 31)
@@ -50,3 +53,34 @@ def test_a_discovered_range_is_told_apart_more_finely_than_a_declared_one():
     tree = OneWayTree(bins=4)
     wide = {source: Integer(0, 9999, source=source) for source in (None, DISCOVERED)}
     assert [tree.first_axis("x", column).releasable.sum() for column in wide.values()] == [4, 16]
+
+
+def suited(rows, **settings):
+    budget = BudgetAllocation(GaussianDP(1.0), Adjacency())
+    return OneWayTree(**settings).suited(budget, share=0.1, columns=10, total=rows)
+
+
+def first_bins(tree):
+    wide = Integer(0, 99_999, source=DISCOVERED)
+    return int(tree.first_axis("x", wide).releasable.sum())
+
+
+def test_a_discovered_range_has_finer_first_bins_only_where_an_average_one_would_not_be_split():
+    """Whether it would be is asked of the tree: counts that are all alike, at the noise of its deeper level."""
+    for rows in (100, 1_000, 2_000, 3_000, 10_000, 100_000):
+        tree = suited(float(rows))
+        noise = BudgetAllocation(GaussianDP(1.0), Adjacency()).table_stddev(0.01 / tree.deep**2)
+        axis = axis_of("x", Integer(0, 32 * 32 - 1, source=DISCOVERED), bins=32)
+        flat = ColumnTree.of(axis, np.where(axis.releasable, rows / 32, 0), 1e-3, total=rows, columns=1)
+        split = flat.heavy(noise * tree.least_heavy(FOUND)).any()
+        assert first_bins(tree) == {True: 32, False: 128}[bool(split)]
+    assert {first_bins(suited(100.0)), first_bins(suited(1e6))} == {32, 128}
+
+
+def test_a_tree_of_one_level_keeps_its_finer_bins_however_many_rows_there_are():
+    assert first_bins(suited(1e9, levels=1)) == 128
+
+
+def test_a_declared_range_has_as_many_first_bins_whatever_the_noise():
+    declared = Integer(0, 99_999)
+    assert {int(suited(rows).first_axis("x", declared).releasable.sum()) for rows in (10.0, 1e6)} == {32}

@@ -14,4 +14,4 @@ async function follow(base, name) {
   }
 }
 
-if (shown) follow(document.querySelector("script").src.replace(/\/page\.js$/, ""), shown.dataset.job);
+if (shown) follow(document.querySelector("script").src.replace(/\/static\/page\.js$/, ""), shown.dataset.job);

@@ -1,0 +1,80 @@
+"""Whether a discovery is worth its cost: the number of rows, estimated first, beside the noise that is to come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.curator.discovery import (
+    KIND_SHARE,
+    POWERS_SHARE,
+    Discovered,
+    PaidRead,
+    check_discoverable,
+    histogram_plan,
+    noisy_histogram,
+    parts_of,
+    plan_levels,
+)
+from synthdp.curator.noisy_ranges import CLEAR, POWER_BINS, NoisyCounts
+from synthdp.domain.encoder import Numbers, RawColumn
+from synthdp.privacy.loss import GaussianDP, PrivacyLoss
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.schema.columns import Categorical, Untyped
+from synthdp.schema.schema import Schema
+
+COUNT_SHARE = 0.03
+"""Share of a discovery that the number of rows costs, where it is private."""
+
+
+def forecast(
+    schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any], rows: int | None
+) -> tuple[Discovered, PrivacyLoss]:
+    """Return how much the noise of a discovery will hide, before anything is found, and what is left for it.
+
+    Costs `COUNT_SHARE` of ``loss`` for the table's neighbours, or what the given ``rows`` cost where their number is public.
+
+    Parameters
+    ----------
+    schema, adjacency, loss, spend
+        As of `discover`.
+    rows
+        The number of rows where neighbours share it, else ``None``.
+
+    Raises
+    ------
+    SchemaError
+        As `check_discoverable` does; nothing is spent then.
+    """
+    check_discoverable(schema, loss)
+    rest, count = loss, float(rows or 0)
+    if rows is None:
+        part = (GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss).fraction(COUNT_SHARE)
+        rest = loss.fraction(1 - COUNT_SHARE)
+        rest = (
+            replace(rest, delta=loss.delta) if isinstance(rest, GaussianDP) and isinstance(loss, GaussianDP) else rest
+        )
+        name = schema.undeclared[0]
+        found = noisy_histogram(adjacency, name, _one_bin, 1, part, spend, step="discovered number of rows")
+        count = max(0.0, float(found.rows[0]))
+    least = [_least(schema, name, part, rest, adjacency) for name, part in parts_of(schema, rest).items()]
+    return Discovered(schema, (), rows=count, least=float(np.mean(least))), rest
+
+
+def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adjacency: Adjacency) -> float:
+    """Return how many rows a level, or a power of two, of a column will take to be found."""
+    column = schema[name]
+    if isinstance(column, Categorical):
+        part = part.fraction(1 - KIND_SHARE) if isinstance(column, Untyped) else part
+        _, levels = plan_levels(schema, part, loss, adjacency)
+        return levels.threshold / levels.resolution
+    plan = histogram_plan(adjacency, part.fraction(POWERS_SHARE), POWER_BINS)
+    noise = NoisyCounts(rows=np.zeros(POWER_BINS), stddev=plan.noise.stddev / plan.resolution, law=plan.noise.law)
+    return noise.above(CLEAR / POWER_BINS)
+
+
+def _one_bin(raw: RawColumn) -> FloatArray:
+    return np.zeros(len(raw.values) if isinstance(raw, Numbers) else len(raw.codes))

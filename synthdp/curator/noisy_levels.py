@@ -1,0 +1,51 @@
+"""Levels as texts that can be counted, and the levels that noisy counts of such texts leave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import numpy as np
+
+from synthdp.arrays import LARGEST_WHOLE
+from synthdp.domain.encoder import Numbers, RawColumn, labels_of_numbers
+from synthdp.schema.columns import Level
+
+OTHERS = ("other", "other values", "(other)", "(other values)")
+"""What the label for other values may be called, the first that is no level."""
+
+
+def different_levels(levels: Iterable[Level]) -> tuple[Level, ...]:
+    """Return levels in order; of those that are written alike, such as 1 and "1", the most frequent, which comes first."""
+    by_text: dict[str, Level] = {}
+    for level in levels:
+        by_text.setdefault(str(level), level)
+    return tuple(sorted(by_text.values(), key=lambda level: (type(level).__name__, level)))
+
+
+def label_for_others(wanted: str, levels: tuple[Level, ...]) -> str:
+    """Return a label for other values that is no level of the table."""
+    texts = {str(level) for level in levels}
+    return next(label for label in (wanted, *OTHERS, *(f"{wanted} {i}" for i in range(2, 2**10))) if label not in texts)
+
+
+def level_counts(raw: RawColumn) -> dict[str, int]:
+    """How often each level occurs, keyed by its JSON text; values that are no level are left out.
+
+    A float that is whole is keyed as a whole number: a missing value elsewhere may have made the column float.
+    """
+    if isinstance(raw, Numbers):
+        raw = labels_of_numbers(raw)
+    counts = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.levels))
+    keyed: dict[str, int] = {}
+    for level, count in zip(raw.levels, counts, strict=True):
+        plain = level.item() if isinstance(level, np.generic) else level
+        if not count or not isinstance(plain, (str, bool, int, float)):
+            continue
+        if isinstance(plain, (int, float)) and not -LARGEST_WHOLE <= plain <= LARGEST_WHOLE:
+            continue
+        if isinstance(plain, float):
+            plain = int(plain) if plain.is_integer() else plain
+        key = json.dumps(str(plain) if isinstance(plain, str) else plain, ensure_ascii=False)
+        keyed[key] = keyed.get(key, 0) + int(count)
+    return keyed

@@ -1,0 +1,85 @@
+"""Rules between tables, compiled for histories: which cells may not follow which, and which rows break a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, GridIndices
+from synthdp.domain.axis import Axis
+from synthdp.domain.histories import Layout, Order
+from synthdp.domain.rules import Rule, rules_of
+from synthdp.schema.rules_across import Condition, dotted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Barrier:
+    """Cells of an attribute that no row may have, given a cell that was drawn before.
+
+    Parameters
+    ----------
+    table, attribute
+        What is drawn.
+    above, other
+        What was drawn before: an attribute of a row above, or of the row itself.
+    possible
+        (cells of the other, cells of the attribute) whether some row with both obeys.
+    """
+
+    table: int
+    attribute: str
+    above: int
+    other: str
+    possible: BoolArray
+
+
+def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
+    """Return what the rules between tables forbid, cell by cell, in the order in which histories are drawn."""
+    return tuple(_barrier(layout, one) for one in layout.schema.conditions)
+
+
+def axis_at(layout: Layout, place: tuple[str, str]) -> Axis:
+    """Return the axis of a column, of the period of a table too."""
+    table, column = layout.position(place[0]), place[1]
+    periods = layout.tables[table].periods
+    if column == layout.tables[table].period and periods is not None:
+        return periods
+    return layout.axis(table, column)
+
+
+def broken(condition: Condition, above: GridIndices, below: GridIndices) -> BoolArray:
+    """Return which rows break a rule, from the grid points of both columns in each row of the lower table, (n,)."""
+    indices: Mapping[str, GridIndices] = {dotted(condition.above): above, dotted(condition.below): below}
+    return np.asarray(np.logical_or.reduce([rule.broken(indices) for rule in rules_of(condition.both)]))
+
+
+def _barrier(layout: Layout, condition: Condition) -> Barrier:
+    above, below = layout.position(condition.above[0]), layout.position(condition.below[0])
+    possible = _possible(layout, condition)
+    table = layout.tables[below]
+    if table.order is not Order.PATTERN or condition.below[1] != table.period:
+        return Barrier(below, condition.below[1], above, condition.above[1], possible)
+    # Periods are drawn with the row above them, as a pattern: each of its periods must be possible.
+    periods = layout.periods_of_pattern(below)
+    inside = np.where(periods < 0, possible.shape[1], periods)
+    padded = np.column_stack([possible, np.ones(len(possible), np.bool_)])
+    of_pattern = np.asarray(padded[:, inside].all(axis=2), np.bool_)[:, : layout.axis(table.parent, table.count).size]
+    if table.parent == above:  # counts are drawn before columns
+        return Barrier(above, condition.above[1], above, table.count, of_pattern.T)
+    return Barrier(table.parent, table.count, above, condition.above[1], of_pattern)
+
+
+def _possible(layout: Layout, condition: Condition) -> BoolArray:
+    """Return (cells above, cells below) whether some row with both obeys all that the rule means."""
+    axes = {dotted(place): axis_at(layout, place) for place in (condition.above, condition.below)}
+    found = np.ones([axis.size for axis in axes.values()], np.bool_)
+    for rule in rules_of(condition.both):
+        found &= _oriented(rule, axes)
+    return found
+
+
+def _oriented(rule: Rule, axes: Mapping[str, Axis]) -> BoolArray:
+    possible = rule.possible([axes[name] for name in rule.names])
+    return possible if list(rule.names) == list(axes) else possible.T

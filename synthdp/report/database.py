@@ -1,0 +1,292 @@
+"""The report of a release of several tables as one HTML page: a part for each table, and one for each relation.
+
+Made from the release alone, from persons that are drawn from it and from its noisy answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, IntArray
+from synthdp.domain.derive import derive
+from synthdp.domain.encoder import Numbers, RawColumn
+from synthdp.domain.histories import NO_PARENT_ROW, STATE
+from synthdp.figures import in_figures, in_per_cent
+from synthdp.markup import render
+from synthdp.pictures.charts import heat_map
+from synthdp.pictures.computed import computed_view
+from synthdp.pictures.pairs import PairView, grouped, pair_of_values
+from synthdp.pictures.picture import column_chart
+from synthdp.pictures.view import ColumnView
+from synthdp.queries.related.person_tables import Kind, PersonTables
+from synthdp.randomness import generator
+from synthdp.release import Release
+from synthdp.report.content import cramers_v
+from synthdp.report.page import SHOWN_ROWS, WEAKEST_DRAWN, card_of, citation_of, promise_of, spend_of, texts_of
+from synthdp.sampling.database_model import DatabaseModel, DrawnRows, outer_schema
+from synthdp.sampling.rules_across import rows_of
+from synthdp.schema.columns import Column, Integer
+from synthdp.schema.relation import Relation
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+
+PERSONS = 10_000
+"""Persons that the pictures are drawn from."""
+
+DRAWN = 3
+"""Pairs of columns that are drawn, of each kind, in each relation."""
+
+MEAN_ABS = 0.8
+"""About the mean absolute value of a standard normal variable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePart:
+    """What is shown of one table.
+
+    Parameters
+    ----------
+    name, about
+        The table, and what it is in a sentence.
+    heads, rows
+        A few synthetic rows as texts, and whether columns are numbers.
+    columns
+        The picture of each column, and by how much noise alone moves it, in words.
+    """
+
+    name: str
+    about: str
+    heads: Sequence[Mapping[str, Any]]
+    rows: Sequence[Sequence[str | None]]
+    columns: Sequence[tuple[ColumnView, str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationPart:
+    """What is shown of one relation.
+
+    Parameters
+    ----------
+    name, about
+        The two tables, and what is declared of them.
+    view, chart
+        How many rows a parent row has.
+    above, before
+        How columns go with those of the parent row, and with those of the row before: the strongest pairs, and pictures.
+    """
+
+    name: str
+    about: Sequence[str]
+    view: ColumnView
+    chart: str
+    above: tuple[Sequence[tuple[float, str]], Sequence[tuple[PairView, str]]]
+    before: tuple[Sequence[tuple[float, str]], Sequence[tuple[PairView, str]]]
+
+
+def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: str | None = None) -> str:
+    """Return the report of a release of several tables as HTML.
+
+    Parameters
+    ----------
+    release
+        Whose output is a `DatabaseModel`.
+    fingerprint
+        Its short name, see `storage.fingerprint`.
+    title
+        Of the page; default: a general one.
+    """
+    model = release.output
+    drawn = model.drawn_rows(PERSONS, generator(0))
+    noise = _noise(release)
+    tables = [_table(model, drawn, name, noise) for name in model.schema.tables]
+    relations = [_relation(model, drawn, one, number) for number, one in enumerate(model.schema.relations)]
+    public = release.receipt.adjacency.rows_are_public
+    return render(
+        "database.html",
+        title=title or "Synthetic tables and their privacy card",
+        promise=promise_of(release.receipt),
+        loss=release.receipt.total,
+        facts=[
+            f"{'' if public else 'about '}{model.rows:,} rows of {model.schema.root}",
+            f"{len(model.schema.tables)} tables",
+            release.mechanism,
+            f"release {fingerprint}",
+        ],
+        tables=tables,
+        relations=relations,
+        unusual=_unusual(release),
+        rules=[rule.in_words() for rule in model.schema.rules],
+        card=card_of(release, fingerprint),
+        spend=spend_of(release),
+        citation=citation_of(release, fingerprint),
+        per_cent=in_per_cent,
+    )
+
+
+def _table(model: DatabaseModel, drawn: DrawnRows, name: str, noise: Mapping[tuple[str, str], float]) -> TablePart:
+    outer = outer_schema(model.schema, name)
+    raw = drawn.columns[name]
+    shown = [column for column, _ in model.formats[name].dtypes]
+    form = TableFormat.default(outer).in_order(shown)
+    few = {column: rows_of(one, np.arange(min(SHOWN_ROWS, drawn.rows(name)))) for column, one in raw.items()}
+    frame = form.build(outer, few)
+    texts = [texts_of(frame[column].tolist(), frame[column].isna().tolist()) for column in shown]
+    values = _with_derived(outer, raw)
+    views = [
+        _column(outer, column, values[column], noise.get((name, column)), f"chart-{name}-{i}")
+        for i, column in enumerate(shown)
+        if not outer.outputs[column].names_rows
+    ]
+    relation = model.schema.relation_to(name)
+    about = (
+        "One row is one person: with all rows of all tables, the unit of privacy."
+        if relation is None
+        else f"Rows of {relation.parent}, at most {relation.at_most} of each"
+        + (f", in the order of {relation.order}." if relation.order is not None else ", in no order.")
+    )
+    return TablePart(
+        name=name, about=about, rows=list(zip(*texts, strict=True)), columns=views,
+        heads=[{"name": one, "numeric": outer.outputs[one].quantity == "number"} for one in shown],
+    )  # fmt: skip
+
+
+def _column(outer: Schema, name: str, raw: RawColumn, noise: float | None, anchor: str) -> tuple[ColumnView, str, str]:
+    column = outer.outputs[name]
+    view = replace(computed_view(outer, name, raw), kind=column.in_words(), source=column.source)
+    said = "computed from other columns" if noise is None else f"noise alone moves it by about {in_per_cent(noise)}"
+    return view, column_chart(view, anchor), said
+
+
+def _with_derived(outer: Schema, raw: Mapping[str, RawColumn]) -> dict[str, RawColumn]:
+    found = dict(raw)
+    for rule in outer.derived.values():
+        found[rule.column] = derive(outer, rule, found)
+    return found
+
+
+def _relation(model: DatabaseModel, drawn: DrawnRows, relation: Relation, number: int) -> RelationPart:
+    child, parent = relation.child, relation.parent
+    above = drawn.parents[child]
+    many = np.bincount(above, minlength=drawn.rows(parent))
+    counted = Schema({"rows": Integer(0, max(relation.at_most, 1))})
+    view = replace(
+        computed_view(counted, "rows", Numbers(many)), name=f"rows of {child}", kind=f"rows of one row of {parent}"
+    )
+    schemas = {name: outer_schema(model.schema, name) for name in (parent, child)}
+    raw = {name: _with_derived(schemas[name], drawn.columns[name]) for name in (parent, child)}
+    pairs = [
+        (f"{parent}.{a}", f"{child}.{b}", (schemas[parent].outputs[a], rows_of(raw[parent][a], above)),
+         (schemas[child].outputs[b], raw[child][b]))
+        for a, b in itertools.product(_told(schemas[parent]), _told(schemas[child]))
+    ]  # fmt: skip
+    return RelationPart(
+        name=f"{parent} and {child}", about=_about(relation, many), view=view,
+        chart=column_chart(view, f"rows-{number}"), above=_strongest(pairs, f"above-{number}"),
+        before=_strongest(_steps(relation, schemas[child], raw[child], above), f"before-{number}"),
+    )  # fmt: skip
+
+
+_Pair = tuple[str, str, tuple[Column, RawColumn], tuple[Column, RawColumn]]
+
+
+def _steps(relation: Relation, schema: Schema, raw: Mapping[str, RawColumn], above: IntArray) -> list[_Pair]:
+    """Return each column with itself one row before."""
+    if relation.order is None:
+        return []
+    later = np.flatnonzero(np.diff(above) == 0) + 1 if len(above) else np.zeros(0, np.int64)
+    return [
+        (f"{name} before", name, (schema.outputs[name], rows_of(raw[name], later - 1)),
+         (schema.outputs[name], rows_of(raw[name], later)))
+        for name in _told(schema)
+    ]  # fmt: skip
+
+
+def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, str]], list[tuple[PairView, str]]]:
+    found = []
+    for first, second, a, b in pairs:
+        if not _rows(a[1]):
+            continue
+        codes = [grouped(*one)[0] for one in (a, b)]
+        kept = (codes[0] >= 0) & (codes[1] >= 0)
+        shape = [int(one.max(initial=0)) + 1 for one in codes]
+        table = np.bincount(codes[0][kept] * shape[1] + codes[1][kept], minlength=shape[0] * shape[1]).reshape(shape)
+        found.append((cramers_v(table), first, second, a, b))
+    found.sort(key=lambda one: -one[0])
+    views = [
+        pair_of_values({first: a, second: b}, second, first)
+        for value, first, second, a, b in found[:DRAWN]
+        if value >= WEAKEST_DRAWN
+    ]
+    drawn = [
+        (view, heat_map(view.rows, view.columns, view.shares.tolist(), title=view.title, name=f"{anchor}-{i}"))
+        for i, view in enumerate(views)
+    ]
+    return [(value, f"{first} and {second}") for value, first, second, _, _ in found[: 2 * DRAWN]], drawn
+
+
+def _rows(raw: RawColumn) -> int:
+    return len(raw.values if isinstance(raw, Numbers) else raw.codes)
+
+
+def _told(schema: Schema) -> list[str]:
+    return [name for name, column in schema.outputs.items() if not column.names_rows]
+
+
+def _about(relation: Relation, many: AnyArray) -> list[str]:
+    lines = [
+        f"joined by {relation.key}",
+        f"at most {relation.at_most} rows of {relation.child} for each row of {relation.parent}",
+    ]
+    if relation.order is not None:
+        lines.append(f"in the order of {relation.order}" + (", each at most once" if relation.unique else ""))
+    none = float(np.mean(many == 0)) if len(many) else 1.0
+    mean = float(many.mean()) if len(many) else 0.0
+    return [*lines, f"{in_figures(mean, digits=3)} rows on average", f"{in_per_cent(100 * none)} have none"]
+
+
+def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
+    """Return for each column the total variation distance, in per cent, by which noise alone moves its table, at most."""
+    layout = release.output.layout
+    found: dict[tuple[str, str], float] = {}
+    for measured in release.measurements:
+        queries = measured.queries
+        if not isinstance(queries, PersonTables):
+            continue
+        stddevs = measured.stddev * queries.denominator / queries.ones
+        for table, stddev, counts in zip(
+            queries.tables, stddevs, queries.split(np.asarray(measured.answers, np.float64)), strict=True
+        ):
+            if table.kind is Kind.ONE:
+                total = max(float(counts.sum()), float(stddev))
+                moved = min(1.0, 0.5 * counts.size * MEAN_ABS * float(stddev) / total)
+                found[layout.schema.names[table.table], table.attribute] = 100 * moved
+    return found
+
+
+def _unusual(release: Release[DatabaseModel]) -> list[tuple[str, float, float]]:
+    """Return what was counted of persons that are unlike others: words, the noisy number, and its standard error."""
+    layout = release.output.layout
+    for measured in release.measurements:
+        queries = measured.queries
+        if not isinstance(queries, PersonTables) or queries.tables[0].attribute != STATE:
+            continue
+        stddevs = measured.stddev * queries.denominator / queries.ones
+        parts = queries.split(np.asarray(measured.answers, np.float64))
+        states = parts[0][0]
+        missing = sum(float(states[code]) for code in range(len(states) - 1) if code & NO_PARENT_ROW)
+        repeated = sum(float(states[code]) for code in range(len(states) - 1) if code == 2)
+        found = [
+            (f"persons without a row of {layout.schema.root}", missing, float(stddevs[0]) * 2**0.5),
+            (f"persons with more than one row of {layout.schema.root}", repeated, float(stddevs[0])),
+        ]
+        for table, part, stddev in zip(queries.tables, parts, stddevs, strict=True):
+            of = next((one.name for one in layout.tables[1:] if one.left_out == table.attribute), None)
+            if of is not None:
+                found.append((f"persons some of whose rows of {of} are not used", float(part[0, 1]), float(stddev)))
+        return [(words, max(0.0, number), stddev) for words, number, stddev in found]
+    return []
