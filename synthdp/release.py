@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from synthdp.answers.answer import answer
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
+from synthdp.answers.related.answer import answer as answer_database
 from synthdp.answers.samples import plausible_models
 from synthdp.checks import whole
 from synthdp.errors import ParameterError
@@ -17,6 +18,7 @@ from synthdp.pictures.picture import Picture, picture_of
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
+from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.source import RowSink
 
@@ -139,6 +141,8 @@ class Release(Generic[OutputT_co]):
         query
             For a synthetic model, what `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`,
             `quantile` or `smooth` make; the answer is then a DataFrame with standard errors and 95 % intervals.
+        options
+            Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.answer.answer`.
 
         Raises
         ------
@@ -146,7 +150,9 @@ class Release(Generic[OutputT_co]):
             If the output answers no such queries.
         """
         if isinstance(self.output, SyntheticModel):
-            return answer(self.output, self.measurements, query)
+            return answer(self.output, self.measurements, query, **options)
+        if isinstance(self.output, DatabaseModel):
+            return answer_database(self.output, self.measurements, query, **options)
         return self._method("answer")(query, **options)
 
     def plot(self, column: str, *, by: str | None = None) -> Picture:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray
+from synthdp.arrays import AnyArray, BoolArray, FloatArray
 from synthdp.domain.encoder import Numbers, decode
 from synthdp.domain.grid import grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError
@@ -173,6 +173,30 @@ def points_where(comparison: Comparison, schema: Schema) -> BoolArray:
         return np.asarray(np.isin(values, wanted) & ~missing, np.bool_)
     holds = np.asarray(_COMPARE[comparison.sign](values, wanted[0]), np.bool_)
     return np.asarray(holds & ~missing, np.bool_)
+
+
+def compared(comparison: Comparison, values: FloatArray, there: BoolArray) -> BoolArray:
+    """Return where a comparison with numbers holds of computed ones.
+
+    Parameters
+    ----------
+    comparison
+        With numbers only.
+    values, there
+        (n,) each number, and whether there is one.
+
+    Raises
+    ------
+    ParameterError
+        If it compares with anything else.
+    """
+    if comparison.sign == "is null":
+        return np.asarray(~there)
+    if not all(isinstance(value, (int, float)) for value in comparison.values):
+        raise _wrong(comparison, f"{comparison.column!r} is a number, to be compared with numbers")
+    if comparison.sign == "in":
+        return np.asarray(np.isin(values, np.array(comparison.values, np.float64)) & there)
+    return np.asarray(_COMPARE[comparison.sign](values, comparison.values[0]) & there)
 
 
 @lru_cache(maxsize=64)

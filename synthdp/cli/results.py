@@ -48,9 +48,10 @@ TAKEN_BY = {
 )
 @click.option("--q", type=float, multiple=True, help="Shares for --quantile; default .25, .5 and .75.")
 @click.option("--bins", type=int, help="Equal cells of columns of numbers, for --marginal.")
+@click.option("--of", metavar="TABLE", help="Of several tables: the one whose rows count, each once.")
 @click.argument("columns", nargs=-1)
 @AS_JSON
-def answer(folder: Path, columns: tuple[str, ...], as_json: bool, **told: Any) -> None:
+def answer(folder: Path, columns: tuple[str, ...], of: str | None, as_json: bool, **told: Any) -> None:
     """Answer a question from a saved release, with standard error and 95 % interval; this costs no privacy.
 
     \b
@@ -62,6 +63,8 @@ def answer(folder: Path, columns: tuple[str, ...], as_json: bool, **told: Any) -
       synthdp answer table.release --sum hours-per-week --weight fnlwgt
       synthdp answer table.release --correlation age hours-per-week
       synthdp answer table.release --regression "hours-per-week ~ age + sex"
+      synthdp answer db.release --count "sex == 'f' and visits.year == 2019" --of persons
+      synthdp answer db.release --share "visits.rows >= 2" --by sex
     """
     asked = [kind for kind in KINDS if told[kind] not in (None, False)]
     if len(asked) != 1:
@@ -73,19 +76,23 @@ def answer(folder: Path, columns: tuple[str, ...], as_json: bool, **told: Any) -
         if told[name] not in (None, ()) and kind not in kinds:
             raise ParameterError(f"--{name} does not go with --{kind}, but with --{', --'.join(kinds)}")
     question = _question(kind, told, columns)
+    from synthdp.sampling.database_model import DatabaseModel
     from synthdp.sampling.synthetic_model import SyntheticModel
 
     release = synthdp.load(folder)
-    if not isinstance(release.output, SyntheticModel):
+    several = isinstance(release.output, DatabaseModel)
+    if of is not None and not several:
+        raise ParameterError("--of is for a release of several tables")
+    if not isinstance(release.output, SyntheticModel) and not several:
         raise ParameterError(
             f"a release by {release.mechanism} is asked in Python: synthdp.load(folder).answer(question)"
         )
-    if told["bins"] is not None:
+    if told["bins"] is not None and not several:
         names = release.output.schema.outputs
         question = synthdp.marginal(
             *columns, bins={name: told["bins"] for name in columns if _is_number(names.get(name))}
         )
-    answers = release.answer(question)
+    answers = release.answer(question, of=of) if several else release.answer(question)
     if as_json:
         click.echo(answers.to_json(orient="records", date_format="iso", force_ascii=False))
     else:

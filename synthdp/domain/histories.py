@@ -12,12 +12,13 @@ from enum import StrEnum
 
 import numpy as np
 
-from synthdp.arrays import IntArray, frozen
+from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, finest_axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
+from synthdp.schema.column import Steps
 from synthdp.schema.columns import Column, Integer
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
@@ -224,12 +225,41 @@ def _table(schema: DatabaseSchema, name: str) -> TableLayout:
     for child in schema.children(name):
         column = columns_of_count(schema, child.child)
         axes[f"#{child.child}"] = finest_axis(f"#{child.child}", column)
-    axes |= {column: axis_of(column, kind, bins=BINS) for column, kind in columns.items()}
+    axes |= {column: axis_of_column(column, kind) for column, kind in columns.items()}
     return TableLayout(
         name=name, parent=-1 if relation is None else schema.names.index(relation.parent),
         at_most=1 if relation is None else relation.at_most, slots=schema.slots(name), order=order, period=period,
         unique=relation is not None and relation.unique, axes=axes, periods=periods,
     )  # fmt: skip
+
+
+def axis_of_column(name: str, column: Column) -> Axis:
+    """Return the cells of a column: equal ones, but of counts, whole numbers from 0, ones that grow with the number.
+
+    Most people have few visits and some have many: equal cells would hold nearly all of them in the first one.
+    """
+    support = column.support() if column.is_complete else None
+    grid = grid_of(column)
+    if not isinstance(support, Steps) or support.first != 0 or grid.regular <= BINS or column.temporal:
+        return axis_of(name, column, bins=BINS)
+    starts = np.concatenate([growing_starts(grid.regular, BINS), np.arange(grid.regular, grid.size)])
+    return Axis(name, column, starts, np.arange(len(starts)))
+
+
+def growing_starts(points: int, cells: int) -> IntArray:
+    """Return where cells of 1, 1, ..., g, g**2, ... points begin, so that they are as many as there are."""
+    low, high = 1.0, float(points)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _ends(middle, cells)[-1] < points else (low, middle)
+    ends = np.rint(_ends(high, cells) * points / _ends(high, cells)[-1]).astype(np.int64)
+    ends = np.maximum.accumulate(np.maximum(ends, np.arange(1, cells + 1)))
+    return np.concatenate([[0], ends[:-1]])
+
+
+def _ends(growth: float, cells: int) -> FloatArray:
+    """Return where cells end whose lengths grow from 1 by a factor, slowly at first."""
+    return np.cumsum(growth ** np.arange(cells, dtype=np.float64))
 
 
 def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Order, Axis]:

@@ -183,6 +183,50 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         made: dict[str, Any] = self.release_.sample(rows, random_state=generator(seed), given=given)
         return made
 
+    def answer(self, question: Any, *, of: str | None = None) -> Any:
+        """Answer a question about the private tables from the release alone, with standard error and 95 % interval; free.
+
+        Parameters
+        ----------
+        question
+            Made by `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `quantile` or `marginal`.  Names are columns,
+            ``table.column`` where a name is in several tables; ``visits.rows`` is how many visits a person has, and
+            ``visits.cost.mean`` (or ``sum``, ``min``, ``max``, ``first``, ``last``) a person's over its visits.
+        of
+            The table whose rows count, each once; default: the lowest table that the question names.
+
+        Raises
+        ------
+        ParameterError
+            If the question names what is not there, or rows that are not joined to each other.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> import synthdp as sd
+        >>> persons = pd.DataFrame({"id": range(400), "sex": ["f", "m"] * 200})
+        >>> visits = pd.DataFrame({"id": np.repeat(range(400), 2), "year": [2018, 2019] * 400})
+        >>> schema = sd.DatabaseSchema(
+        ...     tables={
+        ...         "persons": sd.Schema({"sex": sd.Categorical(["f", "m"])}),
+        ...         "visits": sd.Schema({"year": sd.Integer(2015, 2019)}),
+        ...     },
+        ...     relations=[sd.Relation("persons", "visits", key="id", at_most=3, order="year", unique=True)],
+        ... )
+        >>> release = sd.DatabaseRelease(schema=schema, epsilon=1.0).fit({"persons": persons, "visits": visits})
+        >>> release.answer(sd.count("sex == 'f' and year == 2019")).columns.tolist()
+        ['estimate', 'standard_error', 'lower', 'upper', 'basis']
+        >>> release.answer(sd.share("visits.rows >= 2"))["basis"][0]
+        'measured'
+        """
+        check_is_fitted(self)
+        if self._one is not None:
+            if of not in (None, self.schema_.root):
+                raise ParameterError(f"there is no table {of!r}; there is: {self.schema_.root}")
+            return self._one.answer(question)
+        return self.release_.answer(question, of=of)
+
     def persons_with_history(self, rows: int | None = None, *, random_state: RandomState = None) -> Any:
         """Draw synthetic persons as one table, with a column for each value of each of their rows.
 

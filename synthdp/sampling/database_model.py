@@ -287,6 +287,10 @@ class DatabaseModel:
             names = " and ".join(repr(name) for name in given or {})
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
 
+    def grid_indices(self, persons: Persons, table: int, column: str, rng: Generator) -> GridIndices:
+        """Draw the grid point of each row of a table in one of its columns, within the cell that it has."""
+        return self._indices(persons, table, column, rng, {})
+
     def _conditioned(self, name: str) -> Conditioned:
         """Return the table, the column and the place of the row that a condition names."""
         found = _FIRST_ROWS.fullmatch(name)

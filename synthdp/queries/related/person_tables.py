@@ -148,36 +148,43 @@ class PersonTable:
 
     def cells(self, persons: Persons) -> tuple[IntArray, IntArray]:
         """Return the cell of every row that counts, and its weight."""
+        return self.entries(persons)[1:]
+
+    def entries(self, persons: Persons) -> tuple[IntArray, IntArray, IntArray]:
+        """Return which rows count, of the root for `Kind.STATE`, and the cell and the weight of each."""
         rows = persons.tables[self.table]
         size = self.grouping.size
         if self.kind is Kind.STATE:
-            return self.grouping.of(persons.states, persons.states), np.ones(len(persons.states), np.int64)
+            one = np.ones(len(persons.states), np.int64)
+            return np.arange(len(one)), self.grouping.of(persons.states, persons.states), one
         if self.kind is Kind.STAY:
             later = rows.later
-            before = rows[self.attribute][later - 1]
-            same = rows[self.attribute][later] == before
-            inside = self.grouping.of(before, rows.group[later - 1])[same]
-            return inside, persons.step_shares(self.table, 1)[later][same]
+            same = rows[self.attribute][later] == rows[self.attribute][later - 1]
+            later = later[same]
+            inside = self.grouping.of(rows[self.attribute][later - 1], rows.group[later - 1])
+            return later, inside, persons.step_shares(self.table, 1)[later]
         second = self.grouping.of(rows[self.attribute], rows.group)
+        every = np.arange(len(rows))
         if self.kind is Kind.ONE:
             weights = persons.even_shares(self.table) if self.even(persons.layout) else persons.shares(self.table)
-            return (rows.group * size if self.by_period else 0) + second, weights
+            return every, (rows.group * size if self.by_period else 0) + second, weights
         if self.kind is Kind.STEP:
             later = rows.later
             first = self._first(rows[self.other], rows.group)
-            return first[later - 1] * size + second[later], persons.step_shares(self.table, 1)[later]
+            return later, first[later - 1] * size + second[later], persons.step_shares(self.table, 1)[later]
         if self.kind is Kind.ENTRY:
             before = np.concatenate([second[:1], second[:-1]])
-            return np.where(rows.rank > 0, before, size) * size + second, persons.shares(self.table)
+            return every, np.where(rows.rank > 0, before, size) * size + second, persons.shares(self.table)
         if self.kind is Kind.BEFORE:
             third = rows.third
-            return self.before(persons)[third] * size + second[third], persons.step_shares(self.table, 2)[third]
+            cells = self.before(persons)[third] * size + second[third]
+            return third, cells, persons.step_shares(self.table, 2)[third]
         if self.kind is Kind.PARENT:
             above = persons.tables[self.above]
             first = self._first(above[self.other], above.group)[persons.ancestor(self.table, self.above)]
         else:
             first = self._first(rows[self.other], rows.group)
-        return first * size + second, persons.shares(self.table)
+        return every, first * size + second, persons.shares(self.table)
 
     def before(self, persons: Persons) -> IntArray:
         """Return the group of what the rows before a row have been: their mean rank, or the value two rows ago."""

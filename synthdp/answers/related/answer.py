@@ -1,0 +1,283 @@
+"""From a question about several tables to numbers with error bars.
+
+The estimate is the model's, from many persons drawn from it; what depends on one attribute of persons alone is answered by
+its noisy table.  Sees the released model and the noisy answers it was made of, nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from synthdp.answers.answers import MEASURED, MODEL, STUDENT, Answers, show_errors, show_values, with_intervals
+from synthdp.answers.bootstrap import root_mean_square
+from synthdp.answers.questions import (
+    Correlation,
+    Count,
+    Marginal,
+    Mean,
+    Quantile,
+    Question,
+    Share,
+    Sum,
+    Variance,
+)
+from synthdp.answers.related.asked import Asked, Asking, Features
+from synthdp.answers.related.drawn import Drawn
+from synthdp.answers.related.known import Known
+from synthdp.answers.related.measured import by_noisy_table
+from synthdp.answers.related.replicates import Replicates, pool_size, refitted
+from synthdp.answers.related.terms import Term
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
+from synthdp.randomness import generator
+from synthdp.sampling.database_model import DatabaseModel
+
+PERSONS, ROWS = 30_000, 120_000
+"""Most persons, and about the most rows, that are drawn for the estimates."""
+
+FEWEST = 5_000
+"""Persons that are drawn however many rows they have."""
+
+BLOCKS = 12
+"""Parts of the drawn persons, whose answers differ as chance makes them."""
+
+
+def answer(
+    model: DatabaseModel, measurements: Sequence[Measurements], question: Question, *, of: str | None = None
+) -> Any:
+    """Answer a question about the private tables from what was released, with error bars.
+
+    Parameters
+    ----------
+    model
+        The released model.
+    measurements
+        The noisy answers it was made of.
+    question
+        Made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation` or `quantile`.  It names columns,
+        as ``table.column`` where the name alone is in several tables; ``visits.rows``, how many rows of ``visits`` belong
+        to a row of its parent; and ``visits.cost.mean`` (or ``sum``, ``min``, ``max``, ``first``, ``last``) over these rows.
+    of
+        The table whose rows count, each once: ``of="persons"`` counts persons who have a row that meets a condition.
+        Default: the lowest table that the question names, its rows joined with those above; of no name, the persons.
+
+    Returns
+    -------
+    A pandas DataFrame, see `Answers`.
+
+    Raises
+    ------
+    ParameterError
+        If the question names what is not there, or rows that are not joined to each other.
+    """
+    return asker(model, tuple(measurements)).ask(question, of=of).to_frame()
+
+
+@lru_cache(maxsize=2)
+def asker(model: DatabaseModel, measurements: tuple[Measurements, ...]) -> DatabaseAsker:
+    """Return what answers questions about one release; the last ones are kept, with their replicates."""
+    return DatabaseAsker(model, measurements)
+
+
+class DatabaseAsker:
+    """Answers questions about one release of several tables.
+
+    Parameters
+    ----------
+    model, measurements
+        The release.
+    random_state
+        Seed of the persons that are drawn; equal questions get equal answers.
+    """
+
+    def __init__(self, model: DatabaseModel, measurements: tuple[Measurements, ...], *, random_state: int = 0) -> None:
+        self.model, self.random_state = model, random_state
+        self.known = Known.of(measurements)
+        self.measurements = measurements
+
+    def ask(self, question: Question, *, of: str | None = None) -> Answers:
+        """Answer one question; see `answer`."""
+        if not isinstance(question, Asking):
+            raise ParameterError(
+                "several tables are asked by marginal, count, share, sum, mean, variance, correlation and quantile; for "
+                "others, take rows that are drawn"
+            )
+        names = self.model.schema.names
+        if of is not None and of not in names:
+            raise ParameterError(f"there is no table {of!r}; there are: {', '.join(names)}")
+        asked = Asked(self.model.layout, question, -1 if of is None else names.index(of))
+        if isinstance(question, Quantile):
+            return self._quantile(asked, question)
+        measured = by_noisy_table(self.model.layout, self.measurements, self.known, asked)
+        if measured is not None:
+            return self._shown(asked, {}, np.array([measured[0]]), np.array([measured[1]]), [MEASURED])
+        features = asked.features(self.persons)
+        estimate, chance = self._estimated(asked, features)
+        stddev = np.hypot(self._error(asked, features, estimate), chance)
+        return self._shown(asked, features.labels, estimate, stddev, [MODEL] * features.size)
+
+    @cached_property
+    def persons(self) -> Drawn:
+        """Persons for the estimates."""
+        rng = generator(self.random_state)
+        some = self.model.draw(500, rng)[0]
+        rows = sum(len(one) for one in some.tables) / 500
+        many = int(np.clip(ROWS / max(rows, 1.0), FEWEST, PERSONS))
+        return Drawn(self.model, self.model.draw(many, rng)[0], rng)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """How many persons each of them stands for: nearer to the noisy tables than the model, which smooths them."""
+        base = np.full(len(self.persons), self.known.total / len(self.persons))
+        return refitted(self.persons.persons, self.known.measured, base, np.array([self.known.total]))[:, 0]
+
+    @cached_property
+    def replicates(self) -> Replicates:
+        """The databases that are drawn, and their fits."""
+        rng = generator(self.random_state + 1)
+        rows = sum(self.persons.rows(i) for i in range(len(self.model.schema.names))) / len(self.persons)
+        drawn = Drawn(self.model, self.model.draw(pool_size(rows), rng)[0], rng)
+        return Replicates.of(drawn, self.known, rng)
+
+    def _estimated(self, asked: Asked, features: Features) -> tuple[FloatArray, FloatArray]:
+        """Return the model's answers and how far they may be off as persons are drawn, (size,) each."""
+        persons, weights = len(self.persons), self.weights
+        block = np.arange(persons) * BLOCKS // persons
+        in_block = self.known.total / np.bincount(block, weights)
+        parts = [asked.answer(features.sums(weights * in_block[b] * (block == b))) for b in range(BLOCKS)]
+        estimate = asked.answer(features.sums(weights))
+        chance = root_mean_square([part - estimate for part in parts], features.size) / BLOCKS**0.5
+        return estimate, np.nan_to_num(chance)
+
+    def _error(self, asked: Asked, features: Features, estimate: FloatArray) -> FloatArray:
+        """Return the standard errors by the replicates, (size,)."""
+        mine = asked.features(self.replicates.drawn)
+        stddev = self.replicates.errors(lambda weights: asked.answer(mine.sums(weights)), features.size)
+        match asked.question:
+            case Correlation():
+                return np.asarray(np.hypot(stddev, self._attenuated(asked, estimate)))
+            case (Marginal() | Count() | Share()) as question if getattr(question, "weight", None) is None:
+                return self._with_unseen(asked, features, np.nan_to_num(stddev))
+        return stddev
+
+    def _with_unseen(self, asked: Asked, features: Features, stddev: FloatArray) -> FloatArray:
+        """Return standard errors that know of rows which no person drawn has: rare levels drown in the noise."""
+        sums = features.sums(self.weights)
+        counted = sums[1] if isinstance(asked.question, Share) else sums[0]
+        unseen = self.known.unseen([*asked.terms.values()]) * float(self.weights @ self._rows_of(asked.of))
+        unseen *= np.exp(-counted / max(unseen, 1e-9))
+        drawn = np.maximum(counted - asked.features(self.replicates.drawn).sums(self.replicates.base)[-1], 0.0)
+        scale = np.maximum(sums[0], 1.0) if isinstance(asked.question, Share) else 1.0
+        return np.asarray(np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2))
+
+    def _rows_of(self, table: int) -> FloatArray:
+        """Return how many rows of a table each person drawn has."""
+        owner = self.persons.places(table, 0)
+        return np.bincount(owner, minlength=len(self.persons)).astype(np.float64)
+
+    def _attenuated(self, asked: Asked, estimate: FloatArray) -> FloatArray:
+        """Return how much nearer to 0 than the truth a correlation may be, as values are independent within groups.
+
+        Of two numbers that go together as normal ones do, groups show the part of their correlation that the variance of
+        the means of groups is of the whole; how far it goes on within them is taken as even from none to twice as much.
+        """
+        if not isinstance(asked.question, Correlation):
+            return np.zeros(len(estimate))
+        shares = [self._between(asked.terms[name]) for name in asked.question.columns]
+        lost = 1 / max(float(np.sqrt(np.prod(shares))), 0.25) - 1
+        return np.minimum(math.sqrt(4 / 3) * np.abs(estimate) * lost, 1.0)
+
+    def _between(self, term: Term) -> float:
+        """Return the part of a number's variance that is between the groups in which pairs are measured."""
+        groupings = [
+            one.table.grouping for one in self.known.measured
+            if (one.table.table, one.table.attribute) == (term.table, term.name) and one.table.other_grouping is not None
+        ]  # fmt: skip
+        if term.child >= 0 or not groupings:
+            return 1.0
+        values, there = self.persons.numbers(term)
+        rows = self.persons.persons.tables[term.table]
+        group = max(groupings, key=lambda one: one.size).of(rows[term.name], rows.group)
+        label = (group * (int(rows.group.max(initial=0)) + 1) + rows.group)[there]
+        values = values[there] - values[there].mean()
+        many, sums = np.bincount(label), np.bincount(label, values)
+        return float((sums**2 / np.maximum(many, 1)).sum() / max(float((values**2).sum()), 1e-12))
+
+    def _shown(
+        self, asked: Asked, labels: dict[str, list[Any]], estimate: FloatArray, stddev: FloatArray, basis: list[str]
+    ) -> Answers:
+        match asked.question:
+            case Share():
+                return with_intervals(labels, estimate, stddev, basis, lowest=0.0, highest=1.0)
+            case Correlation():
+                return with_intervals(labels, estimate, stddev, basis, lowest=-1.0, highest=1.0)
+            case Sum() | Mean():
+                column = asked.column(asked.question.column)
+                return with_intervals(labels, estimate, stddev, basis, column=column)
+            case Variance() | Marginal() | Count():
+                return with_intervals(labels, estimate, stddev, basis, lowest=0.0)
+        return with_intervals(labels, estimate, stddev, basis)
+
+    def _quantile(self, asked: Asked, question: Quantile) -> Answers:
+        """Answer quantiles: those of the persons drawn; their errors are those of the part of the rows below them."""
+        features = asked.features(self.persons)
+        mine, replicates = asked.features(self.replicates.drawn), self.replicates
+        shares = np.array(question.q)
+        found: list[list[FloatArray]] = [[], [], []]
+        for group in range(features.size):
+            some = np.flatnonzero(features.group == group)
+            some = some[np.argsort(features.values[some, 1], kind="stable")]
+            values, weights = features.values[some, 1], self.weights[features.owner[some]]
+            if not len(values):
+                for one in found:
+                    one.append(np.full(len(shares), np.nan))
+                continue
+            estimate = _at(values, weights, shares)
+            own = mine.group == group
+            below = _Below(mine.owner[own], mine.values[own, 1][:, None] <= estimate)
+            error = replicates.errors(below.parts, len(shares))
+            chance = np.sqrt(shares * (1 - shares) * (weights**2).sum()) / weights.sum()
+            half = STUDENT * np.hypot(np.nan_to_num(error), chance)
+            for one, wanted in zip(found, (shares, shares - half, shares + half), strict=True):
+                one.append(_at(values, weights, wanted))
+        ends = [np.concatenate(one) for one in found]
+        labels = {name: [label for label in each for _ in shares] for name, each in features.labels.items()}
+        labels["q"] = [float(q) for q in question.q] * features.size
+        column, error = asked.column(question.column), (ends[2] - ends[1]) / (2 * STUDENT)
+        if column is not None:
+            ends, error = [show_values(column, one) for one in ends], show_errors(column, error)
+        return Answers(
+            labels=labels,
+            estimate=ends[0],
+            stddev=error,
+            lower=ends[1],
+            upper=ends[2],
+            basis=[MODEL] * len(labels["q"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Below:
+    """Which rows, of which persons, lie below some values, (n, q)."""
+
+    owner: IntArray
+    below: BoolArray
+
+    def parts(self, weights: FloatArray) -> FloatArray:
+        """Return the parts of the rows, (q,), that do."""
+        of_row = weights[self.owner]
+        return np.asarray(of_row @ self.below / max(float(of_row.sum()), 1e-12))
+
+
+def _at(values: FloatArray, weights: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the least of some sorted values up to which a share of their weights lies."""
+    reached = np.cumsum(weights) / weights.sum()
+    place = np.searchsorted(reached, np.clip(shares, 0.0, 1.0) - 1e-12)
+    return np.asarray(values[np.minimum(place, len(values) - 1)])

@@ -1,0 +1,250 @@
+"""A question about several tables as sums over persons, and what the sums say.
+
+`Asked` says whose rows count: those of the lowest table that the question names, or those that ``of`` names, each once.
+Knows persons drawn from a model, with weights; no noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from synthdp.answers.division import MOST_CELLS
+from synthdp.answers.expressions import Both, Node, comparisons_of, truth
+from synthdp.answers.moments import moment, pearson, positive
+from synthdp.answers.questions import (
+    Correlation,
+    Count,
+    Marginal,
+    Mean,
+    Quantile,
+    Share,
+    Sum,
+    Variance,
+)
+from synthdp.answers.related.drawn import Drawn
+from synthdp.answers.related.terms import Term, column_of, deepest, term_of
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.domain.histories import Layout
+from synthdp.errors import ParameterError
+from synthdp.schema.column import Column
+
+Asking = Marginal | Count | Share | Sum | Mean | Variance | Correlation | Quantile
+"""Questions that several tables answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """What persons add to the sums of a question, row by row.
+
+    Parameters
+    ----------
+    owner
+        (n,) the person of each row that counts.
+    group
+        (n,) which answer it is part of.
+    values
+        (n, features) what it adds to each sum.
+    labels
+        What each answer is about.
+    size
+        Number of answers.
+    """
+
+    owner: IntArray
+    group: IntArray
+    values: FloatArray
+    labels: dict[str, list[Any]]
+    size: int
+
+    def sums(self, weights: FloatArray) -> FloatArray:
+        """Return (features, size) sums over rows, of persons that count as often as their weights say."""
+        of_row = weights[self.owner]
+        return np.stack([np.bincount(self.group, of_row * one, self.size) for one in self.values.T])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A question, with what its names mean.
+
+    Parameters
+    ----------
+    layout
+        The tables.
+    question
+        What is asked.
+    of
+        Position of the table whose rows count.
+
+    Attributes
+    ----------
+    terms
+        What its names mean.
+    """
+
+    layout: Layout
+    question: Asking
+    of: int
+    terms: dict[str, Term] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = _names(self.question)
+        terms = {name: term_of(self.layout, name) for name in names}
+        object.__setattr__(self, "terms", terms)
+        if self.of < 0:
+            object.__setattr__(self, "of", deepest(self.layout, {one.table for one in terms.values()}, of=None))
+        for node in _conditions(self.question):
+            self._level(node)
+        for name in [*_values(self.question), *_groups(self.question)]:
+            if terms[name].table != self.of and terms[name].table not in self.layout.ancestors(self.of):
+                below, above = self.layout.schema.names[terms[name].table], self.layout.schema.names[self.of]
+                raise ParameterError(
+                    f"{name!r} is of a row of {below!r}, of which a row of {above!r} has several: name a summary of them, "
+                    f"such as '{below}.rows' or '{below}.column.mean'"
+                )
+        if isinstance(self.question, Variance | Correlation | Quantile) or _values(self.question):
+            self._check_numbers()
+
+    def column(self, name: str) -> Column | None:
+        """Return the declaration of a column; ``None`` for a summary."""
+        term = self.terms[name]
+        return None if term.child >= 0 else column_of(self.layout, term)
+
+    def features(self, drawn: Drawn) -> Features:
+        """Return what some persons add to the sums."""
+        question = self.question
+        inside = self._met(drawn, getattr(question, "where", None))
+        group, labels, size = self._grouped(drawn)
+        there = inside & (group >= 0)
+        columns = [np.ones(len(there))]
+        match question:
+            case Share():
+                both = question.condition if question.where is None else Both(question.condition, question.where)
+                columns.append(self._met(drawn, both).astype(np.float64))
+            case Sum() | Mean() | Variance():
+                value, known = self._numbers(drawn, question.column)
+                there &= known
+                columns += [value, value**2]
+            case Correlation():
+                (a, known_a), (b, known_b) = (self._numbers(drawn, name) for name in question.columns)
+                there &= known_a & known_b
+                a, b = (one - (one[there].mean() if there.any() else 0.0) for one in (a, b))
+                columns = [a**i * b**j for i in range(3) for j in range(3)]
+            case Quantile():
+                value, known = self._numbers(drawn, question.column)
+                there &= known
+                columns.append(value)
+        weight = getattr(question, "weight", None)
+        if weight is not None:
+            times, known = self._numbers(drawn, weight)
+            there &= known
+            columns = [times * one for one in columns]
+        rows = np.flatnonzero(there)
+        values = np.column_stack([one[rows] for one in columns])
+        return Features(drawn.places(self.of, 0)[rows], group[rows], values, labels, size)
+
+    def answer(self, sums: FloatArray) -> FloatArray:
+        """Return the (size,) answers that some sums, (features, size), give."""
+        match self.question:
+            case Share():
+                return np.asarray(sums[1] / positive(sums[0]))
+            case Sum() | Mean() | Variance():
+                return moment(self.question, sums)
+            case Correlation():
+                return pearson(sums.reshape(3, 3, -1))
+        return np.asarray(sums[0])
+
+    def _met(self, drawn: Drawn, node: Node | None) -> BoolArray:
+        """Return for which rows of the table that counts a condition holds, or does of one of their rows below."""
+        if node is None:
+            return np.ones(drawn.rows(self.of), np.bool_)
+        level = self._level(node)
+        found = {
+            one: drawn.holds(one, self.terms[one.column])[drawn.places(level, self.terms[one.column].table)]
+            for one in comparisons_of(node)
+        }
+        holds = truth(node, found)
+        if level == self.of:
+            return holds
+        met = np.zeros(drawn.rows(self.of), np.bool_)
+        met[drawn.places(level, self.of)[holds]] = True
+        return met
+
+    def _level(self, node: Node) -> int:
+        """Return the lowest table that a condition is about."""
+        return deepest(self.layout, {self.terms[one.column].table for one in comparisons_of(node)}, of=self.of)
+
+    def _numbers(self, drawn: Drawn, name: str) -> tuple[FloatArray, BoolArray]:
+        term = self.terms[name]
+        values, there = drawn.numbers(term)
+        places = drawn.places(self.of, term.table)
+        return values[places], there[places]
+
+    def _grouped(self, drawn: Drawn) -> tuple[IntArray, dict[str, list[Any]], int]:
+        """Return which answer each row is part of, -1 for none, and what the answers are about."""
+        names = _groups(self.question)
+        bins = dict(self.question.bins) if isinstance(self.question, Marginal) else {}
+        found = []
+        for name in names:
+            groups, labels = drawn.groups(self.terms[name], bins.get(name))
+            found.append((groups[drawn.places(self.of, self.terms[name].table)], labels))
+        shape = [len(labels) for _, labels in found]
+        if math.prod(shape) > MOST_CELLS:
+            raise ParameterError(f"this question has {math.prod(shape)} answers; ask for at most {MOST_CELLS}")
+        group = np.zeros(drawn.rows(self.of), np.int64)
+        nowhere = np.zeros(len(group), np.bool_)
+        for one, labels in found:
+            group, nowhere = group * len(labels) + one, nowhere | (one < 0)
+        each = np.indices(shape).reshape(len(shape), math.prod(shape))
+        listed = {name: [found[i][1][g] for g in row] for i, (name, row) in enumerate(zip(names, each, strict=True))}
+        return np.where(nowhere, -1, group), listed, math.prod(shape)
+
+    def _check_numbers(self) -> None:
+        what = type(self.question).__name__.lower()
+        for name in _values(self.question):
+            column = self.column(name)
+            if column is None:
+                continue
+            if column.quantity == "label" or (column.temporal and what != "mean"):
+                raise ParameterError(f"column {name!r} holds {column.holds}, which have no {what}")
+        weight = getattr(self.question, "weight", None)
+        if weight is None:
+            return
+        column = self.column(weight)
+        if column is None or column.quantity != "number" or column.lower < 0:  # type: ignore[attr-defined]
+            raise ParameterError(f"{weight!r} cannot weigh rows: name a column of numbers that are not negative")
+
+
+def _values(question: Asking) -> list[str]:
+    """Return the names of what is summed."""
+    found: list[str] = []
+    match question:
+        case Sum() | Mean() | Variance() | Quantile():
+            found = [question.column]
+        case Correlation():
+            found = [*question.columns]
+    weight = getattr(question, "weight", None)
+    return found if weight is None else [*found, weight]
+
+
+def _groups(question: Asking) -> Sequence[str]:
+    return question.columns if isinstance(question, Marginal) else question.by
+
+
+def _conditions(question: Asking) -> list[Node]:
+    """Return the conditions of a question; a share's together with that on all rows."""
+    where = getattr(question, "where", None)
+    found = [] if where is None else [where]
+    if isinstance(question, Share):
+        found.append(question.condition if where is None else Both(question.condition, where))
+    return found
+
+
+def _names(question: Asking) -> list[str]:
+    """Return all names of a question, each once."""
+    compared = [one.column for node in _conditions(question) for one in comparisons_of(node)]
+    return [*dict.fromkeys([*_values(question), *_groups(question), *compared])]

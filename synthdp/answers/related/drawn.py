@@ -1,0 +1,152 @@
+"""Synthetic persons as a question sees them: for every row of a table what it names, and where a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthdp.answers.expressions import Comparison, compared, points_where
+from synthdp.answers.grouping import groups_of, numbers_of
+from synthdp.answers.questions import Bins
+from synthdp.answers.related.terms import ROWS, Term, axis_of_term, column_of
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.domain.derive import followed, leading_to
+from synthdp.domain.grid import grid_of
+from synthdp.errors import InternalError, ParameterError
+from synthdp.queries.related.persons import Persons
+from synthdp.randomness import Generator
+from synthdp.sampling.database_model import DatabaseModel
+from synthdp.schema.schema import Schema
+
+
+@dataclass(slots=True, eq=False)
+class Drawn:
+    """Some persons of a model, with the values of all columns.
+
+    Parameters
+    ----------
+    model
+        The law that they were drawn from.
+    persons
+        Their rows, as cells.
+    rng
+        Of the values within cells, which are drawn once.
+    """
+
+    model: DatabaseModel
+    persons: Persons
+    rng: Generator
+    _indices: dict[tuple[int, str], IntArray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.persons)
+
+    def rows(self, table: int) -> int:
+        """Return how many rows a table has."""
+        return len(self.persons.tables[table])
+
+    def places(self, table: int, above: int) -> IntArray:
+        """Return for each row of a table the position of its row in a table above, or its own."""
+        if table == above:
+            return np.arange(self.rows(table))
+        return self.persons.ancestor(table, above)
+
+    def indices(self, table: int, column: str) -> IntArray:
+        """Return the grid point of each row of a table in one of its modelled columns."""
+        if (table, column) not in self._indices:
+            found = self.model.grid_indices(self.persons, table, column, self.rng)
+            self._indices[table, column] = found.astype(np.int64)
+        return self._indices[table, column]
+
+    def numbers(self, term: Term) -> tuple[FloatArray, BoolArray]:
+        """Return for each row of the term's table a number, and whether there is one."""
+        if term.child >= 0 and term.summary != ROWS:
+            return self._summary(term)
+        column = column_of(self.model.layout, term)
+        if term.summary == ROWS:
+            return self._count(term).astype(np.float64), np.ones(self.rows(term.table), np.bool_)
+        if column.quantity == "label":
+            raise ParameterError(f"column {term.name!r} has levels, which have no sum")
+        schema = self._schema(term)
+        source, _ = followed(schema, term.name)
+        if source != term.name:
+            raise ParameterError(f"column {term.name!r} is looked up by {source!r}: ask about that column")
+        values, there = numbers_of(column)
+        indices = self.indices(term.table, term.name)
+        return values[indices], there[indices].astype(np.bool_)
+
+    def groups(self, term: Term, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
+        """Return the group of each row of the term's table, -1 for none, and the labels of the groups."""
+        if term.child >= 0 and term.summary != ROWS:
+            raise ParameterError(f"a {term.summary} of {term.name!r} has no groups: count where it is in a range")
+        column = column_of(self.model.layout, term)
+        groups, labels = groups_of(column, axis_of_term(self.model.layout, term), bins)
+        if term.summary == ROWS:
+            return groups[self._count(term)], labels
+        source, leads = followed(self._schema(term), term.name)
+        return groups[leads][self.indices(term.table, source)], labels
+
+    def holds(self, comparison: Comparison, term: Term) -> BoolArray:
+        """Return for which rows of the term's table a comparison holds."""
+        if term.child >= 0 and term.summary != ROWS:
+            values, there = self._summary(term)
+            return compared(comparison, values, there)
+        if term.summary == ROWS:
+            schema, name = Schema({term.name: column_of(self.model.layout, term)}), term.name
+            named = Comparison(name, comparison.sign, comparison.values, comparison.position)
+            return np.asarray(points_where(named, schema)[self._count(term)])
+        schema = self._schema(term)
+        named = Comparison(term.name, comparison.sign, comparison.values, comparison.position)
+        source, _ = followed(schema, term.name)
+        mask = leading_to(schema, term.name, points_where(named, schema))
+        return np.asarray(mask[self.indices(term.table, source)])
+
+    def _schema(self, term: Term) -> Schema:
+        schema = self.model.schema
+        return schema.tables[schema.names[term.table]]
+
+    def _count(self, term: Term) -> IntArray:
+        """Return how many rows of its child table each row has."""
+        below = self.persons.tables[term.child]
+        return np.bincount(below.parent, minlength=self.rows(term.table)).astype(np.int64)
+
+    def _summary(self, term: Term) -> tuple[FloatArray, BoolArray]:
+        """Return a number of each row that its rows in the child table make together."""
+        rows, n = self.persons.tables[term.child], self.rows(term.table)
+        values, there = self.numbers(Term(term.child, term.name))
+        parent = rows.parent[there]
+        many = np.bincount(parent, minlength=n)
+        match term.summary:
+            case "sum":
+                return np.bincount(parent, values[there], n).astype(np.float64), np.ones(n, np.bool_)
+            case "mean":
+                return np.bincount(parent, values[there], n) / np.maximum(many, 1), many > 0
+            case "min" | "max":
+                sign = 1.0 if term.summary == "max" else -1.0
+                found = np.full(n, -np.inf)
+                np.maximum.at(found, parent, sign * values[there])
+                return np.where(many > 0, sign * found, 0.0), many > 0
+            case "first" | "last":
+                wanted = there & (rows.rank == (0 if term.summary == "first" else rows.many - 1))
+                found, known = np.zeros(n), np.zeros(n, np.bool_)
+                found[rows.parent[wanted]], known[rows.parent[wanted]] = values[wanted], True
+                return found, known
+        raise InternalError("a summary has no such name")
+
+
+def within_cells(model: DatabaseModel, drawn: Drawn) -> Mapping[tuple[int, str], FloatArray]:
+    """Return by table and ordered column where in its cell each row's value lies, from -1 to 1; 0 where it is alone."""
+    found: dict[tuple[int, str], FloatArray] = {}
+    for i, table in enumerate(model.layout.tables):
+        for name, axis in table.axes.items():
+            grid = grid_of(axis.column)
+            if name.startswith("#") or not grid.ordered or int(axis.width.max(initial=1)) == 1:
+                continue
+            indices = drawn.indices(i, name)
+            run = np.searchsorted(axis.starts, indices, side="right") - 1
+            length = np.append(axis.starts[1:], grid.size)[run] - axis.starts[run]
+            place = (indices - axis.starts[run] + 0.5) / length
+            found[i, name] = np.where(length > 1, 2 * place - 1, 0.0)
+    return found

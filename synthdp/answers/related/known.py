@@ -1,0 +1,172 @@
+"""What the noisy tables of a release of several tables say: how sure each is, and how far the model may be from the others.
+
+Reads measurements only.  Strengths are root mean squares of a table's cells, or sums of their absolute values, in persons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.answers.related.terms import Term
+from synthdp.arrays import FloatArray
+from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout
+from synthdp.measurements import Measurements
+from synthdp.queries.related.person_tables import Kind, PersonDistances, PersonTable, PersonTables
+
+STRONG = 3.0
+"""Most standard deviations of the noise that a measured relation is taken to be strong: it is found then, but for noise."""
+
+FAINT = 3.0
+"""Standard deviations of noise from 0 up to which a cell hardly stands out of it."""
+
+CHANCE = 0.8
+"""Of a cell that holds n persons: mean absolute difference of two draws of them is at most this much of the root of n."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A table that the model was fitted to.
+
+    Parameters
+    ----------
+    table
+        Which.
+    counts
+        (cells,) its noisy cells, in persons.
+    stddev
+        Of the noise in a cell, in persons.
+    strength
+        How far its cells may be from what other tables say, in persons: root mean square, at most `STRONG` of ``stddev``.
+    """
+
+    table: PersonTable
+    counts: FloatArray
+    stddev: float
+    strength: float
+
+    @property
+    def kept(self) -> float:
+        """The part of a difference that a fit takes over, where the rest is thought to be noise."""
+        return self.strength**2 / (self.strength**2 + self.stddev**2) if self.stddev > 0 else 1.0
+
+    def settled(self, counts: FloatArray, layout: Layout) -> FloatArray:
+        """Return noisy cells, (cells, r), of which those that hardly stand out of noise are shrunk towards their mean.
+
+        Of one-way tables only.  Such cells are mostly empty; one by one, and cut at 0, they would make a tail of noise.
+        """
+        if self.table.kind is not Kind.ONE:
+            return counts
+        groups, size = self.table.sizes(layout)
+        found = counts.reshape(groups, size, -1)
+        faint = np.abs(found) < FAINT * self.stddev
+        many = np.maximum(faint.sum(axis=1, keepdims=True), 1)
+        mean = np.where(faint, found, 0.0).sum(axis=1, keepdims=True) / many
+        spread = np.where(faint, (found - mean) ** 2, 0.0).sum(axis=1, keepdims=True) / many
+        kept = np.maximum(spread - self.stddev**2, 0.0) / np.maximum(spread, 1e-12)
+        shrunk = np.maximum(np.maximum(mean, 0.0) + kept * (found - mean), 0.0)
+        return np.asarray(np.where(faint & (many > 1), shrunk, found).reshape(counts.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """A table that was not measured, whose distance from the model was.
+
+    Parameters
+    ----------
+    table
+        Which.
+    distance
+        Sum of absolute differences from the model, in persons, beyond what chance makes.
+    """
+
+    table: PersonTable
+    distance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What a release's measurements say.
+
+    Parameters
+    ----------
+    total, total_stddev
+        Number of persons with a row in the root, and the error's standard deviation.
+    measured
+        The tables of the model.
+    scored
+        The others.
+    """
+
+    total: float
+    total_stddev: float
+    measured: tuple[Measured, ...]
+    scored: tuple[Scored, ...]
+
+    @classmethod
+    def of(cls, measurements: Sequence[Measurements]) -> Known:
+        """Return what the measurements of a release say."""
+        total, error = 1.0, 0.0
+        measured: list[Measured] = []
+        for one in measurements:
+            queries = one.queries
+            if not isinstance(queries, PersonTables):
+                continue
+            stddevs = one.stddev * queries.denominator / queries.ones
+            for table, noisy, stddev in zip(queries.tables, queries.split(one.answers), stddevs, strict=True):
+                if table.kind is Kind.STATE:
+                    alive = [cell for cell in range(noisy.size - 1) if not cell & NO_PARENT_ROW]
+                    total = max(1.0, float(noisy[0, alive].sum()))
+                    error = float(stddev) * len(alive) ** 0.5
+                elif table.attribute != STATE and not table.attribute.startswith("#left out of "):
+                    strength = _strength(table, noisy, float(stddev))
+                    measured.append(Measured(table, noisy.ravel(), float(stddev), strength))
+        known = {one.table.name for one in measured}
+        scored = [
+            pair for one in measurements if isinstance(one.queries, PersonDistances) for pair in _scores(one, known)
+        ]
+        return cls(total, error, tuple(measured), tuple(scored))
+
+    def unseen(self, terms: Sequence[Term]) -> float:
+        """Return which part of the rows noise may hide, where some columns are asked for: of the one that is known best."""
+        found = [
+            one.stddev / self.total
+            for one in self.measured for term in terms
+            if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == (term.table, term.name)
+        ]  # fmt: skip
+        return min(found, default=0.0)
+
+
+def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
+    """Return how strong a measured relation is beyond its margins; what has no margins is as strong as can be."""
+    if table.kind in (Kind.ONE, Kind.STAY):
+        return STRONG * max(stddev, 1e-9)
+    rows, columns = (np.maximum(noisy.sum(axis=axis), 0) for axis in (1, 0))
+    gap = noisy - np.outer(rows, columns) / max(float(rows.sum()), 1.0)
+    beyond = max(float((gap**2).mean()) - stddev**2, 0.0)
+    return float(min(beyond**0.5, STRONG * max(stddev, 1e-9)))
+
+
+def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> list[Scored]:
+    """Return the tables that were scored and not measured, with distances shrunk towards those of all of them."""
+    scores = one.queries
+    if not isinstance(scores, PersonDistances):
+        return []
+    queries = scores.queries
+    parts = np.split(scores.expected.astype(np.float64), queries.offsets[1:-1])
+    chance = [
+        CHANCE * np.sqrt(np.maximum(part / unit, 0) + 1).sum() for part, unit in zip(parts, queries.ones, strict=True)
+    ]
+    beyond = one.answers * queries.denominator / queries.ones - np.array(chance)
+    noise = one.stddev * queries.denominator / queries.ones
+    left = [i for i, table in enumerate(queries.tables) if table.name not in known]
+    if not left:
+        return []
+    some = beyond[left]
+    varied = max(float(some.var()) - float((noise[left] ** 2).mean()), 0.0) / max(float(some.var()), 1e-9)
+    shrunk = np.maximum(some.mean() + varied * (some - some.mean()), 0.0)
+    likely = np.hypot(shrunk, math.sqrt(varied) * noise[left])  # what noise leaves room for, too
+    return [Scored(queries.tables[i], float(value)) for i, value in zip(left, likely, strict=True)]

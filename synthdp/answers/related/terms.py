@@ -1,0 +1,145 @@
+"""What a question about several tables names: a column, how many rows there are, a sum over them.
+
+``column`` or ``table.column`` is a column; ``visits.rows`` is how many rows of ``visits`` a row of its parent has, and
+``visits.cost.mean`` the mean of a number over them.  Public facts only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import axis_of, finest_axis
+from synthdp.domain.histories import BINS, Layout
+from synthdp.errors import ParameterError
+from synthdp.schema.column import Column
+from synthdp.schema.columns import Integer
+
+ROWS = "rows"
+"""What the number of rows is called."""
+
+SUMMARIES = ("sum", "mean", "min", "max", "first", "last")
+"""What a number of several rows is summarised by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing that a question names.
+
+    Parameters
+    ----------
+    table
+        Position of the table whose rows have it.
+    name
+        The column.
+    child
+        Position of the table whose rows are counted or summarised; -1 for a plain column.
+    summary
+        One of `SUMMARIES`, or `ROWS`; empty for a plain column.
+    """
+
+    table: int
+    name: str
+    child: int = -1
+    summary: str = ""
+
+
+def term_of(layout: Layout, name: str) -> Term:
+    """Return what a name means.
+
+    Raises
+    ------
+    ParameterError
+        If it means nothing, or more than one thing.
+    """
+    schema = layout.schema
+    owners = [i for i, table in enumerate(schema.names) if name in schema.tables[table].outputs]
+    if len(owners) > 1:
+        some = " and ".join(f"'{schema.names[i]}.{name}'" for i in owners[:2])
+        raise ParameterError(f"column {name!r} is in more than one table: write {some}")
+    if owners:
+        return _column(layout, owners[0], name)
+    for i, table in enumerate(schema.names):
+        rest = name.removeprefix(f"{table}.")
+        if rest == name:
+            continue
+        if rest in schema.tables[table].outputs:
+            return _column(layout, i, rest)
+        column, _, summary = rest.rpartition(".")
+        above = layout.tables[i].parent
+        if above >= 0 and rest == ROWS:
+            return Term(above, f"#{table}", i, ROWS)
+        if above >= 0 and summary in SUMMARIES and column in schema.tables[table].outputs:
+            _column(layout, i, column)
+            return _summary(layout, i, column, summary)
+        raise ParameterError(f"{name!r} is no column of table {table!r}, which has: {_names(layout, i)}")
+    known = "; ".join(f"{table}: {', '.join(schema.tables[table].outputs)}" for table in schema.names)
+    raise ParameterError(f"there is no column {name!r}; the schema has: {known}")
+
+
+def column_of(layout: Layout, term: Term) -> Column:
+    """Return the declaration of a column or of a number of rows."""
+    if term.summary == ROWS:
+        return Integer(0, layout.tables[term.child].at_most)
+    return layout.schema.tables[layout.schema.names[term.table]].outputs[term.name]
+
+
+def axis_of_term(layout: Layout, term: Term) -> Axis:
+    """Return the cells in which an answer shows a column or a number of rows."""
+    column = column_of(layout, term)
+    if term.summary == ROWS:
+        return finest_axis(term.name, column)
+    table = layout.tables[term.table]
+    if table.periods is not None and term.name == table.period:
+        return table.periods
+    if term.name in table.axes:
+        return table.axes[term.name]
+    return axis_of(term.name, column, bins=BINS)
+
+
+def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
+    """Return the table whose rows a question is about when all its tables are joined.
+
+    Raises
+    ------
+    ParameterError
+        If two of the tables are not above each other.
+    """
+    every = sorted(tables | ({of} if of is not None else set()), key=lambda i: len(layout.ancestors(i)))
+    if not every:
+        return 0
+    lowest = every[-1]
+    for i in every:
+        if i != lowest and i not in layout.ancestors(lowest):
+            one, two = layout.schema.names[i], layout.schema.names[lowest]
+            raise ParameterError(
+                f"rows of {one!r} and of {two!r} are not joined to each other: ask about one of the tables, and of the "
+                f"other about '{one}.rows' or a summary such as '{one}.column.mean'"
+            )
+    return lowest
+
+
+def _column(layout: Layout, table: int, name: str) -> Term:
+    schema, one = layout.schema.tables[layout.schema.names[table]], layout.tables[table]
+    if schema.outputs[name].names_rows:
+        raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
+    if name in schema and name not in one.axes and name != one.period:
+        raise ParameterError(
+            f"column {name!r} of table {one.name!r} is computed from others: name the columns that it is computed from"
+        )
+    return Term(table, name)
+
+
+def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
+    table = layout.tables[child]
+    kind = layout.schema.tables[table.name].outputs[column]
+    if kind.quantity not in ("number", "truth"):
+        raise ParameterError(f"column {column!r} of table {table.name!r} holds {kind.holds}, which have no {summary}")
+    if summary in ("first", "last") and table.period is None:
+        raise ParameterError(f"the rows of {table.name!r} have no order: there is no {summary} one")
+    return Term(table.parent, column, child, summary)
+
+
+def _names(layout: Layout, i: int) -> str:
+    schema = layout.schema.tables[layout.schema.names[i]]
+    return ", ".join([*schema.outputs, *([ROWS] if layout.tables[i].parent >= 0 else [])])
