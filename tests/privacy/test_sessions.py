@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -58,13 +59,15 @@ def opened(updates: int = 3) -> Any:
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """No noise, drawn so slowly that other threads come in between."""
     without_noise(monkeypatch)
-    monkeypatch.setattr(noise, "geometric", lambda *, scale: time.sleep(0.002) or 0)
+    monkeypatch.setattr(noise, "geometric", lambda *, scale: time.sleep(0.005) or 0)
 
 
 def at_once(ask: Callable[[int], Any], times: int = 8) -> list[Any]:
     """What each of several threads that ask at the same time was answered, or how it was refused."""
+    all_there = Barrier(times)
 
     def one(number: int) -> Any:
+        all_there.wait()
         try:
             return ask(number)
         except PrivacyError:
