@@ -1,7 +1,8 @@
 """The kinds of rules between columns: public knowledge, made exact in every released row.
 
-A new kind of rule is one class here; what it must answer is in `synthdp.schema.constraint`, a walk through one in
-docs/contributing/add-a-rule.md.  `synthdp.domain.rules` compiles rules to grid indices.
+A new kind of rule is one class, here or in a module of its own that `schema.py` imports; what it must answer is in
+`synthdp.schema.constraint`, a walk through one in docs/contributing/add-a-rule.md.  `synthdp.domain.rules` compiles rules
+to grid indices.
 """
 
 from __future__ import annotations

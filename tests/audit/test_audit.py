@@ -125,6 +125,7 @@ def direct(runs: int, relations: tuple[str, ...] = ("add_remove",)) -> list[floa
     ]
 
 
+@pytest.mark.slow
 def test_a_build_with_a_quarter_of_the_noise_is_above_its_claim(monkeypatch):
     assert max(direct(200)) <= 1
     for law in ("discrete_laplace", "linf_knorm"):
@@ -195,6 +196,7 @@ def test_the_tables_of_the_audit_differ_in_one_row():
     assert ORDINARY != STRANGE
 
 
+@pytest.mark.slow
 def test_the_command_reports_every_mechanism_and_says_when_a_claim_is_broken(monkeypatch):
     run = CliRunner().invoke(command, ["--mechanism", "LaplaceAnswers", "--runs", "8", "--json"])
     assert run.exit_code == 0, run.output

@@ -98,6 +98,7 @@ def test_without_noise_the_score_tells_a_database_with_the_person(
     assert with_ > without
 
 
+@pytest.mark.slow
 def test_a_few_releases_stay_below_the_claim() -> None:
     """A sound build is above it with probability 1e-6; one that a person moves six standard deviations is seen."""
     assert bound("RelatedTables", "add_remove", 36, confidence=1 - 1e-6) <= CLAIMED.epsilon

@@ -126,7 +126,7 @@ def released(name: str, *, whole: bool = False) -> tuple[sd.SyntheticRelease, pd
 ALIKE = (
     "auto, rows are public", "adaptive marginals of numbers", "l1 fit, mw", "mwem of one column",
     "mwem, columns in another order", "fourier of single columns", "smooth, practical", "mwem, values of cells",
-    "fourier, tables whose domain joins misfits to a level",
+    "fourier, tables whose domain joins misfits to a level", "l1 fit of cosines",
 )  # fmt: skip
 """Those that another is much like: they are slow."""
 

@@ -50,12 +50,14 @@ def test_a_complete_table_comes_out_complete_and_of_its_own_types(mechanism: str
     assert (found.dtypes == whole.dtypes[found.columns]).all()
 
 
+@pytest.mark.slow
 def test_no_label_for_others_is_invented_where_all_levels_were_found() -> None:
     found = release(table(), epsilon=20.0)
     for name in ("label 0", "label 1", "label 2"):
         assert set(found[name]) == {"x", "y", "z"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["auto", "smooth_synthesis"])
 def test_values_that_are_often_missing_are_missing_in_what_comes_out(mechanism: str) -> None:
     whole = table()

@@ -108,6 +108,7 @@ def test_release_then_sample_then_the_ledger(folder: Path) -> None:
     assert [e["loss"]["epsilon"] for e in json.loads(book.stdout)["people"]["spends"]] == [1.0]
 
 
+@pytest.mark.slow
 def test_doctor_finds_solvers_and_sound_noise(tmp_path: Path) -> None:
     result = synthdp("doctor", "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -211,6 +212,7 @@ def test_bad_options_get_one_sentence_and_cost_nothing(folder: Path, case: str) 
     assert_refused(release(folder, *options), folder, *words)
 
 
+@pytest.mark.slow
 def test_a_refusal_is_one_line_and_exit_code_2_as_a_process(folder: Path) -> None:
     command = ["release", "table.csv", "--schema", "schema.json", "--out", "out.csv", "--epsilon", "nan"]
     result = synthdp_process(*command, cwd=folder)

@@ -29,7 +29,7 @@ def run(*arguments: str | Path, cwd: Path):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tutorial")
-    adult().to_csv(path / "adult.csv", index=False)
+    adult().head(6000).to_csv(path / "adult.csv", index=False)
     adult().head(1500).to_csv(path / "few.csv", index=False)
     adult()[["age", "sex"]].head(50).to_csv(path / "narrow.csv", index=False)
     adult_schema().write(path / "adult.schema.json")

@@ -33,6 +33,7 @@ def release() -> sd.SyntheticRelease:
     )
 
 
+@pytest.mark.slow
 def test_levels_and_numbers_of_education_agree_in_every_row_of_adult(release, tmp_path):
     real = adult()
     synthetic = release.sample()

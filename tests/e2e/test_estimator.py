@@ -195,6 +195,7 @@ def test_a_saved_release_gives_the_same_rows(tmp_path: Path) -> None:
         assert str(loaded.receipt) == str(release.receipt_)
 
 
+@pytest.mark.slow
 def test_a_model_trained_on_synthetic_rows_predicts_real_ones() -> None:
     schema = adult_schema()
     table = adult()

@@ -77,6 +77,7 @@ except DataError:
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_read_from_duckdb_ends_without_a_word() -> None:
     """Not even of objects that a library left to the end of the process."""
     pytest.importorskip("duckdb")

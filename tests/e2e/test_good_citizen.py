@@ -209,6 +209,7 @@ def fitted(seed: int, ledger: Path) -> SyntheticRelease:
     return SyntheticRelease(schema=PLAIN, ledger=ledger, dataset="p", random_state=seed).fit(people(400))
 
 
+@pytest.mark.slow
 def test_fits_in_two_processes_are_all_counted_and_come_back_whole(tmp_path: Path) -> None:
     ledger = tmp_path / "l.sqlite"
     fits = joblib.Parallel(n_jobs=2)(joblib.delayed(fitted)(seed, ledger) for seed in range(4))

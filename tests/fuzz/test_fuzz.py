@@ -76,6 +76,7 @@ def waits_and_calls_it_a_refusal(data, folder):
         raise SynthDPError("the time was up") from None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hangs", [works, waits, waits_and_calls_it_a_refusal])
 def test_the_fuzzer_sees_a_hang(monkeypatch, hangs):
     monkeypatch.setattr(fuzz, "SECONDS", 0.1)

@@ -68,6 +68,7 @@ class Reads:
         yield from self.inner.blocks(columns, extra=extra)
 
 
+@pytest.mark.slow
 def test_answers_are_unbiased_and_say_their_error() -> None:
     queries = one_ways(domain_of(SCHEMA))
     truth = [0, 1, 2, 0, 0, 1, 0, 0, 0, 1, 0, 3, 2, 0]

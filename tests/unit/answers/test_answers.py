@@ -192,6 +192,7 @@ def test_a_public_number_of_rows_has_no_error() -> None:
     assert answered["standard_error"] == 0
 
 
+@pytest.mark.slow
 def test_an_explicit_model_answers_too() -> None:
     release = fitted(solver="lp")
     answered = release.answer(sd.count("age > 20 and grade == 'high' and city == 'a' and member"))

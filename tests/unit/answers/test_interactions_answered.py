@@ -46,6 +46,7 @@ def test_error_bars_of_tables_are_those_of_repeated_releases(releases, clique):
     assert 0.55 < np.mean(squares) < 1.6
 
 
+@pytest.mark.slow
 def test_larger_tables_are_answered_by_the_model(releases):
     direct = Direct(releases[0].model, releases[0].measurements)
     assert not direct.has((0, 1, 2, 3))

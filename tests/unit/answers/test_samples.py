@@ -69,6 +69,7 @@ def test_combined_intervals_hold_the_truth_as_often_as_they_say(rows: int | None
     assert covered(30, 20, rows) > 0.9
 
 
+@pytest.mark.slow
 def test_tables_differ_more_than_draws_from_one_model() -> None:
     release = fitted(0.2)
     spread = [

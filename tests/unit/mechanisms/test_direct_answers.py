@@ -49,6 +49,7 @@ def test_without_noise_the_answers_are_exact(monkeypatch, mechanism, budget, aim
     assert release.loss == budget
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aim", ["mean", "max"])
 @pytest.mark.parametrize(("mechanism", "budget"), PAID)
 def test_intervals_hold_the_truth_as_often_as_they_say(mechanism, budget, aim):

@@ -47,6 +47,7 @@ def test_a_copy_is_at_no_distance_and_is_no_news() -> None:
     assert found.no_privacy_evidence["copies"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_fresh_sample_is_nearer_than_a_table_without_relations() -> None:
     near = sd.nonprivate_evaluate(table(), table(seed=1), SCHEMA, target="member")
     far = sd.nonprivate_evaluate(table(), table(seed=1, tied=False), SCHEMA, target="member")
@@ -114,6 +115,7 @@ def test_a_column_whose_bounds_or_levels_are_open_is_refused_in_a_sentence(colum
         sd.nonprivate_evaluate(rows, rows, sd.Schema({"a": column, "b": sd.Boolean()}))
 
 
+@pytest.mark.slow
 def test_kernel_errors_are_those_of_every_row_and_centre() -> None:
     rng = np.random.default_rng(0)
     real, synthetic = (
@@ -167,6 +169,7 @@ def test_progress_is_told_stage_by_stage_and_comes_to_its_end() -> None:
     assert {one.total for one in told} == {len(told)}
 
 
+@pytest.mark.slow
 def test_kernel_queries_of_many_rows_are_asked_of_some_of_them(monkeypatch):
     """A table of a few hundred thousand rows is compared in seconds, and nearly as if all were asked."""
     rng = np.random.default_rng(0)

@@ -41,6 +41,7 @@ def test_where_nothing_can_be_learned_the_plan_says_so() -> None:
     assert not any("nothing beyond" in line for line in rich.advice)
 
 
+@pytest.mark.slow
 def test_a_large_table_is_run_on_fewer_rows_with_its_signal() -> None:
     small, large = (sd.plan(SCHEMA, rows=rows, epsilon=0.3) for rows in (MOST_ROWS, 10 * MOST_ROWS))
     assert large.rows == 10 * MOST_ROWS
@@ -57,6 +58,7 @@ def test_a_plan_is_a_document() -> None:
     assert planned.mechanism in str(planned)
 
 
+@pytest.mark.slow
 def test_a_named_mechanism_has_a_dry_run() -> None:
     planned = sd.SyntheticRelease(schema=SCHEMA, mechanism="l1_fit").plan(rows=400)
     assert planned.mechanism == "L1 fit"
@@ -138,6 +140,7 @@ def test_a_plan_names_the_open_columns_of_which_nothing_will_be_found() -> None:
     assert len(clear.assumed) == len(found.assumed) - 1
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_the_best_unbiased_answers_would_leave_where_that_is_known():
     """Sixteen binary columns of 21 574 rows, as NLTCS has: .0051 at epsilon 1, and the plan expects no more."""
     bits = sd.Schema({f"b{j}": sd.Boolean() for j in range(16)})

@@ -177,6 +177,7 @@ def test_more_noise_never_costs_more():
     assert costs == sorted(costs, reverse=True)
 
 
+@pytest.mark.slow
 def test_pld_scale_is_the_least_within_the_promise():
     sigma = accounting.pld_gaussian_scale(1.0, 1e-6)
     assert 4.2247 < sigma < 4.235

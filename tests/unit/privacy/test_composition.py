@@ -43,6 +43,7 @@ def test_the_table_of_composition_rules(k, rule, scale, digits):
     assert round(1 / each, digits) == scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", composition.RULES)
 @pytest.mark.parametrize(("epsilon", "k"), [(0.5, 1), (1.0, 7), (4.0, 30)])
 def test_a_split_is_the_largest_that_fits(rule, epsilon, k):

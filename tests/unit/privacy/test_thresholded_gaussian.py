@@ -146,6 +146,7 @@ def test_a_delta_that_no_threshold_keeps_is_refused():
         noise.gaussian_threshold_for(2, scale=2.0**53, delta=1e-9, resolution=2**30)
 
 
+@pytest.mark.slow
 def test_two_histograms_one_chosen_by_the_other_cost_what_their_losses_add_up_to():
     """The second one's noise depends on whether the first one published the first key."""
     counts = ((12, 0), (12, 1))

@@ -148,6 +148,7 @@ def test_the_page_states_promise_rules_error_and_source(page: Path, release: sd.
     assert "88.1%" in text  # e^2 / (1 + e^2)
 
 
+@pytest.mark.slow
 def test_a_loaded_release_has_the_same_report(page: Path, release: sd.SyntheticRelease, tmp_path: Path) -> None:
     from synthdp.estimators.synthetic_release import write_report
 
@@ -208,6 +209,7 @@ def test_association_is_one_for_copies_and_none_for_strangers() -> None:
     assert cramers_v(table_of(a, np.where(rng.random(20_000) < 0.5, a, b))) == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_report_is_written_though_noise_leaves_no_rows_in_some_replicates(tmp_path):
     """Of one row at a small budget every noisy count may be cut at 0."""
     table = pd.DataFrame({"a": [1], "c": ["x"], "d": [0.5]})

@@ -169,7 +169,7 @@ def test_a_setting_that_no_release_could_use_is_refused_before_there_is_a_curato
 
 BORDERS = [
     {"one_ways": OneWayTree(bins=2, fan=2, levels=1, deep=1.0)},
-    {"one_ways": OneWayTree(heavy=1e-3, deep=1.0)},
+    pytest.param({"one_ways": OneWayTree(heavy=1e-3, deep=1.0)}, marks=pytest.mark.slow),
     {"planner": Planner(tree_cells=1e-3, max_off_tree=0, max_batch=0)},
     {"screen": 1e-3, "second_stage": 0.0},
     {"screen": 0.999, "second_stage": 0.999},

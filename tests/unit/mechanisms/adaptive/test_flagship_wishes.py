@@ -50,6 +50,7 @@ def test_a_set_of_more_weight_has_less_noise():
     assert measured[(0, 1)] < 0.5 * measured[(2, 4)]
 
 
+@pytest.mark.slow
 def test_relations_with_the_target_have_less_noise():
     measured = noise_of_tables(target="d")
     with_target = [noise for clique, noise in measured.items() if 3 in clique]

@@ -103,6 +103,7 @@ def test_one_sign_a_record_takes_laplace_noise_and_many_signs_gaussian_noise():
     assert found["unpeeled"].stddev == pytest.approx(2 * np.sqrt(2), rel=0.02)
 
 
+@pytest.mark.slow
 def test_error_bars_of_a_projection_cover_the_truth():
     covered, runs = 0, 30
     for seed in range(runs):

@@ -155,6 +155,7 @@ def test_an_error_inside_duckdb_quotes_no_value():
         list(DuckDBSource(relation).blocks({"age": Integer(0, 9)}))
 
 
+@pytest.mark.slow
 @given(my.decimal_numbers() | my.multiples(), st.integers(1, 40))
 @settings(max_examples=30)
 def test_numbers_of_a_lattice_are_counted_where_the_encoder_puts_them(column, bins):
