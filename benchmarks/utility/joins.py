@@ -14,9 +14,7 @@ With ``--releases`` releases are kept in a folder, and read from it where it has
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from json_lines import tell
-from star import SHARED, panel_at
+from star import panel_options
 
 import synthdp as sd
 
@@ -154,19 +152,7 @@ def released(folder: Path | None, name: str, fit: Callable[[], Any]) -> Any:
 
 def main() -> None:
     """Release, ask, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--panel", default="star")
-    parser.add_argument("--shared", type=Path, default=SHARED)
-    parser.add_argument("--releases", type=Path)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    try:
-        panel = panel_at(options.shared, options.panel)
-    except FileNotFoundError as error:
-        sys.exit(f"skipped: {error}")
+    options, panel = panel_options(__doc__, ("--questions", {"type": int, "default": 40}))
     real, schema = panel.tables, panel.schema
     every = list(questions(real["persons"], real["records"], schema, many=options.questions))
     for epsilon in options.epsilon:

@@ -11,15 +11,13 @@ whether there is a record of a period and one for each of its values.  ``sdmetri
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from json_lines import tell
-from star import SHARED, Panel, panel_at
+from star import Panel, panel_options
 
 import synthdp as sd
 
@@ -87,19 +85,7 @@ def with_missing(kind: sd.schema.column.Column) -> sd.schema.column.Column:
 
 def main() -> None:
     """Release, write, judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--save", type=Path, required=True)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--panel", default="star")
-    parser.add_argument("--shared", type=Path, default=SHARED)
-    parser.add_argument("--releases", type=Path)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    try:
-        panel = panel_at(options.shared, options.panel)
-    except FileNotFoundError as error:
-        sys.exit(f"skipped: {error}")
+    options, panel = panel_options(__doc__, ("--save", {"type": Path, "required": True}), epsilon=[1.0])
     ways: dict[str, Callable[[float, int], Tables]] = {
         "related": lambda epsilon, seed: related(panel, epsilon, seed, options.releases),
         "flat": lambda epsilon, seed: flat(panel, epsilon, seed),

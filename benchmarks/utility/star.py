@@ -18,6 +18,7 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -127,20 +128,29 @@ def panel_at(shared: Path, name: str) -> Panel:
     return Panel.of(name, json.loads((folder / "schema.json").read_text()), judge.read(folder), judge)
 
 
-def main() -> None:
-    """Release, judge, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 5.0])
+def panel_options(
+    text: str | None, *own: tuple[str, dict[str, Any]], epsilon: Sequence[float] = (1.0, 5.0)
+) -> tuple[argparse.Namespace, Panel]:
+    """Return the options of a benchmark of panels, some its own, and the panel; end the program where that is not there."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=list(epsilon))
     parser.add_argument("--seeds", type=int, default=3)
+    for name, settings in own:
+        parser.add_argument(name, **settings)
     parser.add_argument("--panel", default="star")
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--releases", type=Path)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     try:
-        panel = panel_at(options.shared, options.panel)
+        return options, panel_at(options.shared, options.panel)
     except FileNotFoundError as error:
         sys.exit(f"skipped: {error}")
+
+
+def main() -> None:
+    """Release, judge, print."""
+    options, panel = panel_options(__doc__)
     for epsilon in options.epsilon:
         for seed in range(options.seeds):
             started = time.process_time()

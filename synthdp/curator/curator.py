@@ -508,7 +508,7 @@ class Curator:
         It is less than was reserved if the account has spent no more of its budget than one of the shares that were named
         when it was opened (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
 
-        Costs nothing beyond what was reserved.
+        Costs at most what was charged when the account was opened.
 
         Raises
         ------
