@@ -115,7 +115,7 @@ class Bootstrap:
             effects=self.direct.fitting_effects,
             products=None if noisy is None else Matched.of(noisy, codes, rows[:, 1:], rng),
         )  # fmt: skip
-        rows[:, 1:] *= misfit.unfound(leaves, rng, self.size)
+        rows[:, 1:] = misfit.unfound(leaves, rows[:, 1:], rng)
         rows *= total / np.maximum(rows.sum(axis=0), 1e-300)
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])

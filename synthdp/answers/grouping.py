@@ -19,6 +19,9 @@ from synthdp.domain.grid import edges_of, grid_of, has_labels, labels_of
 from synthdp.domain.refinement import Refinement
 from synthdp.schema.column import Column, Interval
 
+WHOLE = 1e-9
+"""Parts of a leaf that are this near to none or all of it."""
+
 MISSING = None
 """The label of the missing value."""
 
@@ -71,6 +74,29 @@ class Grouping:
         object.__setattr__(self, "leaf_share", powers[0])
         object.__setattr__(self, "leaf_powers", shares)
         object.__setattr__(self, "cell_share", frozen(self.refinement.table() @ shares / _mass(self.refinement)))
+
+    def heaped(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return `cell_share` were the rows of each leaf that is cut all in its larger part, and all in its smaller one.
+
+        None where no leaf is cut, or where values are summed.
+        """
+        rows = sparse.csr_array(self.leaf_share)
+        largest = np.maximum.reduceat(np.append(rows.data, 0.0), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0)
+        cut = np.flatnonzero((largest > WHOLE) & (largest < 1 - WHOLE) & (self.refinement.weights > 0))
+        if self.values is not None or not len(cut):
+            return None
+        shares = rows[cut].toarray()
+        outside = np.maximum(1 - shares.sum(axis=1, keepdims=True), 0.0)
+        parts = np.hstack([shares, outside])  # the last one is in no group
+        weight = self.refinement.weights[cut] / _mass(self.refinement)[self.refinement.coarse_cell[cut], 0]
+        found = []
+        for at in (parts.argmax(axis=1), np.where(parts > WHOLE, parts, 2.0).argmin(axis=1)):
+            moved = np.zeros(parts.shape)
+            moved[np.arange(len(cut)), at] = 1.0
+            share = self.cell_share.copy()
+            np.add.at(share, self.refinement.coarse_cell[cut], weight[:, None] * (moved - parts)[:, :-1])
+            found.append(share)
+        return found[0], found[1]
 
 
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:

@@ -32,6 +32,11 @@ RANK = 4
 WAVES = 6
 """Cosines in a random function of an ordered column."""
 
+DECAY = 2
+"""Power of a cosine's frequency by which it is divided: relations of real columns go one way more often than up and down.
+
+Chosen on hmeq and Males (docs/benchmarks/answers.md)."""
+
 WITHIN = 0.5
 """Chosen, like `TRIPLES`, so that intervals of Adult hold the truth as often as they say (docs/explanation/answers.md).
 
@@ -119,22 +124,40 @@ class Misfit:
         """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
         return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
 
-    def unfound(self, leaves: Codes, rng: Generator, size: int = 1) -> AnyArray:
-        """Return ``size`` times how often rows, (n, d) leaves, may occur by what the fit has not found, (n, size).
+    def unfound(self, leaves: Codes, rows: FloatArray, rng: Generator) -> FloatArray:
+        """Return how many rows some tables may have by what the fit has not found, (n, r).
 
         That is how much stronger measured relations are, and which of the cells that hardly stand out of noise are empty.
-        The noisy tables know, and the model that was fitted to them does not: neither would another fit.
+        The noisy tables know, and the model that was fitted to them does not: neither would another fit.  Stronger
+        relations leave each column by itself as it is, for that is known.
+
+        Parameters
+        ----------
+        leaves
+            (n, d) leaves of points.
+        rows
+            (n, r) rows that each point stands for in each table.
+        rng
+            Of noise.
         """
         cells = [r.coarse_cell[leaves[:, j]] for j, r in enumerate(self.direct.model.refinements)]
-        found = np.ones((len(leaves), size), np.float32)
-        for j, cell in enumerate(cells):
-            factors = _faint(self.direct, j, rng, size)
-            if (factors != 1).any():
-                found *= factors.astype(np.float32).take(cell, axis=0)
+        size = int(rows.shape[1])
+        found: AnyArray = np.ones(rows.shape, np.float32)
         for (a, b), one in self.sharper.items():
             changes = np.stack([one.change(z).ravel() for z in rng.standard_normal(size)], axis=1, dtype=np.float32)
             found += changes.take(cells[a] * one.changes.shape[2] + cells[b], axis=0)
-        return np.maximum(found, 0.0)
+        found = np.maximum(found, 0.0) * rows
+        if self.sharper:
+            for cell in cells:
+                into: Any = sparse.csr_array((np.ones(len(cell), np.float32), (cell, np.arange(len(cell)))))
+                before: FloatArray = into @ rows
+                after: FloatArray = into @ found
+                found *= np.divide(before, after, out=np.ones(after.shape), where=after > 0).take(cell, axis=0)
+        for j, cell in enumerate(cells):
+            factors = _faint(self.direct, j, rng, size)
+            if (factors != 1).any():
+                found *= factors.take(cell, axis=0)
+        return np.asarray(found, np.float64)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
         """Yield, ``size`` times, the relative change of the weight of rows, (n, d) leaves, by relations drawn anew."""
@@ -212,7 +235,8 @@ class _Column:
         """Return random functions of the leaves with mean 0, (leaves, RANK): smooth ones where leaves have an order."""
         values = rng.standard_normal((len(self.mass), RANK))
         if len(self.regular):
-            values[self.regular] = self.waves @ (rng.standard_normal((WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None])
+            heights = rng.standard_normal((WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None] ** DECAY
+            values[self.regular] = self.waves @ heights
         return np.asarray(values - self.mass @ values)
 
     def between(self, functions: FloatArray) -> FloatArray:
@@ -306,7 +330,7 @@ def _faint(direct: Direct, column: int, rng: Generator, size: int) -> FloatArray
     stddev = np.sqrt(leaves.variances(of_cell))
     low = (modelled > 0) & (modelled < FAINT * stddev)
     noisy = (of_cell @ leaves.counts)[low, None] + stddev[low, None] * rng.standard_normal((int(low.sum()), size))
-    factors[low] = np.clip(noisy / modelled[low, None], 0.0, FAINT)
+    factors[low] = np.clip(noisy / np.maximum(modelled[low, None], 1e-12), 0.0, FAINT)
     return factors
 
 
