@@ -147,19 +147,22 @@ def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
     grid = grid_of(column)
-    points = np.arange(grid.releasable)
     if isinstance(bins, int):
-        cells = np.minimum(points * bins // grid.regular, bins - 1)
+        starts = -(-np.arange(bins) * grid.regular // bins)
     else:
-        values, _ = grid_values(column)
-        ends = np.array(bins)
-        cells = np.searchsorted(ends, values, side="right") - 1
-        cells = np.where(values == ends[-1], len(ends) - 2, cells)
-        cells = np.where((cells < 0) | (cells > len(ends) - 2), -1, cells)
-    special = points >= grid.regular
-    key = np.where(special, len(points) + 1 + points, cells)
-    starts = runs_of(key)
-    return _numbered(column, starts, key[starts])
+        starts = np.searchsorted(grid_values(column)[0][: grid.regular], bins)
+        last = np.searchsorted(grid_values(column)[0][: grid.regular], bins[-1], side="right")
+        starts[-1] = last  # the last bin holds its upper end
+    starts = np.unique(np.concatenate([np.zeros(1, np.int64), starts, np.arange(grid.regular, grid.releasable)]))
+    starts = starts[starts < grid.releasable]
+    if isinstance(bins, int):
+        key = starts * bins // grid.regular
+    else:
+        ends, values = np.array(bins), grid_values(column)[0][starts]
+        key = np.where(values == ends[-1], len(ends) - 2, np.searchsorted(ends, values, side="right") - 1)
+        key = np.where((key < 0) | (key > len(ends) - 2), -1, key)
+    apart = starts - grid.regular  # special and missing values
+    return _numbered(column, starts, np.where(apart >= 0, int(key.max()) + 1 + apart, key))
 
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:

@@ -9,7 +9,7 @@ from synthdp.answers.alone import counted_alone
 from synthdp.answers.answers import NORMAL
 from synthdp.answers.grouping import Grouping, leaf_means, leaf_shares, runs_of
 from synthdp.answers.leaves import Histogram, least_squares
-from synthdp.answers.quantiles import Ladder
+from synthdp.answers.quantiles import Ladder, quantile_intervals
 from synthdp.answers.uneven import clumped, heap_errors, unevenness
 from synthdp.domain.axis import Axis
 from synthdp.domain.refinement import Refinement
@@ -201,3 +201,14 @@ def test_a_ladder_gives_the_quantiles_of_rows_that_are_spread_over_units(seed: i
         np.flatnonzero(groups >= 0)[0],
         np.flatnonzero(groups >= 0)[-1],
     ]
+
+
+def test_where_rows_lie_within_a_leaf_moves_a_quantile_within_that_leaf() -> None:
+    """Of a leaf of one value nothing, of one of many as far as its ends, however unevenly rows may lie."""
+    axis = Axis("x", COLUMN, np.array([0, 1, 200]), np.arange(3))
+    leaves, inside = counted(np.array([600.0, 300.0, 100.0]), 1e-3), np.ones(UNITS, np.bool_)
+    spread = clumped(leaves.counts, 1.0)
+    found, lower, upper = quantile_intervals(leaves, axis, np.array([0.5, 0.75, 0.95]), inside, spread=spread)
+    assert found == pytest.approx([0.0, 100.0, 300.0], abs=1)
+    assert lower.tolist() == [0.0, 1.0, 200.0]
+    assert upper.tolist() == [0.0, 199.0, 399.0]
