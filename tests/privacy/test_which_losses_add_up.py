@@ -71,7 +71,9 @@ def answers() -> dict[Adjacency, dict[Table, np.ndarray]]:
 
 def answer(table: Table, adjacency: Adjacency) -> np.ndarray:
     columns = zip(*table, strict=True) if table else ((), (), ())
-    frame = pd.DataFrame({name: np.array(column, kind) for name, column, kind in zip(COLUMNS, columns, KINDS, strict=True)})
+    frame = pd.DataFrame(
+        {name: np.array(column, kind) for name, column, kind in zip(COLUMNS, columns, KINDS, strict=True)}
+    )
     curator = Curator(
         frame, schema=SCHEMA, budget=PureDP(1.0), neighbors=adjacency.neighbors, privacy_unit=adjacency.unit,
         max_rows_per_unit=adjacency.rows,
