@@ -7,7 +7,7 @@ is exact, needs no junction tree, and a person's history may be as long as its c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ from synthdp.domain.rules_across import Barrier, barriers_of
 from synthdp.errors import InternalError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
 from synthdp.queries.related.persons import Persons, Rows, spread
+from synthdp.queries.related.siblings import MOST_SIBLINGS, pair_shares
 from synthdp.randomness import Generator
 
 IMPOSSIBLE = -1e9
@@ -202,7 +203,8 @@ class _Pass:
         share = self.persons.shares(i) / one
         even = self.persons.even_shares(i) / one if layout.unique and layout.groups == layout.regular_periods else share
         step, third = (self.persons.step_shares(i, before) / one for before in (1, 2)) if i else (share, share)
-        shares = {Kind.STEP: step, Kind.STAY: step, Kind.BEFORE: third}
+        pairs = pair_shares(self.persons, i, ordered=False) / one if layout.order is Order.NONE else share
+        shares = {Kind.STEP: step, Kind.STAY: step, Kind.BEFORE: third, Kind.SIBLING: pairs, Kind.ALIKE: pairs}
         above = {id(f): self._of_parent(f.table) for c in mine for f in c.factors if f.table.kind is Kind.PARENT}
         sums = {f.table.other: np.zeros((2, len(rows)), np.int64) for c in mine for f in c.factors
                 if f.table.kind is Kind.BEFORE and _ranks(f.table)}  # fmt: skip
@@ -212,7 +214,10 @@ class _Pass:
             index = np.flatnonzero(rows.rank == rank)
             for c in mine:
                 values = rows.values[c.attribute]
-                factors = [(f, self._given(f, rows, index, above, sums)) for f in c.factors if _counts(f, rank)]
+                factors = [
+                    (f, self._given(f, rows, index, above, sums, back=back))
+                    for f in c.factors for back in _looks_back(f, rank)
+                ]  # fmt: skip
                 group = rows.group[index] if len(c.base) > 1 else np.zeros(len(index), np.int64)
                 z = c.base[group].copy()
                 for f, given in factors:
@@ -258,15 +263,24 @@ class _Pass:
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
 
     def _given(
-        self, f: Factor, rows: Rows, index: IntArray, above: Mapping[int, IntArray], sums: Mapping[str, IntArray]
+        self,
+        f: Factor,
+        rows: Rows,
+        index: IntArray,
+        above: Mapping[int, IntArray],
+        sums: Mapping[str, IntArray],
+        *,
+        back: int,
     ) -> IntArray:
-        """Return the cell of the first axis for some rows."""
+        """Return the cell of the first axis for some rows; where it is an earlier row's, of the one so many rows before."""
         table = f.table
         match table.kind:
             case Kind.PARENT:
                 return above[id(f)][index]
-            case Kind.STAY:
-                return rows.values[table.attribute][index - 1]
+            case Kind.STAY | Kind.ALIKE:
+                return rows.values[table.attribute][index - back]
+            case Kind.SIBLING:
+                return _grouping(table).of(rows.values[table.other][index - back], rows.group[index - back])
             case Kind.ROW:
                 return _grouping(table).of(rows.values[table.other][index], rows.group[index])
             case Kind.STEP:
@@ -294,7 +308,7 @@ class _Pass:
         if self.expected is None:
             return
         into = self.expected.factors[id(f)]
-        if f.table.kind is Kind.STAY:
+        if f.table.kind in (Kind.STAY, Kind.ALIKE):
             groups = f.table.grouping.of(given, rows.group[index - 1])
             stayed = probability[np.arange(len(index)), given] * weight
             into[:, 0] += np.bincount(groups, stayed, len(into))
@@ -355,14 +369,24 @@ def _ranks(table: PersonTable) -> bool:
     return table.other_grouping is not None and table.other_grouping.ranks is not None
 
 
-def _counts(f: Factor, rank: int) -> bool:
-    """Say whether a factor says something of rows with so many rows before them."""
-    return rank >= {Kind.STEP: 1, Kind.STAY: 1, Kind.BEFORE: 2}.get(f.table.kind, 0)
+def _looks_back(f: Factor, rank: int) -> Sequence[int]:
+    """Return how many rows before a row of some rank are the rows that a factor looks at, one after the other.
+
+    None where the factor says nothing of such rows; 0 where it looks at no earlier row or finds it itself.
+    """
+    match f.table.kind:
+        case Kind.SIBLING | Kind.ALIKE:
+            return range(1, min(rank, MOST_SIBLINGS - 1) + 1)
+        case Kind.STEP | Kind.STAY:
+            return (1,) if rank >= 1 else ()
+        case Kind.BEFORE:
+            return (0,) if rank >= 2 else ()
+    return (0,)
 
 
 def _push(z: FloatArray, f: Factor, given: IntArray, rows: Rows, index: IntArray) -> None:
     """Add what a factor says to the logarithms of all cells."""
-    if f.table.kind is Kind.STAY:
+    if f.table.kind in (Kind.STAY, Kind.ALIKE):
         groups = f.table.grouping.of(given, rows.group[index - 1])
         z[np.arange(len(index)), given] += f.theta[groups, 0]
         return
