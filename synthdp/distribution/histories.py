@@ -15,7 +15,8 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.histories import Layout, Order
-from synthdp.domain.rules_across import Barrier, barriers_of
+from synthdp.domain.rules_across import Barrier, barriers_of, open_cells
+from synthdp.domain.rules_among import Among
 from synthdp.errors import InternalError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
 from synthdp.queries.related.persons import Persons, Rows, spread
@@ -106,15 +107,19 @@ class Histories:
     Attributes
     ----------
     barriers
-        What the rules between tables forbid.
+        What the rules on two columns forbid.
+    possible
+        By table and attribute, where rules leave some out, which cells some row may have.
     """
 
     layout: Layout
     conditionals: dict[tuple[int, str], Conditional]
     barriers: tuple[Barrier, ...] = field(init=False)
+    possible: Mapping[tuple[int, str], BoolArray] = field(init=False)
 
     def __post_init__(self) -> None:
         self.barriers = barriers_of(self.layout)
+        self.possible = open_cells(self.layout)
 
     def draw(
         self,
@@ -208,6 +213,8 @@ class _Pass:
         above = {id(f): self._of_parent(f.table) for c in mine for f in c.factors if f.table.kind is Kind.PARENT}
         sums = {f.table.other: np.zeros((2, len(rows)), np.int64) for c in mine for f in c.factors
                 if f.table.kind is Kind.BEFORE and _ranks(f.table)}  # fmt: skip
+        parents = int(rows.parent.max(initial=-1)) + 1
+        among = {c.attribute: Among(model.layout, i, c.attribute, parents) for c in mine}
         for c in mine:
             rows.values[c.attribute] = np.zeros(len(rows), np.int64)
         for rank in range(int(rows.rank.max(initial=-1)) + 1):
@@ -227,7 +234,11 @@ class _Pass:
                 for barrier in model.barriers:
                     if (barrier.table, barrier.attribute) == (i, c.attribute):
                         follow = rows.many[index] - 1 - rank if layout.period == c.attribute and layout.unique else None
-                        _obey(z, barrier.possible[self._drawn_before(barrier, rows, index)], follow)
+                        _obey(z, barrier.possible[self._drawn_before(barrier, index)], follow)
+                if (i, c.attribute) in model.possible:
+                    _obey(z, model.possible[i, c.attribute][None], None)
+                for possible in among[c.attribute].allowed(rows.parent[index], rows.many[index] - rank):
+                    _obey(z, possible, None)
                 mask = self.allowed.get((i, c.attribute, rank))
                 probability = _softmax(z)
                 if mask is not None:
@@ -236,6 +247,7 @@ class _Pass:
                     weights[index] *= inside
                     probability /= np.maximum(inside, 1e-300)[:, None]
                 values[index] = _drawn(probability, self.rng)
+                among[c.attribute].drawn(rows.parent[index], values[index])
                 if layout.period == c.attribute:
                     rows.period[index] = values[index]
                     rows.group[index] = layout.group_of_period[values[index]]
@@ -248,13 +260,13 @@ class _Pass:
                 _add_ranks(both, mine, name, rows, index)
         return weights
 
-    def _drawn_before(self, barrier: Barrier, rows: Rows, index: IntArray) -> IntArray:
+    def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
         """Return the cell that a barrier looks at, for some rows."""
-        if barrier.above == barrier.table:
-            return rows.values[barrier.other][index]
         rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
         in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
         above = rows_above.period if in_pattern else rows_above.values[barrier.other]
+        if barrier.above == barrier.table:
+            return above[index]
         return above[self.persons.ancestor(barrier.table, barrier.above)[index]]
 
     def _of_parent(self, table: PersonTable) -> IntArray:

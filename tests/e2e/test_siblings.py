@@ -32,7 +32,7 @@ SCHEMA = sd.DatabaseSchema(
 
 
 def households(homes: int, *, related: bool) -> dict[str, pd.DataFrame]:
-    """One head in each home, at most one spouse of about that age, children, all of one town; or the same rows, dealt out."""
+    """One head in each home, at most one spouse, children, all of one town, ages that go together; or these dealt out."""
     rng = np.random.default_rng(4)
     many = rng.choice([1, 2, 3, 4, 5], homes, p=[0.2, 0.3, 0.2, 0.2, 0.1])
     home = np.repeat(np.arange(homes), many)

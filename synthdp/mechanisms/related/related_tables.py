@@ -42,6 +42,7 @@ from synthdp.queries.related.siblings import pair_shares, pairs_of, symmetric, s
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
+from synthdp.sampling.possible_rules import check_rules
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
@@ -103,8 +104,14 @@ class RelatedTables(Spender):
             Of several tables.
         random_state
             Seed of the synthetic persons of the fit; it never reaches noise.
+
+        Raises
+        ------
+        SchemaError
+            If no rows obey all rules; nothing is spent then.
         """
         layout, rng = curator.layout, generator(random_state)
+        check_rules(layout)
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
         budget = BudgetAllocation.of(account)

@@ -2,8 +2,8 @@
 
 A person has several rows, so that a plain count of rows moves by as many.  Here the rows of a person share one: each of m
 rows counts 1/m, each of m - 1 steps from a row to the next 1/(m - 1), each pair of rows without an order 2/(m (m - 1)),
-and where the cells of a person are known to differ, as by period, 1/sqrt(m).  Weights are whole numbers (`synthdp.queries.related.persons`), so that sums and sensitivities
-are exact (docs/proofs/persons.md).
+and where the cells of a person are known to differ, as by period, 1/sqrt(m).  Weights are whole numbers
+(`synthdp.queries.related.persons`), so that sums and sensitivities are exact (docs/proofs/persons.md).
 """
 
 from __future__ import annotations
