@@ -59,6 +59,15 @@ def test_columns_come_in_the_order_of_the_table_and_only_those_of_the_schema():
     assert [name for name, _ in form.dtypes] == ["b", "a"]
 
 
+def test_a_source_is_asked_once_for_its_arrow_types(monkeypatch):
+    """A database would be asked as often."""
+    asked, types = [], FrameSource.arrow_types.fget
+    monkeypatch.setattr(FrameSource, "arrow_types", property(lambda source: asked.append(source) or types(source)))
+    form = TableFormat.of(FrameSource(pa.table({"x": pa.array([1], pa.int8())})), Schema({"x": Integer(0, 9)}))
+    assert "int8" in str(form.to_document())
+    assert len(asked) == 1
+
+
 def test_a_frame_of_pandas_has_a_plain_index_and_no_attributes():
     """R15."""
     real = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["canary", "x"], name="canary"))
