@@ -36,10 +36,8 @@ def check_rules(layout: Layout) -> None:
             )
     for barrier in barriers_of(layout):
         if not barrier.possible.any():
-            table = schema.names[barrier.table]
-            raise SchemaError(
-                f"no row of table {table!r} obeys the rule on {barrier.attribute!r} and {barrier.other!r}"
-            )
+            name = schema.names[barrier.table]
+            raise SchemaError(f"no row of table {name!r} obeys the rule on {barrier.attribute!r} and {barrier.other!r}")
     for name, (drawn, kept) in evenly(layout).kept_rows(TRIED, generator(0)).items():
         if drawn and not kept:
             raise SchemaError(f"no row of table {name!r} was found that obeys all rules: they contradict each other")
