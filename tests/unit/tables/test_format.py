@@ -12,7 +12,7 @@ import pytest
 import strategies as my
 from hypothesis import given, strategies as st
 
-from synthdp.domain.encoder import decode, encode
+from synthdp.domain.encoder import decode, encode, fresh_labels
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError, FormatError
 from synthdp.schema.columns import (
@@ -198,3 +198,32 @@ def test_narrow_floats_stay_within_the_bounds(lower, width, dtype):
     assert (np.abs(values - exact) <= 2 * spacing).all()
     assert lower <= values.iloc[0] or width < spacing
     assert values.iloc[1] <= lower + width or width < spacing
+
+
+SMALL = {
+    "pandas": ["int8", "uint8", "int16", "bool", "float16", "Int8", "boolean"],
+    "polars": ["Int8", "UInt16", "Boolean", "Float32"],
+    "pyarrow": ["int8", "uint16", "bool", "float"],
+}
+
+
+@pytest.mark.parametrize(("library", "dtype"), [(library, one) for library, some in SMALL.items() for one in some])
+def test_fresh_keys_are_different_though_a_small_type_held_the_real_ones(library, dtype):
+    """A byte has room for 127 fresh keys: of more, two persons would get one key."""
+    arrow = {"bool": pa.bool_(), "float": pa.float32(), "int8": pa.int8(), "uint16": pa.uint16()}
+    frames = {
+        "pandas": lambda: pd.DataFrame({"k": pd.Series([0, 1, 1]).astype(dtype)}),
+        "polars": lambda: pl.DataFrame({"k": pl.Series([0, 1, 1]).cast(getattr(pl, dtype))}),
+        "pyarrow": lambda: pa.table({"k": pa.array([0, 1, 1]).cast(arrow[dtype])}),
+    }
+    schema = Schema({"k": Identifier()})
+    form = TableFormat.of(FrameSource(frames[library]()), schema)
+    made = form.build(schema, {"k": fresh_labels(Identifier().support(), 70_000)})
+    keys = next(iter(FrameSource(made).blocks({"k": Integer(0, 10**6)})))["k"].values
+    assert len(np.unique(keys)) == 70_000
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "float64", "object", "Int64"])
+def test_keys_keep_a_type_that_has_room_for_them(dtype):
+    table = pd.DataFrame({"k": pd.Series([1, 2, 3]).astype(dtype)})
+    assert dict(TableFormat.of(FrameSource(table), Schema({"k": Identifier()})).dtypes)["k"] == dtype
