@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable, project_to_simplex
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
@@ -17,6 +17,7 @@ from synthdp.fit.misfits import fitting_pool
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.merging import merged_domain
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
@@ -40,12 +41,16 @@ class Knowledge:
         The groups of each column, and how they are divided into its leaves.
     domain
         The groups as axes, one a column.
+    coarser
+        The same columns, with groups merged, see `merged_domain`.
     zeros
         For the columns of each rule, which combinations of groups may occur, flat in C order.
     tables
         Measured tables of several columns, over their groups.
+    merged
+        Measured tables of merged groups.
     ridges
-        For their cliques, how far the table is trusted, see `best_ridge`.
+        For the cliques of both, how far the table is trusted, see `best_ridge`.
     tree
         Measured cliques that are to lie in the junction tree.
     off_tree
@@ -62,8 +67,10 @@ class Knowledge:
     columns: tuple[OneWay, ...]
     refinements: tuple[Refinement, ...]
     domain: Domain
+    coarser: Domain
     zeros: Mapping[Clique, BoolArray]
     tables: tuple[NoisyTable, ...] = ()
+    merged: tuple[NoisyTable, ...] = ()
     ridges: Mapping[Clique, float] = field(default_factory=dict)
     tree: tuple[Clique, ...] = ()
     off_tree: tuple[Clique, ...] = ()
@@ -98,10 +105,11 @@ class Knowledge:
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))
         known = cls(
             left=left, measured=measured, total=1.0, columns=columns, refinements=refinements, domain=domain,
-            zeros=structural_zeros(schema, domain),
+            coarser=domain, zeros=structural_zeros(schema, domain),
         )  # fmt: skip
         total = pooled_total(known.one_way_tables)[0] if rows is None else float(rows)
-        return replace(known, total=max(1.0, total))
+        known = replace(known, total=max(1.0, total))
+        return replace(known, coarser=merged_domain(refinements, known.margins))
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:
@@ -143,7 +151,15 @@ class Knowledge:
 
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
         """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""
-        return replace(self, tables=(*self.tables, table), ridges={**self.ridges, table.clique: ridge})
+        ridges = {**self.ridges, table.clique: ridge}
+        if table.groups is not None:
+            return replace(self, merged=(*self.merged, table), ridges=ridges)
+        return replace(self, tables=(*self.tables, table), ridges=ridges)
+
+    def groups(self, clique: Clique) -> tuple[IntArray, ...]:
+        """Return the coarser group of each group of some columns, (groups,) each."""
+        found = [self.coarser.axes[j].groups_of(self.domain.axes[j]) for j in clique]
+        return tuple(groups for groups in found if groups is not None)
 
     def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
         """Return the same with more cliques inside and outside the junction tree."""

@@ -29,7 +29,7 @@ LARGEST_FEATURE = 2**28
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
-    """Measure every table of a batch with its own noise, all of them in one pass over the rows.
+    """Measure every table of a batch with its own noise: one pass over the rows for those of all groups, one for the others.
 
     Costs the shares of the batch, for the curator's neighbours.
 
@@ -44,21 +44,33 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     candidates
         Those that the batch was chosen from; they say what the model expected of each table.
     """
-    expected = {candidate.clique: candidate.expected for candidate in candidates}
-    parts, left = [], known.left
-    for share in batch.shares.values():
-        part, left = left.take(share)
-        parts.append(part.loss)
-    found = account.measure_each(
-        [Marginals(known.domain, (clique,)) for clique in batch.shares],
-        spends=parts,
-        steps=["marginals of several columns: " + " × ".join(known.domain.names[j] for j in c) for c in batch.shares],
-    )
-    for clique, answers in zip(batch.shares, found, strict=True):
-        table = NoisyTable(clique=clique, counts=answers.answers, stddev=answers.stddev)
-        ridge = best_ridge(answers.answers, expected[clique], answers.stddev)
-        known = known.with_answers(answers, left=left).with_table(table, ridge=ridge)
+    expected = {(candidate.clique, candidate.merged): candidate.expected for candidate in candidates}
+    for merged, domain in ((False, known.domain), (True, known.coarser)):
+        shares = {clique: share for clique, share in batch.shares.items() if (clique in batch.merged) == merged}
+        if not shares:
+            continue
+        parts, left = [], known.left
+        for share in shares.values():
+            part, left = left.take(share)
+            parts.append(part.loss)
+        found = account.measure_each(
+            [Marginals(domain, (clique,)) for clique in shares],
+            spends=parts,
+            steps=[_step(domain, clique, merged=merged) for clique in shares],
+        )
+        for clique, answers in zip(shares, found, strict=True):
+            table = NoisyTable(
+                clique=clique, counts=answers.answers, stddev=answers.stddev,
+                groups=known.groups(clique) if merged else None,
+            )  # fmt: skip
+            ridge = best_ridge(answers.answers, expected[clique, merged], answers.stddev)
+            known = known.with_answers(answers, left=left).with_table(table, ridge=ridge)
     return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
+
+
+def _step(domain: Domain, clique: Clique, *, merged: bool) -> str:
+    names = " × ".join(domain.names[j] for j in clique)
+    return f"marginals of several columns{', of merged groups' if merged else ''}: {names}"
 
 
 def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:

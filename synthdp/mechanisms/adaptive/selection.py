@@ -41,12 +41,15 @@ class Candidate:
         (cells,) counts under the current model.
     weight
         How much this table matters.
+    merged
+        Whether it is a table of merged groups.
     """
 
     clique: Clique
     error: float
     expected: FloatArray
     weight: float = 1.0
+    merged: bool = False
 
     def cells(self, stddev: float) -> float:
         """Return the number of cells that noise of this size can hurt.
@@ -73,11 +76,14 @@ class Batch:
         Share for each clique that does not.
     gain
         Expected decrease of the weighted L1 error, in rows.
+    merged
+        Those whose table is one of merged groups.
     """
 
     tree: Mapping[Clique, float]
     off_tree: Mapping[Clique, float]
     gain: float
+    merged: frozenset[Clique] = frozenset()
 
     @property
     def shares(self) -> dict[Clique, float]:
@@ -155,7 +161,8 @@ class Planner:
         stddev = budget.table_stddev(share / len(chosen))
         shares = budget.shares_of_least_noise(share, [c.weight * max(c.cells(stddev), 1.0) for c in chosen])
         priced = [(candidate.clique, part) for candidate, part in zip(chosen, shares, strict=True)]
-        return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain)
+        merged = frozenset(candidate.clique for candidate in chosen if candidate.merged)
+        return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain, merged)
 
     def _choose(
         self,
@@ -176,8 +183,8 @@ class Planner:
         taken = list(base)
         rejections = 0
         order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
-        joining = _forest([candidates[i].clique for i in order], base)
-        for i in sorted(order, key=lambda i: candidates[i].clique not in joining):
+        joining = _forest([candidates[i].clique for i in order if not candidates[i].merged], base)
+        for i in sorted(order, key=lambda i: (candidates[i].merged, candidates[i].clique not in joining)):
             clique = candidates[i].clique
             if len(tree) + len(off_tree) >= size:
                 break
