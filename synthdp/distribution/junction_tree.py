@@ -64,7 +64,7 @@ class SubTable:
         for axis in self.axes:
             table = np.add.reduce(table, axis=axis, keepdims=True)
         flat = table.reshape(-1)
-        return flat if self.merged is None else np.bincount(self.merged, weights=flat)
+        return flat if self.merged is None else np.bincount(self.merged, weights=flat).astype(np.float64, copy=False)
 
     def spread(self, flat: FloatArray) -> FloatArray:
         """Shape the flat sub-table so that it broadcasts against the node's table."""

@@ -127,8 +127,8 @@ class MaxEntropy:
         ----------
         tables
             Noisy tables that agree on the total and on shared margins (`consistency.make_consistent`), one
-            a clique, perhaps of merged codes.  The junction tree is made of their cliques; columns without a table come out uniform
-            and independent.
+            a clique, perhaps of merged codes.  The junction tree is made of their cliques; columns without a table
+            come out uniform and independent.
         shape
             Number of codes of each column.
         total
