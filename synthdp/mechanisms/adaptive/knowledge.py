@@ -17,7 +17,7 @@ from synthdp.fit.misfits import fitting_pool
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.merging import merged_domain
+from synthdp.mechanisms.adaptive.merging import merged_domains
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
@@ -42,7 +42,7 @@ class Knowledge:
     domain
         The groups as axes, one a column.
     coarser
-        The same columns, with groups merged, see `merged_domain`.
+        The same columns with ever fewer groups, see `merged_domains`.
     zeros
         For the columns of each rule, which combinations of groups may occur, flat in C order.
     tables
@@ -67,7 +67,7 @@ class Knowledge:
     columns: tuple[OneWay, ...]
     refinements: tuple[Refinement, ...]
     domain: Domain
-    coarser: Domain
+    coarser: tuple[Domain, ...]
     zeros: Mapping[Clique, BoolArray]
     tables: tuple[NoisyTable, ...] = ()
     merged: tuple[NoisyTable, ...] = ()
@@ -105,11 +105,11 @@ class Knowledge:
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))
         known = cls(
             left=left, measured=measured, total=1.0, columns=columns, refinements=refinements, domain=domain,
-            coarser=domain, zeros=structural_zeros(schema, domain),
+            coarser=(), zeros=structural_zeros(schema, domain),
         )  # fmt: skip
         total = pooled_total(known.one_way_tables)[0] if rows is None else float(rows)
         known = replace(known, total=max(1.0, total))
-        return replace(known, coarser=merged_domain(refinements, known.margins))
+        return replace(known, coarser=merged_domains(refinements, known.margins))
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:
@@ -156,9 +156,9 @@ class Knowledge:
             return replace(self, merged=(*self.merged, table), ridges=ridges)
         return replace(self, tables=(*self.tables, table), ridges=ridges)
 
-    def groups(self, clique: Clique) -> tuple[IntArray, ...]:
-        """Return the coarser group of each group of some columns, (groups,) each."""
-        found = [self.coarser.axes[j].groups_of(self.domain.axes[j]) for j in clique]
+    def groups(self, clique: Clique, level: int) -> tuple[IntArray, ...]:
+        """Return the coarser group of each group of some columns, (groups,) each, at a level of merging, from 1 on."""
+        found = [self.coarser[level - 1].axes[j].groups_of(self.domain.axes[j]) for j in clique]
         return tuple(groups for groups in found if groups is not None)
 
     def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:

@@ -29,7 +29,7 @@ LARGEST_FEATURE = 2**28
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
-    """Measure every table of a batch with its own noise: one pass over the rows for those of all groups, one for the others.
+    """Measure every table of a batch with its own noise, in one pass over the rows for each level of merging.
 
     Costs the shares of the batch, for the curator's neighbours.
 
@@ -44,9 +44,9 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     candidates
         Those that the batch was chosen from; they say what the model expected of each table.
     """
-    expected = {(candidate.clique, candidate.merged): candidate.expected for candidate in candidates}
-    for merged, domain in ((False, known.domain), (True, known.coarser)):
-        shares = {clique: share for clique, share in batch.shares.items() if (clique in batch.merged) == merged}
+    expected = {(candidate.clique, candidate.level): candidate.expected for candidate in candidates}
+    for level, domain in enumerate((known.domain, *known.coarser)):
+        shares = {clique: share for clique, share in batch.shares.items() if batch.levels.get(clique, 0) == level}
         if not shares:
             continue
         parts, left = [], known.left
@@ -56,21 +56,21 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
         found = account.measure_each(
             [Marginals(domain, (clique,)) for clique in shares],
             spends=parts,
-            steps=[_step(domain, clique, merged=merged) for clique in shares],
+            steps=[_step(domain, clique, level=level) for clique in shares],
         )
         for clique, answers in zip(shares, found, strict=True):
             table = NoisyTable(
                 clique=clique, counts=answers.answers, stddev=answers.stddev,
-                groups=known.groups(clique) if merged else None,
+                groups=known.groups(clique, level) if level else None,
             )  # fmt: skip
-            ridge = best_ridge(answers.answers, expected[clique, merged], answers.stddev)
+            ridge = best_ridge(answers.answers, expected[clique, level], answers.stddev)
             known = known.with_answers(answers, left=left).with_table(table, ridge=ridge)
     return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
 
 
-def _step(domain: Domain, clique: Clique, *, merged: bool) -> str:
+def _step(domain: Domain, clique: Clique, *, level: int) -> str:
     names = " × ".join(domain.names[j] for j in clique)
-    return f"marginals of several columns{', of merged groups' if merged else ''}: {names}"
+    return f"marginals of several columns{', of merged groups' if level else ''}: {names}"
 
 
 def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:

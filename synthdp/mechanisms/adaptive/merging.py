@@ -17,19 +17,18 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.selection import Candidate
 
-MERGED = 6
-"""Groups that a column is merged into (docs/benchmarks/planner.md)."""
+LEVELS = ((6, 0.85), (4, 0.75), (3, 0.67))
+"""Groups that a column is merged into, and the part of a pair's distance from the model that they show.
 
-
-MERGED_PART = 0.85
-"""Part of a pair's distance from the model that merged groups show: .77 to .88 on Adult and hmeq, at three epsilons."""
+Parts measured on Adult and hmeq at epsilon 1 and 10: .77 to .88, .69 to .77, .63 to .68.
+"""
 
 FEWER = 0.75
-"""Merged groups are a candidate where they have at most this part of the cells."""
+"""Merged groups are a candidate where they have at most this part of the cells that the level before has."""
 
 
 def with_merged(
-    candidates: Sequence[Candidate], groups: Callable[[Clique], tuple[IntArray, ...]], measured: Iterable[Clique]
+    candidates: Sequence[Candidate], groups: Callable[[Clique, int], tuple[IntArray, ...]], measured: Iterable[Clique]
 ) -> list[Candidate]:
     """Return candidates, and after them the same pairs over merged groups.
 
@@ -40,7 +39,7 @@ def with_merged(
     candidates
         With their noisy scores.
     groups
-        Returns the coarser group of each group of some columns.
+        Returns the coarser group of each group of some columns at a level of merging.
     measured
         Cliques whose tables were measured; pairs within them are left as they are.
     """
@@ -49,16 +48,19 @@ def with_merged(
     for candidate in candidates:
         if len(candidate.clique) != 2 or any(set(candidate.clique) <= columns for columns in known):
             continue
-        cells = merged_cells(groups(candidate.clique))
-        expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
-        if len(expected) <= FEWER * len(cells):
-            error = MERGED_PART * candidate.error
-            merged.append(replace(candidate, error=error, expected=expected, merged=True))
+        size = len(candidate.expected)
+        for level, (_, part) in enumerate(LEVELS, start=1):
+            cells = merged_cells(groups(candidate.clique, level))
+            if cells.max() + 1 > FEWER * size:
+                continue
+            expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
+            size = len(expected)
+            merged.append(replace(candidate, error=part * candidate.error, expected=expected, level=level))
     return [*candidates, *merged]
 
 
-def merged_domain(refinements: Sequence[Refinement], margins: Sequence[FloatArray]) -> Domain:
-    """Return the coarser axes of all columns.
+def merged_domains(refinements: Sequence[Refinement], margins: Sequence[FloatArray]) -> tuple[Domain, ...]:
+    """Return the coarser axes of all columns, for each of `LEVELS`.
 
     Parameters
     ----------
@@ -67,15 +69,18 @@ def merged_domain(refinements: Sequence[Refinement], margins: Sequence[FloatArra
     margins
         (groups,) their estimated rows, per column.
     """
-    pairs = zip(refinements, margins, strict=True)
-    return Domain(tuple(_axis(refinement.coarse(), margin) for refinement, margin in pairs))
+    fine = [refinement.coarse() for refinement in refinements]
+    return tuple(
+        Domain(tuple(_axis(axis, margin, count) for axis, margin in zip(fine, margins, strict=True)))
+        for count, _ in LEVELS
+    )
 
 
-def _axis(axis: Axis, margin: FloatArray) -> Axis:
-    return Axis(axis.name, axis.column, axis.starts, merged_groups(axis, margin)[axis.cells])
+def _axis(axis: Axis, margin: FloatArray, count: int) -> Axis:
+    return Axis(axis.name, axis.column, axis.starts, merged_groups(axis, margin, count)[axis.cells])
 
 
-def merged_groups(axis: Axis, margin: FloatArray) -> IntArray:
+def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
     """Return the coarser group of each of a column's groups, (groups,).
 
     Neighbours are merged where groups have an order, to about equal rows; else the smallest are.  Special values and the
@@ -87,25 +92,27 @@ def merged_groups(axis: Axis, margin: FloatArray) -> IntArray:
         The groups.
     margin
         (groups,) their estimated rows.
+    count
+        Most coarser groups, beside those of special values and of misfits.
     """
     weights = np.maximum(margin, 0.0) + 1e-9
     valued = np.isfinite(axis.points) if axis.grid.ordered else axis.releasable
     groups = np.zeros(axis.size, np.int64)
-    groups[valued] = (_of_ordered if axis.grid.ordered else _of_nominal)(weights[valued])
+    groups[valued] = (_of_ordered if axis.grid.ordered else _of_nominal)(weights[valued], count)
     groups[~valued & axis.releasable] = axis.size
     groups[~axis.releasable] = axis.size + 1
     return np.asarray(np.unique(groups, return_inverse=True)[1], np.int64)
 
 
-def _of_ordered(weights: FloatArray) -> IntArray:
-    if len(weights) <= MERGED:
+def _of_ordered(weights: FloatArray, count: int) -> IntArray:
+    if len(weights) <= count:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
-    return np.asarray(np.minimum(middle / weights.sum() * MERGED, MERGED - 1), np.int64)
+    return np.asarray(np.minimum(middle / weights.sum() * count, count - 1), np.int64)
 
 
-def _of_nominal(weights: FloatArray) -> IntArray:
-    groups = np.full(len(weights), MERGED - 1)
-    largest = np.argsort(-weights, kind="stable")[: len(weights) if len(weights) <= MERGED else MERGED - 1]
+def _of_nominal(weights: FloatArray, count: int) -> IntArray:
+    groups = np.full(len(weights), count - 1)
+    largest = np.argsort(-weights, kind="stable")[: len(weights) if len(weights) <= count else count - 1]
     groups[largest] = np.arange(len(largest))
     return groups

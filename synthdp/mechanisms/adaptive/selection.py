@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -41,15 +41,15 @@ class Candidate:
         (cells,) counts under the current model.
     weight
         How much this table matters.
-    merged
-        Whether it is a table of merged groups.
+    level
+        0 for a table of all groups, else how often they were merged.
     """
 
     clique: Clique
     error: float
     expected: FloatArray
     weight: float = 1.0
-    merged: bool = False
+    level: int = 0
 
     def cells(self, stddev: float) -> float:
         """Return the number of cells that noise of this size can hurt.
@@ -76,14 +76,14 @@ class Batch:
         Share for each clique that does not.
     gain
         Expected decrease of the weighted L1 error, in rows.
-    merged
-        Those whose table is one of merged groups.
+    levels
+        Of those whose table is one of merged groups.
     """
 
     tree: Mapping[Clique, float]
     off_tree: Mapping[Clique, float]
     gain: float
-    merged: frozenset[Clique] = frozenset()
+    levels: Mapping[Clique, int] = field(default_factory=dict)
 
     @property
     def shares(self) -> dict[Clique, float]:
@@ -161,8 +161,8 @@ class Planner:
         stddev = budget.table_stddev(share / len(chosen))
         shares = budget.shares_of_least_noise(share, [c.weight * max(c.cells(stddev), 1.0) for c in chosen])
         priced = [(candidate.clique, part) for candidate, part in zip(chosen, shares, strict=True)]
-        merged = frozenset(candidate.clique for candidate in chosen if candidate.merged)
-        return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain, merged)
+        levels = {candidate.clique: candidate.level for candidate in chosen if candidate.level}
+        return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain, levels)
 
     def _choose(
         self,
@@ -183,8 +183,8 @@ class Planner:
         taken = list(base)
         rejections = 0
         order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
-        joining = _forest([candidates[i].clique for i in order if not candidates[i].merged], base)
-        for i in sorted(order, key=lambda i: (candidates[i].merged, candidates[i].clique not in joining)):
+        joining = _forest([candidates[i].clique for i in order if not candidates[i].level], base)
+        for i in sorted(order, key=lambda i: (candidates[i].level > 0, candidates[i].clique not in joining)):
             clique = candidates[i].clique
             if len(tree) + len(off_tree) >= size:
                 break

@@ -13,7 +13,7 @@ from synthdp.domain.axis import Axis
 from synthdp.fit.merged import merged_tables
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
-from synthdp.mechanisms.adaptive.merging import MERGED, merged_groups, with_merged
+from synthdp.mechanisms.adaptive.merging import merged_groups, with_merged
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.budget import BudgetAllocation
@@ -22,6 +22,7 @@ from synthdp.queries.marginals import Marginals
 from synthdp.storage import load, save
 
 ROWS = 2000
+MERGED = 6
 SCHEMA = sd.Schema(
     {
         "x": sd.Integer(0, 19, nullable=True),
@@ -53,7 +54,7 @@ def axis_of(column, size: int) -> Axis:
 @given(st.lists(st.floats(-50, 500), min_size=1, max_size=40))
 def test_neighbours_are_merged_to_few_groups_of_about_equal_rows(counts):
     margin = np.array(counts)
-    groups = merged_groups(axis_of(sd.Integer(0, len(counts) - 1), len(counts)), margin)
+    groups = merged_groups(axis_of(sd.Integer(0, len(counts) - 1), len(counts)), margin, MERGED)
     assert (np.diff(groups) >= 0).all()
     assert set(groups) == set(range(groups.max() + 1))
     assert groups.max() < MERGED
@@ -66,7 +67,7 @@ def test_neighbours_are_merged_to_few_groups_of_about_equal_rows(counts):
 @given(st.lists(st.floats(0, 500), min_size=MERGED + 1, max_size=40))
 def test_of_a_nominal_column_the_smallest_are_merged(counts):
     levels = [f"{i}" for i in range(len(counts))]
-    groups = merged_groups(axis_of(sd.Categorical(levels), len(counts)), np.array(counts))
+    groups = merged_groups(axis_of(sd.Categorical(levels), len(counts)), np.array(counts), MERGED)
     sizes = np.bincount(groups)
     assert sorted(sizes)[:-1] == [1] * (MERGED - 1)
     alone = [counts[i] for i in range(len(counts)) if sizes[groups[i]] == 1]
@@ -75,7 +76,7 @@ def test_of_a_nominal_column_the_smallest_are_merged(counts):
 
 
 def test_a_missing_value_is_merged_with_no_value():
-    groups = merged_groups(axis_of(sd.Integer(0, 19, nullable=True), 22), np.full(22, 10.0))
+    groups = merged_groups(axis_of(sd.Integer(0, 19, nullable=True), 22), np.full(22, 10.0), MERGED)
     values, special = groups[:20], groups[20:]
     assert not set(values) & set(special)
 
@@ -91,21 +92,17 @@ def test_the_cells_of_a_coarser_axis_are_found_and_those_of_a_crossing_one_are_n
     assert coarse.groups_of(Axis("a", column, np.array([0, 4, 12]), np.array([0, 1, 2]))) is None
 
 
-def test_merged_candidates_are_pairs_of_many_cells_that_were_not_measured():
+def test_merged_candidates_are_pairs_that_were_not_measured_at_levels_of_ever_fewer_cells():
     sizes = {(0, 1): 100, (0, 2): 20, (1, 2): 100, (0, 1, 2): 500}
     candidates = [Candidate(c, 100.0, np.full(k, 5.0)) for c, k in sizes.items()]
-    groups = {0: np.arange(10) // 5, 1: np.arange(10) // 5, 2: np.arange(2)}
-    groups_2 = {**groups, 2: np.arange(10)}
-
-    def of(clique):
-        return tuple((groups_2 if clique == (1, 2) else groups)[j] for j in clique)
-
-    found = with_merged(candidates, of, [(0, 1)])
+    merged = {(0, 2): (np.arange(10) // 5, np.arange(2)), (1, 2): (np.arange(10) // 5, np.arange(10))}
+    least = {(0, 2): (np.arange(10) // 5, np.arange(2)), (1, 2): (np.arange(10) // 5, np.arange(10) // 5)}
+    found = with_merged(candidates, lambda clique, level: (merged if level == 1 else least)[clique], [(0, 1)])
     assert found[: len(candidates)] == candidates
-    merged = found[len(candidates) :]
-    assert [candidate.clique for candidate in merged] == [(0, 2), (1, 2)]
-    assert all(candidate.merged and candidate.error < 100.0 for candidate in merged)
-    assert [candidate.expected.tolist() for candidate in merged] == [[25.0] * 4, [25.0] * 20]
+    new = found[len(candidates) :]
+    assert [(candidate.clique, candidate.level) for candidate in new] == [((0, 2), 1), ((1, 2), 1), ((1, 2), 2)]
+    assert all(0 < candidate.error < 100.0 for candidate in new)
+    assert [candidate.expected.tolist() for candidate in new] == [[25.0] * 4, [25.0] * 20, [125.0] * 4]
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.05])
@@ -113,22 +110,22 @@ def test_a_pair_gets_one_table_the_whole_one_where_that_pays(scale):
     """With little noise both pay, with much only few cells do."""
     budget = BudgetAllocation(sd.GaussianDP(scale), Adjacency(Neighbors.ADD_REMOVE, None, 1))
     whole = Candidate((0, 1), 4000.0, np.full(400, 25.0))
-    merged = Candidate((0, 1), 3400.0, np.full(36, 10_000 / 36), merged=True)
+    merged = Candidate((0, 1), 3400.0, np.full(36, 10_000 / 36), level=1)
     batch = Planner().choose_next_tables([whole, merged], budget, share=0.5, base=[], shape=(20, 20))
     assert list(batch.shares) == [(0, 1)]
-    assert batch.merged == {1.0: frozenset(), 0.05: frozenset({(0, 1)})}[scale]
+    assert batch.levels == {1.0: {}, 0.05: {(0, 1): 1}}[scale]
 
 
 @pytest.mark.parametrize("budget", [sd.PureDP(400.0), sd.GaussianDP(200.0)], ids=str)
 def test_a_merged_table_is_the_sum_of_the_whole_one_and_costs_what_the_batch_says(budget):
     account = sd.Curator(table(), schema=SCHEMA, budget=budget)
     known = columns_known(account)
-    asked = [((0, 1), known.coarser), ((2, 3), known.domain), ((1, 3), known.domain)]
+    asked = [((0, 1), known.coarser[1]), ((2, 3), known.domain), ((1, 3), known.domain)]
     candidates = [
-        Candidate(c, 1.0, np.ones(np.prod([domain.shape[j] for j in c])), merged=domain is known.coarser)
+        Candidate(c, 1.0, np.ones(np.prod([domain.shape[j] for j in c])), level=2 * (domain is known.coarser[1]))
         for c, domain in asked
     ]
-    batch = Batch({(0, 1): 0.05, (2, 3): 0.05}, {(1, 3): 0.05}, 1.0, frozenset({(0, 1)}))
+    batch = Batch({(0, 1): 0.05, (2, 3): 0.05}, {(1, 3): 0.05}, 1.0, {(0, 1): 2})
     after = measure_tables(known, account, batch, candidates)
     assert after.left.share == pytest.approx(known.left.share - 0.15)
     assert [t.clique for t in after.tables] == [(2, 3), (1, 3)]
@@ -170,7 +167,8 @@ def test_what_a_merged_table_says_comes_out_and_the_bootstrap_finds_it_again(mon
     def corner(pair):
         """Return the rows in the two ends of the diagonal, of merged groups without the missing one."""
         found = np.bincount(merged.merged_cells, weights=pair).reshape(merged.shape(model.domain.shape))
-        return found[0, 0] + found[5, 5]
+        last = found.shape[1] - 1
+        return found[0, 0] + found[last, last]
 
     fitted = model.distribution.marginal(merged.clique)
     alone = np.outer(fitted.reshape(shape).sum(axis=1), fitted.reshape(shape).sum(axis=0)).ravel()
