@@ -184,7 +184,7 @@ class Planner:
         rejections = 0
         order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
         joining = _forest([candidates[i].clique for i in order if not candidates[i].level], base)
-        for i in sorted(order, key=lambda i: (candidates[i].level > 0, candidates[i].clique not in joining)):
+        for i in sorted(order, key=lambda i: (candidates[i].level, candidates[i].clique not in joining)):
             clique = candidates[i].clique
             if len(tree) + len(off_tree) >= size:
                 break
