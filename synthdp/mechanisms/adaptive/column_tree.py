@@ -21,13 +21,10 @@ ATOM = 4.0
 """A part of a split leaf this many stddevs above its uniform share keeps its measured count."""
 
 WINDOWS = (1, 2, 4, 8)
-"""Numbers of neighbouring bins that are looked at together at the ends of a range."""
+"""Numbers of neighbouring bins that are looked at together at the ends of a discovered range."""
 
 FILLED = 2.5
 """Bins there with more than so many stddevs of noise are filled."""
-
-LEAST_FILLED = 0.5
-"""Part of the rows that the other bins of a declared range must hold for its ends to pass for nearly empty."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,15 +135,10 @@ class ColumnTree:
         regular = axis.starts < grid.regular
         better = smoothed if grid.ordered else thinned
         likely = np.concatenate([better(counts[: regular.sum()], stddev), counts[regular.sum() :]])
-        fitting = max(total - misfits, 1.0)
-        estimate, free = np.zeros(axis.size), axis.releasable.copy()
-        if grid.ordered:
-            size, discovered = int(regular.sum()), axis.column.source == DISCOVERED
-            ends = _empty_ends(counts[:size], stddev)
-            rows = np.zeros(size) if discovered else _rows_of_ends(likely[:size], counts[:size], ends)
-            if discovered or min(fitting - rows.sum(), counts[:size][~ends].sum()) > LEAST_FILLED * fitting:
-                estimate[:size][ends], free[:size][ends] = rows[ends], False
-        estimate[free] = project_to_simplex(likely[free], fitting - float(estimate.sum()))
+        if grid.ordered and axis.column.source == DISCOVERED:
+            likely[: regular.sum()][_empty_ends(counts[: regular.sum()], stddev)] = -np.inf
+        estimate = np.zeros(axis.size)
+        estimate[axis.releasable] = project_to_simplex(likely[axis.releasable], max(total - misfits, 1.0))
         starts = axis.starts[regular]
         rows, rest = estimate[: len(starts)], estimate[axis.size - int((~regular).sum()) :]
         return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows, misfits)
@@ -245,34 +237,10 @@ def refine(total: float, widths: IntArray, counts: FloatArray, stddev: float) ->
     return estimate
 
 
-def _rows_of_ends(likely: FloatArray, counts: FloatArray, ends: BoolArray) -> FloatArray:
-    """Return the estimated rows of bins at the ends of a declared range, (k,); 0 in all others.
-
-    Estimates of single bins are not negative, so that noise adds rows in every bin of a long empty end, and these few rows
-    far out are most of a column's variance.  The sum of the end's counts has hardly any such bias: it is the most that the
-    end is given.
-
-    Parameters
-    ----------
-    likely
-        (k,) estimates of single bins.
-    counts
-        (k,) their unbiased noisy counts.
-    ends
-        (k,) which bins hold no more than noise explains, at either end.
-    """
-    rows = np.where(ends, np.maximum(likely, 0.0), 0.0)
-    first = int(np.argmin(ends))
-    for part in (slice(0, first), slice(first, len(ends))):
-        most = max(float(counts[part][ends[part]].sum()), 0.0)
-        rows[part] *= min(1.0, most / max(float(rows[part].sum()), 1e-300))
-    return rows
-
-
 def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
-    """Return which bins at the ends of a range hold no more than noise explains, alone or with their neighbours.
+    """Return which bins at the ends of a discovered range hold no more than noise explains, alone or with their neighbours.
 
-    Bounds are rather too wide than too narrow, whether declared or discovered.  If no bin is filled, none.
+    Discovery leaves a range rather too wide than too narrow; this histogram has less noise.  If no bin is filled, none.
     """
     first, last = len(counts), 0
     for width in WINDOWS:
