@@ -15,13 +15,16 @@ from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import make_merged_consistent
-from synthdp.fit.misfits import fitting_pool, kept_cells, noisy_tables, without_misfits
+from synthdp.fit.misfits import LEAST_STDDEV, fitting_pool, kept_cells, noisy_effects, noisy_tables, without_misfits
 from synthdp.measurements import Measurements
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 
 
 def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[NoisyTable]:
     """Return the tables of several columns that were measured over merged cells of a domain, columns in increasing order.
+
+    Of some only the interaction was measured: their margins say nothing, and are those of other tables in any fit.
 
     Parameters
     ----------
@@ -33,13 +36,28 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
     found = []
     for measured in measurements:
         queries = measured.queries
-        if not isinstance(queries, Marginals) or queries.domain is domain or queries.domain.names != domain.names:
+        if not isinstance(queries, (Marginals, Interactions)) or queries.domain is domain:
             continue
-        for table in noisy_tables(queries, measured.answers, measured.stddev):
+        if queries.domain.names != domain.names:
+            continue
+        for table in _tables(queries, measured):
             groups = [queries.domain.axes[j].groups_of(domain.axes[j]) for j in table.clique]
             merged = tuple(of for of in groups if of is not None)
             if len(table.clique) > 1 and len(merged) == len(groups):
                 found.append(replace(table, groups=merged))
+    return found
+
+
+def _tables(queries: Marginals | Interactions, measured: Measurements) -> list[NoisyTable]:
+    """Return tables over all cells; an interaction that was measured alone is one whose margins say nothing."""
+    if isinstance(queries, Marginals):
+        return noisy_tables(queries, measured.answers, measured.stddev)
+    found = []
+    for effect in noisy_effects(queries, measured.answers, measured.stddev):
+        counts = np.zeros([queries.domain.shape[j] for j in effect.clique])
+        kept = [np.flatnonzero(queries.kept[j]) for j in effect.clique]
+        counts[np.ix_(*kept)] = effect.values.reshape([len(cells) for cells in kept])
+        found.append(NoisyTable(clique=effect.clique, counts=counts.ravel(), stddev=max(effect.stddev, LEAST_STDDEV)))
     return found
 
 

@@ -248,6 +248,11 @@ def _subsets(clique: Clique) -> Iterable[Clique]:
 def _effect(table: FloatArray, clique: Clique, part: Clique) -> FloatArray:
     """Return the margin of ``table`` on ``part``, centred along every axis."""
     margin: FloatArray = table.sum(axis=tuple(axis for axis, a in enumerate(clique) if a not in part))
-    for axis in range(margin.ndim):
-        margin = margin - margin.mean(axis=axis, keepdims=True)
-    return margin
+    return centred(margin)
+
+
+def centred(table: FloatArray) -> FloatArray:
+    """Return a table, shaped by its columns, with mean 0 along every axis: its interaction."""
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table

@@ -192,7 +192,9 @@ class AdaptiveMarginals(Spender):
             screening = limit * (screening_part(known.left, number) if self.screen is None else self.screen)
             candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
             if number == len(limits) - 1:  # a pair whose whole table may still be measured waits for it
-                candidates = with_merged(candidates, known.groups, [table.clique for table in known.tables])
+                candidates = with_merged(
+                    candidates, known.groups, known.noise_of_merged, [table.clique for table in known.tables]
+                )
             batch = self.planner.choose_next_tables(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape,

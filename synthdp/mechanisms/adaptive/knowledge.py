@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -155,6 +156,17 @@ class Knowledge:
         if table.groups is not None:
             return replace(self, merged=(*self.merged, table), ridges=ridges)
         return replace(self, tables=(*self.tables, table), ridges=ridges)
+
+    def noise_of_merged(self, clique: Clique, level: int) -> float:
+        """Return the noise of what is measured of merged groups, in multiples of that of a table that costs as much.
+
+        With Gaussian noise that is the interaction alone, as one-ways are known: one record moves it less than a table.
+        It says nothing of rows with misfits; where there are any, the table is measured.
+        """
+        if self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique):
+            return 1.0
+        sizes = [int(self.coarser[level - 1].axes[j].releasable.sum()) for j in clique]
+        return math.sqrt(math.prod(1 - 1 / size for size in sizes))
 
     def groups(self, clique: Clique, level: int) -> tuple[IntArray, ...]:
         """Return the coarser group of each group of some columns, (groups,) each, at a level of merging, from 1 on."""

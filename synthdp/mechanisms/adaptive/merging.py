@@ -28,7 +28,10 @@ FEWER = 0.75
 
 
 def with_merged(
-    candidates: Sequence[Candidate], groups: Callable[[Clique, int], tuple[IntArray, ...]], measured: Iterable[Clique]
+    candidates: Sequence[Candidate],
+    groups: Callable[[Clique, int], tuple[IntArray, ...]],
+    noise: Callable[[Clique, int], float],
+    measured: Iterable[Clique],
 ) -> list[Candidate]:
     """Return candidates, and after them the same pairs over merged groups.
 
@@ -40,6 +43,8 @@ def with_merged(
         With their noisy scores.
     groups
         Returns the coarser group of each group of some columns at a level of merging.
+    noise
+        Returns the noise of what is measured then, see `Candidate`.
     measured
         Cliques whose tables were measured; pairs within them are left as they are.
     """
@@ -55,7 +60,8 @@ def with_merged(
                 continue
             expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
             size = len(expected)
-            merged.append(replace(candidate, error=part * candidate.error, expected=expected, level=level))
+            one = replace(candidate, error=part * candidate.error, expected=expected, level=level)
+            merged.append(replace(one, noise=noise(candidate.clique, level)))
     return [*candidates, *merged]
 
 

@@ -43,6 +43,8 @@ class Candidate:
         How much this table matters.
     level
         0 for a table of all groups, else how often they were merged.
+    noise
+        Noise in a cell, in multiples of that of a table that costs as much.
     """
 
     clique: Clique
@@ -50,18 +52,20 @@ class Candidate:
     expected: FloatArray
     weight: float = 1.0
     level: int = 0
+    noise: float = 1.0
 
     def cells(self, stddev: float) -> float:
-        """Return the number of cells that noise of this size can hurt.
+        """Return the number of cells that the noise can hurt, where that of a table has this size.
 
         Noise hurts a cell by no more than the count that the model expects in it, since the fit leaves such a cell at
         the model.
         """
-        return float(np.minimum(MEAN_ABS * stddev, self.expected).sum() / (MEAN_ABS * stddev))
+        most = MEAN_ABS * stddev * self.noise
+        return float(np.minimum(most, self.expected).sum() / most)
 
     def gain(self, stddev: float) -> float:
         """Return the decrease of the L1 error, in rows, that measuring would bring."""
-        return self.weight * (self.error - MEAN_ABS * stddev * self.cells(stddev))
+        return self.weight * (self.error - MEAN_ABS * stddev * self.noise * self.cells(stddev))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +163,7 @@ class Planner:
         if not chosen:
             return Batch({}, {}, 0.0)
         stddev = budget.table_stddev(share / len(chosen))
-        shares = budget.shares_of_least_noise(share, [c.weight * max(c.cells(stddev), 1.0) for c in chosen])
+        shares = budget.shares_of_least_noise(share, [c.weight * c.noise * max(c.cells(stddev), 1.0) for c in chosen])
         priced = [(candidate.clique, part) for candidate, part in zip(chosen, shares, strict=True)]
         levels = {candidate.clique: candidate.level for candidate in chosen if candidate.level}
         return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain, levels)
