@@ -3,8 +3,9 @@
     python benchmarks/utility/planner.py [--tables adult,hmeq] [--epsilons 1] [--ideas all] [--seeds 3] [--auc] [--tiny]
         [--out planner.jsonl]
 
-Ideas: ``merged``, pairs whose whole table is not worth its noise are measured over merged groups; ``ends``, long empty ends
-of a column hold no more rows than the sum of their counts says; ``all``, everything; ``none``, neither.
+Ideas: ``none``, pairs are measured in whole or not at all; ``six``, those whose table is not worth its noise over six merged
+groups a column; ``levels``, over six, four or three; ``six alone``, over six, and the interaction instead of the table;
+``all``, that and all levels: the library as it is.
 
 Measures: three-way error in 32 equal cells, two-way error in deciles of the real table (Adult: age and the like; every
 other column as it is), mean difference of Spearman's and of Pearson's correlations, how much is kept of those above .5,
@@ -34,10 +35,12 @@ from json_lines import tell
 from metrics import boosting_auc, marginal_error
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Schema
-from synthdp.mechanisms.adaptive import column_tree, merging
+from synthdp.fit.merged import merged_tables
+from synthdp.mechanisms.adaptive import merging
+from synthdp.mechanisms.adaptive.knowledge import Knowledge
 
 DELTA = 1e-9
-IDEAS = ("none", "merged", "ends", "all")
+IDEAS = ("none", "six", "levels", "six alone", "all")
 TARGETS = {"adult": "income", "hmeq": "BAD"}
 DEGREES = ("Bachelors", "Masters", "Doctorate", "Prof-school")
 FEW_VALUES = 12
@@ -50,12 +53,14 @@ MOST_LEVELS = 300
 
 @contextlib.contextmanager
 def only(ideas: str) -> Iterator[None]:
-    """Leave out what ``ideas`` does not name."""
+    """Leave out what ``ideas`` does not have."""
     with contextlib.ExitStack() as stack:
-        if ideas not in ("merged", "all"):
+        if ideas == "none":
             stack.enter_context(patch.object(merging, "LEVELS", ()))
-        if ideas not in ("ends", "all"):
-            stack.enter_context(patch.object(column_tree, "LEAST_FILLED", np.inf))
+        if "six" in ideas:
+            stack.enter_context(patch.object(merging, "LEVELS", merging.LEVELS[:1]))
+        if ideas in ("six", "levels"):
+            stack.enter_context(patch.object(Knowledge, "noise_of_merged", lambda *_: 1.0))
         yield
 
 
@@ -123,7 +128,7 @@ def measured(name: str, table: pd.DataFrame, schema: Schema, epsilon: float, see
         "spearman": spearman[0], "spearman_kept": spearman[1], "pearson": pearson[0], "pearson_kept": pearson[1],
         "spread": spread(train, synthetic), "cpu": seconds,
         "whole": sum("several columns:" in step for step in steps),
-        "merged": sum("of merged groups:" in step for step in steps),
+        "merged": len(merged_tables(release.measurements, release.output.domain)),
     }  # fmt: skip
     if name == "adult":
         found["degrees"] = float(synthetic[synthetic["age"] < 20]["education"].isin(DEGREES).mean())
