@@ -17,10 +17,11 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.selection import Candidate
 
-LEVELS = ((6, 0.85), (4, 0.75), (3, 0.67))
-"""Groups that a column is merged into, and the part of a pair's distance from the model that they show.
+LEVELS = ((6, 0.85),)
+"""Groups that a column is merged into, finest first, and the part of a pair's distance from the model that they show.
 
-Parts measured on Adult and hmeq at epsilon 1 and 10: .77 to .88, .69 to .77, .63 to .68.
+That part is .77 to .88 on Adult and hmeq at epsilon 1 and 10.  With a second and a third level, of four and of three
+groups, more pairs are measured, and strong relations get less (docs/benchmarks/planner.md).
 """
 
 FEWER = 0.75

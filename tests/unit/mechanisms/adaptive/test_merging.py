@@ -12,6 +12,7 @@ from synthdp.answers.direct import Direct
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.merged import merged_tables
+from synthdp.mechanisms.adaptive import merging
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import merged_groups, with_merged
@@ -93,7 +94,8 @@ def test_the_cells_of_a_coarser_axis_are_found_and_those_of_a_crossing_one_are_n
     assert coarse.groups_of(Axis("a", column, np.array([0, 4, 12]), np.array([0, 1, 2]))) is None
 
 
-def test_merged_candidates_are_pairs_that_were_not_measured_at_levels_of_ever_fewer_cells():
+def test_merged_candidates_are_pairs_that_were_not_measured_at_levels_of_ever_fewer_cells(monkeypatch):
+    monkeypatch.setattr(merging, "LEVELS", ((6, 0.8), (3, 0.6)))
     sizes = {(0, 1): 100, (0, 2): 20, (1, 2): 100, (0, 1, 2): 500}
     candidates = [Candidate(c, 100.0, np.full(k, 5.0)) for c, k in sizes.items()]
     merged = {(0, 2): (np.arange(10) // 5, np.arange(2)), (1, 2): (np.arange(10) // 5, np.arange(10))}
@@ -127,12 +129,12 @@ def test_a_pair_gets_one_table_the_whole_one_where_that_pays(scale):
 def test_a_merged_table_is_the_sum_of_the_whole_one_and_costs_what_the_batch_says(budget):
     account = sd.Curator(table(), schema=SCHEMA, budget=budget)
     known = columns_known(account)
-    asked = [((0, 1), known.coarser[1]), ((2, 3), known.domain), ((1, 3), known.domain)]
+    asked = [((0, 1), known.coarser[0]), ((2, 3), known.domain), ((1, 3), known.domain)]
     candidates = [
-        Candidate(c, 1.0, np.ones(np.prod([domain.shape[j] for j in c])), level=2 * (domain is known.coarser[1]))
+        Candidate(c, 1.0, np.ones(np.prod([domain.shape[j] for j in c])), level=int(domain is known.coarser[0]))
         for c, domain in asked
     ]
-    batch = Batch({(0, 1): 0.05, (2, 3): 0.05}, {(1, 3): 0.05}, 1.0, {(0, 1): 2})
+    batch = Batch({(0, 1): 0.05, (2, 3): 0.05}, {(1, 3): 0.05}, 1.0, {(0, 1): 1})
     after = measure_tables(known, account, batch, candidates)
     assert after.left.share == pytest.approx(known.left.share - 0.15)
     assert [t.clique for t in after.tables] == [(2, 3), (1, 3)]
@@ -188,3 +190,19 @@ def test_what_a_merged_table_says_comes_out_and_the_bootstrap_finds_it_again(mon
     replicated = np.array([corner(pair) for pair in pairs])
     assert replicated[0] == pytest.approx(corner(fitted), rel=0.1)
     assert replicated[1:].mean() == pytest.approx(corner(fitted), rel=0.15)
+
+
+@pytest.mark.parametrize(("budget", "quiet"), [(sd.PureDP(400.0), False), (sd.GaussianDP(200.0), True)], ids=str)
+def test_interactions_alone_are_measured_where_noise_is_gaussian_and_no_column_has_misfits(budget, quiet):
+    rows = table()
+    rows.loc[:299, "z"] = np.nan  # nothing says that it may be missing
+    known = columns_known(sd.Curator(rows, schema=SCHEMA, budget=budget))
+    sizes = [known.coarser[0].axes[j].releasable.sum() for j in range(4)]
+    exact = np.sqrt((1 - 1 / sizes[0]) * (1 - 1 / sizes[1]))
+    assert known.noise_of_merged((0, 1), 1) == pytest.approx(exact if quiet else 1.0)
+    assert known.noise_of_merged((1, 3), 1) == 1.0
+
+
+def test_less_noise_for_the_same_share_is_more_gain():
+    loud, quiet = (Candidate((0, 1), 900.0, np.full(36, 50.0), level=1, noise=noise) for noise in (1.0, 0.5))
+    assert quiet.gain(30.0) - loud.gain(30.0) == pytest.approx((loud.error - loud.gain(30.0)) / 2)
