@@ -161,11 +161,13 @@ class Knowledge:
         """Return the noise of what is measured of merged groups, in multiples of that of a table that costs as much.
 
         With Gaussian noise that is the interaction alone, as one-ways are known: one record moves it less than a table.
-        It says nothing of rows with misfits; where there are any, the table is measured.
+        It says nothing of rows with misfits; where there are any, the table is measured.  0 where a column has one group.
         """
+        sizes = [int(self.coarser[level - 1].axes[j].releasable.sum()) for j in clique]
+        if min(sizes) < 2:
+            return 0.0
         if self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique):
             return 1.0
-        sizes = [int(self.coarser[level - 1].axes[j].releasable.sum()) for j in clique]
         return math.sqrt(math.prod(1 - 1 / size for size in sizes))
 
     def groups(self, clique: Clique, level: int) -> tuple[IntArray, ...]:

@@ -57,12 +57,13 @@ def with_merged(
         size = len(candidate.expected)
         for level, (_, part) in enumerate(LEVELS, start=1):
             cells = merged_cells(groups(candidate.clique, level))
-            if cells.max() + 1 > FEWER * size:
+            loudness = noise(candidate.clique, level)
+            if cells.max() + 1 > FEWER * size or loudness == 0:  # without noise where a column has one group left
                 continue
             expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
             size = len(expected)
             one = replace(candidate, error=part * candidate.error, expected=expected, level=level)
-            merged.append(replace(one, noise=noise(candidate.clique, level)))
+            merged.append(replace(one, noise=loudness))
     return [*candidates, *merged]
 
 

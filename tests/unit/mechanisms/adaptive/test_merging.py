@@ -206,3 +206,9 @@ def test_interactions_alone_are_measured_where_noise_is_gaussian_and_no_column_h
 def test_less_noise_for_the_same_share_is_more_gain():
     loud, quiet = (Candidate((0, 1), 900.0, np.full(36, 50.0), level=1, noise=noise) for noise in (1.0, 0.5))
     assert quiet.gain(30.0) - loud.gain(30.0) == pytest.approx((loud.error - loud.gain(30.0)) / 2)
+
+
+def test_a_pair_of_which_one_column_has_one_group_left_is_no_candidate():
+    whole = Candidate((0, 1), 100.0, np.full(100, 5.0))
+    groups = (np.zeros(10, int), np.arange(10) // 5)
+    assert with_merged([whole], lambda *_: groups, lambda *_: 0.0, []) == [whole]
