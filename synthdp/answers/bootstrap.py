@@ -27,6 +27,7 @@ from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import pooled_total
+from synthdp.fit.merged import merged_tables, merged_without_misfits
 from synthdp.fit.misfits import kept_cells, without_misfits
 from synthdp.randomness import Generator, generator
 
@@ -112,7 +113,7 @@ class Bootstrap:
         noisy = self.direct.products
         fitted = refitted(
             fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
-            effects=self.direct.fitting_effects,
+            effects=self.direct.fitting_effects, merged=self._merged,
             products=None if noisy is None else Matched.of(noisy, codes, rows[:, 1:], rng),
         )  # fmt: skip
         rows[:, 1:] = misfit.unfound(leaves, rows[:, 1:], rng)
@@ -213,6 +214,13 @@ class Bootstrap:
         score = np.maximum(refinement.weights, leaves.counts) / stddev
         density = np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi)
         return replace(refinement, weights=stddev * (density + score * ndtr(score)))
+
+    @property
+    def _merged(self) -> list[NoisyTable]:
+        """The tables of merged cells that the release's model was fitted to, over the cells that are kept."""
+        direct = self.direct
+        found = merged_tables(direct.measurements, direct.model.domain)
+        return merged_without_misfits(found, direct.kept, direct.misfits, total=direct.total[0])
 
     @property
     def _tables(self) -> list[NoisyTable]:
