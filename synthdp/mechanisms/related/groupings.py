@@ -44,7 +44,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
     name
         What tells it from other groupings.
     """
-    regular = _regular_cells(axis)
+    regular = regular_cells(axis)
     if not axis.grid.ordered:
         return Grouping(name, _levels(counts.sum(axis=0), stddev * np.sqrt(len(counts)), axis))
     inside = counts[:, :regular]
@@ -68,7 +68,7 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
     return {name: Grouping(name, np.unique(one.groups[0], return_inverse=True)[1]) for name, one in found.items()}
 
 
-def _regular_cells(axis: Axis) -> int:
+def regular_cells(axis: Axis) -> int:
     """Return how many cells hold regular values; they come first."""
     return int(axis.cells[np.searchsorted(axis.starts, axis.grid.regular - 1, side="right") - 1]) + 1
 
