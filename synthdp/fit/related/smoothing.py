@@ -127,9 +127,7 @@ def _fit(
     def loss(logs: FloatArray, hard: FloatArray) -> FloatArray:
         change = logs - offset
         error = (weight * (y - np.exp(logs)) ** 2).sum(axis=1)
-        return np.asarray(
-            error + ((change @ penalty) * change).sum(axis=1) + (hard * (logs @ bend.T) ** 2).sum(axis=1)
-        )
+        return np.asarray(error + ((change @ penalty) * change).sum(axis=1) + (hard * (logs @ bend.T) ** 2).sum(axis=1))
 
     for step in range(STEPS + 1):
         now = np.exp(logs)

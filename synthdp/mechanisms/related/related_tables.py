@@ -175,7 +175,8 @@ class RelatedTables(Spender):
                 now = came * min(1.0, max(0.0, float(noisy.sum())) / max(float(came.sum()), 1e-9))
                 counts = towards_stay(noisy, now, float(stddev))
             else:
-                counts = towards(noisy, now, float(stddev))
+                same = table.other == table.attribute and table.kind in (Kind.STEP, Kind.BEFORE)
+                counts = towards(noisy, now, float(stddev), same=same, ordered=_ordered(table))
             factor = Factor(table, np.zeros(table.sizes(known.layout)))
             known.model.conditionals[table.table, table.attribute].factors.append(factor)
             known.targets[id(factor)] = Target(counts, float(stddev))
@@ -303,6 +304,12 @@ def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequenc
         for table, share in zip(tables, shares, strict=True)
     ]
     return PersonTables(layout, tuple(tables), tuple(multipliers))
+
+
+def _ordered(table: PersonTable) -> tuple[int, int]:
+    """Return how many groups of each axis of a table of two attributes are of numbers."""
+    first, second = table.other_grouping, table.grouping
+    return (0 if first is None else int(first.ranked.sum())), int(second.ranked.sum())
 
 
 def _came(table: PersonTable, persons: Persons) -> FloatArray:
