@@ -17,11 +17,11 @@ from synthdp.arrays import BoolArray, FloatArray
 ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Weights of the squared second differences of the logarithms, in units of the noise, that are tried."""
 
-UNSURE = 2.5
+UNSURE = 3.5
 """Standard deviations of its noise up to which the total of an end of a histogram says nothing."""
 
 APART = 3.5
-"""Standard deviations of the noise from which on a cell that is not where smoothness wants it is an atom: it stays as it is."""
+"""Standard deviations of the noise from which on a cell that is off the smooth curve is an atom, and stays as it is."""
 
 RISING = 1e3
 """Weight of a bend upwards in an end that says nothing: what noise hides thins out, the further the more."""
@@ -52,8 +52,7 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
     -------
     (groups, cells) counts, at least 0.
     """
-    groups, cells = noisy.shape
-    if cells < LEAST_CELLS or stddev <= 0:
+    if noisy.shape[1] < LEAST_CELLS or stddev <= 0:
         return otherwise(noisy)
     y = noisy / stddev
     probe = np.where(np.arange(y.size).reshape(y.shape) * 0.6180339887 % 1 < 0.5, 1.0, -1.0)
