@@ -41,12 +41,12 @@ def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) ->
     )
     inside = np.outer(np.arange(shape[0]) < ordered[0], np.arange(shape[1]) < ordered[1])
     found.append(np.asarray(np.outer(first, second), np.float64))
-    found.append(-np.abs(first[:, None] - second) * inside)
+    found.append(np.asarray(-np.abs(first[:, None] - second) * inside, np.float64))
     if same:
         found.append(np.eye(shape[0], shape[1], dtype=np.float64))
     beyond = np.outer(np.arange(shape[0]) >= ordered[0], np.arange(shape[1]) >= ordered[1])
     if beyond.any():
-        found.append(beyond * 1.0)
+        found.append(beyond.astype(np.float64))
     return found
 
 
