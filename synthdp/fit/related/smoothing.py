@@ -59,11 +59,14 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
     plain = otherwise(noisy) / stddev
     moved = otherwise(noisy + 0.1 * stddev * probe) / stddev
     best, risk = plain, _risk(y, plain, float((probe * (moved - plain)).sum()) / 0.1)
+    tail, least = plain, math.inf
     for found, freedom in _shapes(y):
         now = _risk(y, found, freedom)
+        if now < least:
+            tail, least = found, now
         if now < risk:
             best, risk = found, now
-    return np.asarray(np.maximum(best, 0) * stddev)
+    return np.asarray(np.maximum(np.where(_ends(y), np.minimum(tail, best), best), 0) * stddev)
 
 
 def _risk(y: FloatArray, found: FloatArray, freedom: float) -> float:
