@@ -62,7 +62,7 @@ class Exact:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.curator, name)
 
-    def open_account(self, loss: Any) -> Exact:
+    def open_account(self, loss: Any) -> Exact:  # noqa: ARG002 - as a curator has it
         """Nothing is spent here."""
         return self
 
@@ -74,7 +74,8 @@ class Exact:
         noise = self.rng.normal(0, plan.noise.stddev, len(sums))
         noisy = plan.resolution * sums + (0 if self.quiet is not None and self.quiet in step else noise)
         self.asked.append(step)
-        return Measurements(queries, np.rint(noisy).astype(np.int64), plan.resolution, plan.noise)
+        values = np.rint(noisy).astype(np.int64)
+        return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
 
 def main() -> None:
