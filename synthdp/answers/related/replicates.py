@@ -20,7 +20,7 @@ from synthdp.answers.bootstrap import root_mean_square
 from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Known, Measured
 from synthdp.arrays import FloatArray, IntArray, Sparse
-from synthdp.queries.related.person_tables import PersonTable
+from synthdp.queries.related.person_tables import Grouping, PersonTable
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator
 
@@ -128,14 +128,20 @@ def _changes(drawn: Drawn, known: Known, base: FloatArray, rng: Generator, size:
 def _relation(
     table: PersonTable, persons: Persons, base: FloatArray, rng: Generator, size: int, *, strength: float, mean: bool
 ) -> FloatArray:
-    """Return (m, size) relative changes that move a table by some strength: in the mean a sum of absolute differences."""
+    """Return (m, size) relative changes that move a table by some strength: in the mean a sum of absolute differences.
+
+    Two numbers mostly go up and down together: about half of a relation of theirs is that.
+    """
     matrix = matrix_of(table, persons)
     shape = table.sizes(persons.layout)
     now = np.maximum((matrix @ base).reshape(shape), 0.0)
+    ordered = [one if one is not None and one.ranked.any() else None for one in (table.other_grouping, table.grouping)]
     values = []
     for axis, count in enumerate(shape):
         margin = now.sum(axis=1 - axis)
         function = rng.standard_normal((count, RANK, size))
+        if ordered[0] is not None and ordered[1] is not None:
+            function[:, 0] = _trend(ordered[axis], count)[:, None] * rng.choice((-1.0, 1.0), size) * RANK**0.25
         if count > 1:
             function -= np.tensordot(margin / max(float(margin.sum()), 1e-12), function, axes=(0, 0))
         values.append(function)
@@ -144,6 +150,17 @@ def _relation(
     moved = matrix @ (change * base[:, None])
     reached = np.abs(moved).sum(axis=0) if mean else np.sqrt((moved**2).mean(axis=0))
     return np.asarray(change * (strength / np.maximum(reached, 1e-9)) * (reached > 1e-9))
+
+
+def _trend(grouping: Grouping | None, count: int) -> FloatArray:
+    """Return how far up each of ``count`` groups of a number is, of variance 1; 0 for groups that are no numbers."""
+    found = np.zeros(count)
+    if grouping is not None:
+        ranked = np.flatnonzero(grouping.ranked)
+        found[ranked] = (np.arange(len(ranked)) - (len(ranked) - 1) / 2) / max(
+            1.0, math.sqrt((len(ranked) ** 2 - 1) / 12)
+        )
+    return found
 
 
 def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> FloatArray:

@@ -7,12 +7,10 @@ import math
 import numpy as np
 
 from synthdp.arrays import FloatArray
+from synthdp.fit.related.association import associated, features, raked
 
 SMALL = 5
 """Tables with fewer rows or columns are shrunk as a whole."""
-
-SWEEPS = 30
-"""Of iterative proportional fitting to the margins."""
 
 
 def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
@@ -38,8 +36,13 @@ def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
     return np.asarray((u * (kept * stddev)) @ v, np.float64)
 
 
-def towards(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:
+def towards(
+    noisy: FloatArray, expected: FloatArray, stddev: float, *, same: bool = False, ordered: tuple[int, int] = (0, 0)
+) -> FloatArray:
     """Return a noisy table shrunk towards an expected one, whose margins it keeps as far as noise does not deny them.
+
+    Between two numbers the table is first brought to an association of few parameters, as many as Stein's estimate of the
+    risk asks for, and then shrunk towards that.
 
     Parameters
     ----------
@@ -47,21 +50,22 @@ def towards(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArra
         (m, n) counts; the total is taken from ``noisy``.
     stddev
         Of the noise in each cell.
+    same
+        Whether both axes have the same groups of one attribute.
+    ordered
+        How many groups of each axis, the first ones, are of numbers, from the smallest to the largest.
     """
     now = expected * max(float(noisy.sum()), 1.0) / max(float(expected.sum()), 1e-9)
     gap = noisy - now
-    table = np.maximum(now + shrunk(gap, stddev), 0)
     margins = []
     for axis in (1, 0):
         a, b = gap.sum(axis=axis), now.sum(axis=axis)
         kept = max(0.0, 1 - len(a) * gap.shape[axis] * stddev**2 / max(float((a**2).sum()), 1e-9))
         margin = np.maximum(b + kept * a, 0)
         margins.append(margin / max(float(margin.sum()), 1e-9) * now.sum())
-    table = table + 1e-3 * np.outer(*margins) / max(float(now.sum()), 1e-9)
-    for _ in range(SWEEPS):
-        table *= (margins[0] / np.maximum(table.sum(axis=1), 1e-12))[:, None]
-        table *= (margins[1] / np.maximum(table.sum(axis=0), 1e-12))[None]
-    return np.asarray(table, np.float64)
+    now = associated(noisy, now, margins, stddev, features(now.shape, ordered, same=same))
+    table = np.maximum(now + shrunk(noisy - now, stddev), 0)
+    return raked(table + 1e-3 * np.outer(*margins) / max(float(now.sum()), 1e-9), margins)
 
 
 def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.queries.related.person_tables import RANKS, Grouping
@@ -44,14 +44,15 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
     name
         What tells it from other groupings.
     """
-    regular = _regular_cells(axis)
+    regular = regular_cells(axis)
     if not axis.grid.ordered:
         return Grouping(name, _levels(counts.sum(axis=0), stddev * np.sqrt(len(counts)), axis))
     inside = counts[:, :regular]
     total = inside.sum(axis=0)
-    if len(counts) > 1 and total.max(initial=0) > HEAVY * total.sum():
+    heavy = total > HEAVY * total.sum()
+    if heavy.any():
         inside = total[None]
-    found = np.vstack([_by_rank(row, groups) for row in inside])
+    found = np.vstack([_by_rank(row, groups, heavy) for row in inside])
     found = np.unique(found, return_inverse=True)[1].reshape(found.shape)
     beyond = found.max() + 1 + np.arange(axis.size - regular)
     full = np.column_stack([found, np.tile(beyond, (len(found), 1))])
@@ -68,7 +69,7 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
     return {name: Grouping(name, np.unique(one.groups[0], return_inverse=True)[1]) for name, one in found.items()}
 
 
-def _regular_cells(axis: Axis) -> int:
+def regular_cells(axis: Axis) -> int:
     """Return how many cells hold regular values; they come first."""
     return int(axis.cells[np.searchsorted(axis.starts, axis.grid.regular - 1, side="right") - 1]) + 1
 
@@ -80,9 +81,8 @@ def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
     return np.where(rare, np.count_nonzero(~rare), np.cumsum(~rare) - 1)
 
 
-def _by_rank(counts: FloatArray, groups: int) -> IntArray:
+def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
     """Return groups of about equal mass, of neighbouring cells; heavy cells alone."""
-    heavy = counts > HEAVY * counts.sum()
     rest = np.where(heavy, 0, counts)
     parts = max(1, groups - int(heavy.sum()))
     middle = np.cumsum(rest) - rest / 2

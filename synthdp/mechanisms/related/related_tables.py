@@ -22,6 +22,7 @@ from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.errors import ParameterError
 from synthdp.fit.related.scaling import Target, fit_histories
 from synthdp.fit.related.shrinkage import by_period, towards
+from synthdp.fit.related.smoothing import smoothed
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
@@ -33,7 +34,7 @@ from synthdp.mechanisms.related.candidates import (
     one_way,
     unusual,
 )
-from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of
+from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of, regular_cells
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
@@ -185,7 +186,8 @@ class RelatedTables(Spender):
                 now = came * min(1.0, max(0.0, float(noisy.sum())) / max(float(came.sum()), 1e-9))
                 counts = towards_stay(noisy, now, float(stddev))
             else:
-                counts = towards(noisy, now, float(stddev))
+                same = table.other == table.attribute and table.kind in (Kind.STEP, Kind.BEFORE, Kind.SIBLING)
+                counts = towards(noisy, now, float(stddev), same=same, ordered=_ordered(table))
             factors = [(table, counts)]
             if table.kind is Kind.SIBLING and not table.symmetric:  # of two rows either may be drawn first
                 factors.append((table.mirrored, counts.T))
@@ -262,11 +264,17 @@ class _Known:
             rows = self.layout.rows_of_count(one.counts)
             releasable = releasable & (rows <= self.layout.tables[one.counts].at_most)
         root = one.table == 0
-        if root:
-            least = 2.0 if one.counts >= 0 and noisy.shape[1] > 9 else 1.0
-            counts = np.maximum(noisy, 0) * (noisy >= least * stddev)
-        else:
-            counts = by_period(noisy, stddev, least=1.5 if noisy.shape[1] <= 30 else 0.7)
+        least = 2.0 if one.counts >= 0 and noisy.shape[1] > 9 else 1.0 if root else 1.5 if noisy.shape[1] <= 30 else 0.7
+
+        def plain(noisy: FloatArray) -> FloatArray:
+            if root:
+                return np.asarray(np.maximum(noisy, 0) * (noisy >= least * stddev))
+            return by_period(noisy, stddev, least=least)
+
+        counts = plain(noisy)
+        if one.counts < 0 and axis.grid.ordered:
+            regular = regular_cells(axis)
+            counts[:, :regular] = smoothed(noisy[:, :regular], stddev, plain)
         counts = counts * releasable
         if counts.sum() <= 0:
             counts = np.ones_like(counts) * releasable
@@ -311,6 +319,12 @@ def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequenc
         for table, share in zip(tables, shares, strict=True)
     ]
     return PersonTables(layout, tuple(tables), tuple(multipliers))
+
+
+def _ordered(table: PersonTable) -> tuple[int, int]:
+    """Return how many groups of each axis of a table of two attributes are of numbers."""
+    first, second = table.other_grouping, table.grouping
+    return (0 if first is None else int(first.ranked.sum())), int(second.ranked.sum())
 
 
 def _came(table: PersonTable, persons: Persons) -> FloatArray:

@@ -1,0 +1,158 @@
+"""Noisy histograms of numbers, smoothed as far as the noise asks for it: a tail of noise is no tail of persons.
+
+Cells that are empty but for noise, cut at 0, leave persons far from all others, who spoil means, changes and correlations.
+Here the logarithm of a histogram is smooth along its cells.  How smooth, and whether groups of periods share a shape, is
+chosen by Stein's unbiased estimate of the risk (1981), as the noise is known.  Post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray
+
+ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+"""Weights of the squared second differences of the logarithms, in units of the noise, that are tried."""
+
+UNSURE = 3.5
+"""Standard deviations of its noise up to which the total of an end of a histogram says nothing."""
+
+APART = 3.5
+"""Standard deviations of the noise from which on a cell that is off the smooth curve is an atom, and stays as it is."""
+
+RISING = 1e3
+"""Weight of a bend upwards in an end that says nothing: what noise hides thins out, the further the more."""
+
+LOWEST, HIGHEST = -12.0, 12.0
+"""Logarithms of cells, in units of the noise."""
+
+STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
+"""Most Newton steps, the shortest one, and the gain that ends them."""
+
+LEAST_CELLS = 5
+"""Histograms with fewer cells are left as they are."""
+
+
+def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return histograms of one number, one a group of periods, nearer to the truth than the noisy ones.
+
+    Parameters
+    ----------
+    noisy
+        (groups, cells) counts; neighbouring cells are neighbours.
+    stddev
+        Of the noise in each cell.
+    otherwise
+        What else may be made of such histograms; it is taken if its estimated risk is less.
+
+    Returns
+    -------
+    (groups, cells) counts, at least 0.
+    """
+    if noisy.shape[1] < LEAST_CELLS or stddev <= 0:
+        return otherwise(noisy)
+    y = noisy / stddev
+    probe = np.where(np.arange(y.size).reshape(y.shape) * 0.6180339887 % 1 < 0.5, 1.0, -1.0)
+    plain = otherwise(noisy) / stddev
+    moved = otherwise(noisy + 0.1 * stddev * probe) / stddev
+    best, risk = plain, _risk(y, plain, float((probe * (moved - plain)).sum()) / 0.1)
+    tail, least = plain, math.inf
+    for found, freedom in _shapes(y):
+        now = _risk(y, found, freedom)
+        if now < least:
+            tail, least = found, now
+        if now < risk:
+            best, risk = found, now
+    return np.asarray(np.maximum(np.where(_ends(y), np.minimum(tail, best), best), 0) * stddev)
+
+
+def _risk(y: FloatArray, found: FloatArray, freedom: float) -> float:
+    """Return Stein's estimate of the squared error, but for a constant."""
+    return float(((y - found) ** 2).sum()) + 2 * freedom
+
+
+def _shapes(y: FloatArray) -> Iterator[tuple[FloatArray, float]]:
+    """Yield smooth histograms and how many numbers each is free to choose: each group alone, or all by one shape."""
+    yield from _smooth(y, np.zeros((1, y.shape[1])))
+    if len(y) == 1:
+        return
+    together = y.sum(axis=0, keepdims=True) / math.sqrt(len(y))
+    shapes = [*_smooth(together, np.zeros((1, y.shape[1])))]
+    shape, freedom = min(shapes, key=lambda one: _risk(together, *one))
+    shape = np.maximum(shape, math.exp(LOWEST))
+    level = np.maximum(y.sum(axis=1), 1.0) / shape.sum()
+    yield level[:, None] * shape, freedom + len(y) - 1
+    yield from _smooth(y, np.log(level[:, None] * shape))
+
+
+def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, float]]:
+    """Yield histograms whose logarithms differ smoothly from some others, ever smoother."""
+    offset = np.broadcast_to(offset, y.shape)
+    ends = _ends(y)
+    start = np.clip(np.log(np.maximum(y, 0.5)), LOWEST, HIGHEST)
+    for rough in ROUGHNESS:
+        weight = np.ones(y.shape)
+        for _ in range(2):
+            logs, freedom = _fit(y, weight, offset, ends, rough, start)
+            found = np.exp(logs)
+            atoms = (np.abs(y - found) > APART) & (weight > 0)
+            if not atoms.any():
+                break
+            weight[atoms] = 0
+        start = logs
+        yield np.where(weight > 0, found, np.maximum(y, 0)), freedom + float((weight == 0).sum())
+
+
+def _ends(y: FloatArray) -> BoolArray:
+    """Return (groups, cells) which cells are in an end whose total may be noise."""
+    found = np.zeros(y.shape, np.bool_)
+    root = np.sqrt(np.arange(1, y.shape[1] + 1))
+    for side in (slice(None), slice(None, None, -1)):
+        sure = np.cumsum(y[:, side], axis=1) / root >= UNSURE
+        found[:, side] |= (np.cumsum(sure, axis=1) == 0) & sure.any(axis=1, keepdims=True)
+    return found
+
+
+def _fit(
+    y: FloatArray, weight: FloatArray, offset: FloatArray, ends: BoolArray, rough: float, start: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the logarithms of least penalised squared error, (groups, cells), and the freedom of the fit."""
+    cells = y.shape[1]
+    bend = np.diff(np.eye(cells), n=2, axis=0)
+    penalty = rough * bend.T @ bend
+    inside = ends[:, 1:-1]
+    logs = start
+
+    def loss(logs: FloatArray, hard: FloatArray) -> FloatArray:
+        change = logs - offset
+        error = (weight * (y - np.exp(logs)) ** 2).sum(axis=1)
+        return np.asarray(error + ((change @ penalty) * change).sum(axis=1) + (hard * (logs @ bend.T) ** 2).sum(axis=1))
+
+    for step in range(STEPS + 1):
+        now = np.exp(logs)
+        rising = logs @ bend.T
+        hard = np.where(inside & (rising > 0), RISING, 0.0)
+        whole = penalty + np.einsum("gr,rc,rd->gcd", hard, bend, bend)
+        slope = -weight * now * (y - now) + (logs - offset) @ penalty + (hard * rising) @ bend
+        curved = weight * now * np.maximum(2 * now - y, now) + 1e-4
+        hessian = whole + curved[:, :, None] * np.eye(cells)
+        if step == STEPS:
+            break
+        move = -np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]
+        move *= np.minimum(1.0, 2.0 / np.maximum(np.abs(move).max(axis=1, keepdims=True), 1e-9))
+        before, length = loss(logs, hard), np.ones((len(y), 1))
+        while True:
+            new = np.clip(logs + length * move, LOWEST, HIGHEST)
+            gain = before - loss(new, hard)
+            worse = (gain < 0) & (length[:, 0] > 0)
+            if not worse.any():
+                break
+            length[worse] = np.where(length[worse] > LEAST_STEP, length[worse] / 2, 0.0)
+        logs = new
+        if gain.max() < CLOSE:
+            break
+    kept = np.linalg.solve(hessian, (weight * now**2)[:, :, None] * np.eye(cells))
+    return logs, float(np.trace(kept, axis1=1, axis2=2).sum())

@@ -1,0 +1,145 @@
+"""Noisy histograms of numbers, and noisy tables of two of them, brought nearer to the truth by what shapes are likely."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra.numpy import arrays
+
+from synthdp.fit.related.shrinkage import by_period, towards
+from synthdp.fit.related.smoothing import smoothed
+
+CELLS = np.arange(24)
+SCORES = np.vstack([np.exp(-(((CELLS - middle) / 2.2) ** 2) / 2) for middle in (8, 10, 12)])
+SCORES = SCORES / SCORES.sum(axis=1, keepdims=True) * 3000
+"""Numbers that grow from one period to the next, far from both ends of their cells."""
+
+FLAT = np.full((4, 10), 300.0)
+ATOM = np.where(CELLS == 17, 1500.0, SCORES)
+COUNTS = np.tile(3000 * 0.4 ** np.arange(24.0) * 0.6, (3, 1))
+"""As visits in a year: most have none."""
+
+
+TRUTHS = {"growing": SCORES, "flat": FLAT, "counts": COUNTS, "atom": ATOM, "alone": SCORES[1:2]}
+
+
+def cut(noisy: np.ndarray, stddev: float) -> np.ndarray:
+    """What smoothing is compared with."""
+    return by_period(noisy, stddev, least=1.5)
+
+
+@cache
+def releases_of(name: str, stddev: float) -> tuple[np.ndarray, np.ndarray]:
+    return releases(TRUTHS[name], stddev)
+
+
+def releases(truth: np.ndarray, stddev: float, *, times: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """Noisy histograms, smoothed and only cut, (times, groups, cells) each."""
+    rng = np.random.default_rng(7)
+    noisy = [truth + rng.normal(0, stddev, truth.shape) for _ in range(times)]
+    both = [(smoothed(one, stddev, lambda n: cut(n, stddev)), cut(one, stddev)) for one in noisy]
+    smooth, plain = (np.array(some) for some in zip(*both, strict=True))
+    return smooth, plain
+
+
+def distance(found: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.abs(found - truth).sum() / found[:, 0, 0].size / truth.sum())
+
+
+def test_persons_far_from_all_others_are_not_made_of_noise() -> None:
+    smooth, plain = releases_of("growing", 40.0)
+    far = np.abs(CELLS - np.array([[8], [10], [12]])) > 9
+    assert smooth[:, far].sum() < 0.3 * plain[:, far].sum()
+
+
+def test_the_spread_of_a_number_survives_noise() -> None:
+    smooth, plain = releases_of("alone", 40.0)
+
+    def error(found: np.ndarray) -> float:
+        shares = found / found.sum(axis=2, keepdims=True)
+        variance = (shares * CELLS**2).sum(axis=2) - (shares * CELLS).sum(axis=2) ** 2
+        return float(np.abs(np.log(variance / 2.2**2)).mean())
+
+    assert error(smooth) < 0.7 * error(plain)
+
+
+@pytest.mark.parametrize("name", ["growing", "flat", "counts"])
+@pytest.mark.parametrize("stddev", [10.0, 40.0])
+def test_smoothed_histograms_are_hardly_ever_further_from_the_truth(name: str, stddev: float) -> None:
+    smooth, plain = releases_of(name, stddev)
+    assert distance(smooth, TRUTHS[name]) < 1.1 * distance(plain, TRUTHS[name])
+
+
+def test_a_smooth_histogram_comes_nearer_to_the_truth() -> None:
+    smooth, plain = releases_of("growing", 40.0)
+    assert distance(smooth, SCORES) < 0.75 * distance(plain, SCORES)
+
+
+def test_a_value_that_many_have_keeps_its_share() -> None:
+    smooth, _ = releases_of("atom", 20.0)
+    assert np.abs(smooth[:, :, 17] - 1500).mean() < 3 * 20.0
+    assert smooth[:, :, [16, 18]].max() < 1000
+
+
+def test_with_hardly_any_noise_a_histogram_stays() -> None:
+    jagged = np.abs(np.random.default_rng(1).normal(500, 200, (3, 24)))
+    assert np.abs(smoothed(jagged, 1e-3, lambda n: cut(n, 1e-3)) - jagged).max() < 0.1
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 26)), elements=st.floats(-1e6, 1e6)),
+    st.floats(1e-3, 1e6),
+)
+def test_whatever_noise_says_a_histogram_is_finite_and_at_least_nothing(noisy: np.ndarray, stddev: float) -> None:
+    found = smoothed(noisy, stddev, lambda n: np.maximum(n, 0))
+    assert found.shape == noisy.shape
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
+
+
+def related(strength: float, size: int = 9, total: float = 4000.0) -> np.ndarray:
+    """A table of a number and the next: eight groups of it in order, and one of missing values."""
+    score = np.append(np.linspace(-1, 1, size - 1), 0)
+    there = np.append(np.ones(size - 1), 0)
+    table = np.exp(
+        strength * np.outer(score, score) - strength * np.abs(score[:, None] - score) * np.outer(there, there)
+    )
+    table[-1, -1] = 4.0
+    return table / table.sum() * total
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 3.0])
+def test_a_table_of_two_numbers_comes_nearer_to_the_truth_by_an_association(strength: float) -> None:
+    truth, rng, errors = related(strength), np.random.default_rng(3), np.zeros(2)
+    even = np.outer(truth.sum(axis=1), truth.sum(axis=0)) / truth.sum()
+    for _ in range(8):
+        noisy = truth + rng.normal(0, 35.0, truth.shape)
+        with_order = towards(noisy, even, 35.0, same=True, ordered=(8, 8))
+        errors += [np.abs(found - truth).sum() for found in (with_order, towards(noisy, even, 35.0))]
+    assert errors[0] < (1.1 if strength == 0 else 0.8) * errors[1]
+
+
+def test_a_relation_that_is_no_association_of_order_is_found_all_the_same() -> None:
+    truth = 4.0 + 396.0 * np.eye(9)[[3, 1, 8, 0, 6, 2, 7, 4, 5]]
+    even = np.full((9, 9), truth.mean())
+    found = towards(truth + np.random.default_rng(4).normal(0, 20.0, (9, 9)), even, 20.0, same=True, ordered=(8, 8))
+    assert np.abs(found - truth).sum() < 0.4 * np.abs(even - truth).sum()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    arrays(np.float64, (7, 5), elements=st.floats(-1e6, 1e6)),
+    arrays(np.float64, (7, 5), elements=st.floats(0, 1e6)),
+    st.floats(1e-3, 1e5),
+    st.sampled_from([(0, 0), (7, 5), (6, 4), (3, 3)]),
+)
+def test_whatever_noise_says_a_table_is_finite_and_at_least_nothing(
+    noisy: np.ndarray, expected: np.ndarray, stddev: float, ordered: tuple[int, int]
+) -> None:
+    found = towards(noisy, expected, stddev, ordered=ordered)
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
