@@ -86,9 +86,9 @@ MOST_LEVELS = 256
 UNIT = (0.0, 1.0)
 """The bounds of a column that stays although no range of it was found."""
 
-COARSE = 0.14
-"""Where noise hides what a larger share of the rows holds, released tables were worse than columns drawn one by one with
-declared bounds and levels (docs/benchmarks/undeclared.md)."""
+COARSE = 0.085
+"""Where noise hides what a larger share of the rows holds, released tables were at times worse than columns drawn one by one
+with declared bounds and levels (docs/benchmarks/undeclared.md)."""
 
 T = TypeVar("T")
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]

@@ -28,8 +28,8 @@ MAGNITUDE_BINS = POWER_BINS + len(CODES)
 ZERO = 2 * EXPONENTS
 
 FAR_BELOW = 16.0
-"""A negative code is far from numbers that are not negative if they span so many times its size, or a quarter of it at most:
--1 beside 0 to 64, -9 beside 1 to 2."""
+"""A negative code is far from other numbers if they span so many times its size, or at most half of what lies between:
+-1 beside 0 to 64, -9 beside 1 to 3."""
 
 FAR_FROM_ZERO = 16.0
 """Zero is far from numbers that begin or end at least so far from it, and at most four times as far."""
