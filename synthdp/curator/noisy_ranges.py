@@ -35,7 +35,8 @@ BESIDE = 1e-3
 """Chance that noise alone passes for values in a bin beside clear ones: it widens a range, but makes none."""
 
 LIKELY = 2.0
-"""A power beyond the last is taken with it if it holds more than so many standard deviations of noise."""
+"""A power beyond the last is taken with it if it holds more than so many standard deviations of noise, where that leaves
+the range narrow."""
 
 NEAR = 5
 """Powers so near to a clear one are counted with it if they are likely: others tell two parts of 32 apart no better."""
@@ -173,15 +174,11 @@ def is_narrow_by_parts(counts: NoisyCounts, width: float) -> bool:
 
 
 def stretched(counts: NoisyCounts, lower: float, upper: float) -> tuple[float, float]:
-    """Return a range with the next power at either end, if it is likely to hold values.
-
-    That makes it at most three times as wide, and a later look may cut off what is empty; numbers that were cut off here
-    are lost.
-    """
+    """Return a range with the next power at either end that is likely to hold values, as far as it stays narrow."""
     likely, last = counts.rows > LIKELY * counts.stddev, 2.0**EXPONENTS
-    if -last < lower < 0 and likely[int(power_bins(np.array(lower)))]:
+    if -last < lower < 0 and likely[int(power_bins(np.array(lower)))] and is_narrow(counts, 2 * lower, upper):
         lower *= 2
-    if 0 < upper < last and likely[int(power_bins(np.array(upper)))]:
+    if 0 < upper < last and likely[int(power_bins(np.array(upper)))] and is_narrow(counts, lower, 2 * upper):
         upper *= 2
     return lower, upper
 
