@@ -51,8 +51,8 @@ HARDLY_ANY = 0.005
 SURELY = 2.0
 
 OUTSIDE = 4.0
-"""Parts outside a few clear ones that hold more than so many standard deviations of noise, alone or with their neighbours,
-hold values too."""
+"""Parts outside a few clear ones that hold more than so many standard deviations of noise, alone, with their neighbours or
+all together, hold values too."""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of neighbouring bins that are looked at together, where fewer of them are not clear."""
@@ -125,14 +125,17 @@ def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
     """Return the ends of the powers of two that are clear, or ``None`` if there are none; both 0 if only zero is.
 
     Neighbouring powers that are clear only together count together.  Bins beside the clear ones are taken with them on
-    weaker evidence, and so are those of another sign, and zero.
+    weaker evidence.
     """
     zero = 2 * EXPONENTS
-    places = (0, zero), (zero, zero + 1), (zero + 1, POWER_BINS)
-    sides = [_clear_bins(counts, *ends) for ends in places]
-    if not any(sides):
+    sides = [
+        _clear_bins(counts, 0, zero),
+        _clear_bins(counts, zero, zero + 1),
+        _clear_bins(counts, zero + 1, POWER_BINS),
+    ]
+    found = [place for side in sides for place in side]
+    if not found:
         return None
-    found = [place for side, ends in zip(sides, places, strict=True) for place in side or _likely(counts, *ends)]
     first, last = _widened(counts, min(found), -1), _widened(counts, max(found), 1)
     return _edge(first, low=True), _edge(last, low=False)
 
@@ -265,21 +268,16 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
     return None
 
 
-def _clear_bins(counts: NoisyCounts, start: int, stop: int, chance: float = CLEAR) -> list[int]:
+def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
     """Return the bins of one side that are clear, or of the narrowest windows that are."""
     for width in WINDOWS:
         sums = (
             np.convolve(counts.rows[start:stop], np.ones(width), mode="valid") if width <= stop - start else np.empty(0)
         )
-        clear = np.flatnonzero(sums > math.sqrt(width) * counts.above(chance / POWER_BINS / len(WINDOWS)))
+        clear = np.flatnonzero(sums > math.sqrt(width) * counts.above(CLEAR / POWER_BINS / len(WINDOWS)))
         if len(clear):
             return [start + int(clear[0]), start + int(clear[-1]) + width - 1]
     return []
-
-
-def _likely(counts: NoisyCounts, start: int, stop: int) -> list[int]:
-    """Return the bins of one side that are likely to hold values, as others do."""
-    return _clear_bins(counts, start, stop, BESIDE)
 
 
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
@@ -309,7 +307,7 @@ def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: Estimate)
     """
     stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
     outside = held.rows - float(counts.rows[first:last].sum())
-    return outside > max(HIDDEN * held.rows, SURELY * stddev)
+    return outside > max(HIDDEN * held.rows, OUTSIDE * stddev)
 
 
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:

@@ -124,15 +124,6 @@ def test_a_heap_is_not_cut_out_of_many_numbers_none_of_whose_parts_is_clear(besi
     assert narrowed(counts, 0.0, float(PARTS), held=held(rows)) == found
 
 
-def test_what_noise_hides_on_one_side_of_zero_is_looked_for_where_the_other_is_clear():
-    tail = dict.fromkeys(range(8), 2.0)
-    alone, beside = (powers_with(tail | {EXPONENTS * -1 - 1: zeros}, NoiseLaw.GAUSSIAN) for zeros in (0, 1000))
-    assert coarse_range(alone) is None
-    lower, upper = coarse_range(beside)
-    assert lower == 0.0
-    assert 2.0**8 <= upper <= 2.0**9
-
-
 def test_the_next_power_is_taken_with_a_narrow_range_if_it_is_likely_to_hold_values():
     counts = powers_with({3: 100.0, 5: 100.0, 6: 2.5, 7: 2.5}, NoiseLaw.GAUSSIAN)
     assert stretched(counts, 0.0, 64.0) == (0.0, 64.0)
