@@ -95,7 +95,7 @@ class NoisyCounts:
         return np.asarray(self.rows > self.above(CLEAR / len(self.rows)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A number of rows with the standard deviation of its noise."""
 
@@ -110,7 +110,7 @@ def held_clearly(counts: NoisyCounts) -> Estimate:
     near = np.convolve(clear, np.ones(2 * NEAR + 1), mode="same") > 0.5
     near[2 * EXPONENTS] = True
     taken = clear | (likely & near)
-    return Estimate(float(counts.rows[taken].sum()), counts.stddev * math.sqrt(taken.sum()))
+    return Estimate(rows=float(counts.rows[taken].sum()), stddev=counts.stddev * math.sqrt(taken.sum()))
 
 
 def power_bins(values: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ from synthdp.measurements import NoiseLaw
 
 def held(rows):
     """That there are as many numbers as in these parts."""
-    return Estimate(float(np.sum(rows)), 0.0)
+    return Estimate(rows=float(np.sum(rows)), stddev=0.0)
 
 
 def powers_with(rows, law, stddev=1.0):
