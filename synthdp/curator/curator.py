@@ -22,8 +22,8 @@ from synthdp.privacy import noise
 from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, account_inside, calibrate, plan_selection
-from synthdp.privacy.early_ends import EARLY_SHARE, EarlyEnds
+from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, calibrate, plan_selection
+from synthdp.privacy.early_ends import EarlyEnds
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
@@ -491,14 +491,12 @@ class Curator:
             Shares of the account's budget after which it may be given up; a tenth of delta is set aside for them.
         """
         loss = self.cost(spend)
-        aside = EARLY_SHARE * (len(ends) > 0)
-        inner = account_inside(loss, currency, thresholds=thresholds, ends=aside)
+        early = EarlyEnds.of(loss, currency, thresholds=thresholds, shares=ends)
         with self._vault.turn():
             entry = self._charge(loss, what="account")
             if entry is not None and self._ledger is not None:
                 self._vault.unsettled.append((self._ledger, entry))
-        account = Curator(self._vault, budget=inner)
-        early = EarlyEnds(whole=loss, budget=inner, shares=tuple(ends), delta=aside * components(loss)[1])
+        account = Curator(self._vault, budget=early.budget)
         account._ends = (early, self._ledger, entry)
         return account
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray
+from synthdp.curator.noisy_heaps import MAGNITUDE_BINS, except_heaps, magnitude_bins, without_heaps
 from synthdp.curator.noisy_levels import OTHERS, different_levels, label_for_others, level_counts
 from synthdp.curator.noisy_ranges import (
     CLEAR,
@@ -20,6 +21,7 @@ from synthdp.curator.noisy_ranges import (
     POWER_BINS,
     NoisyCounts,
     coarse_range,
+    held_clearly,
     is_narrow,
     is_narrow_by_parts,
     may_cut,
@@ -34,6 +36,7 @@ from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers, numbers_of_labels
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import SchemaError
+from synthdp.figures import in_figures
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy.calibration import Calibration, calibrate
 from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
@@ -49,6 +52,7 @@ from synthdp.schema.columns import (
     Datetime,
     Decimal,
     Duration,
+    Integer,
     Time,
     Untyped,
 )
@@ -82,9 +86,9 @@ MOST_LEVELS = 256
 UNIT = (0.0, 1.0)
 """The bounds of a column that stays although no range of it was found."""
 
-COARSE = 0.14
-"""Where noise hides what a larger share of the rows holds, released tables were worse than columns drawn one by one with
-declared bounds and levels (docs/benchmarks/undeclared.md)."""
+COARSE = 0.085
+"""Where noise hides what a larger share of the rows holds, released tables were at times worse than columns drawn one by one
+with declared bounds and levels (docs/benchmarks/undeclared.md)."""
 
 T = TypeVar("T")
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
@@ -243,7 +247,9 @@ def _said(name: str, column: Column, least: float) -> str:
         levels = len(column.levels or ())
         many = "s" * (levels > 1)
         return f"column {name!r}: {levels} level{many} found, of those that about {least:.0f} rows or more hold"
-    return f"column {name!r}: {column.in_words()} found; a range that fewer than about {least:.0f} rows lie in is not"
+    heaps = getattr(column, "special", ())
+    apart = f", and {', '.join(in_figures(heap, digits=9) for heap in heaps)} apart from them" if heaps else ""
+    return f"column {name!r}: {column.in_words()} found{apart}; a range that fewer than about {least:.0f} rows lie in is not"
 
 
 def _labelled(schema: Schema) -> list[str]:
@@ -275,7 +281,9 @@ def _as_decimals(column: Column) -> Column:
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column
     decimals = (6 if column.step is None else 0) if column.decimals is None else column.decimals
-    exact = Decimal(nullable=column.nullable, decimals=decimals).with_bounds(column.lower, column.upper)
+    exact = Decimal(nullable=column.nullable, special=column.special, decimals=decimals).with_bounds(
+        column.lower, column.upper
+    )
     return exact if _holds(exact, column.lower, column.upper) else column
 
 
@@ -291,41 +299,46 @@ def _with_bounds(
 
     Also return how many rows a range takes, and about how many numbers lie in the one that was found.
     """
+    heaps: tuple[float, ...] = ()
 
     def look(what: str, bin_of: Callable[[FloatArray], FloatArray], bins: int, share: float) -> NoisyCounts:
-        numbers, part = _of_numbers(column, bin_of), loss.fraction(share)
+        numbers, part = _of_numbers(column, lambda values: bin_of(except_heaps(values, heaps))), loss.fraction(share)
         return noisy_histogram(adjacency, name, numbers, bins, part, spend, step=f"discovered {what}: {name}")
 
     digits = column.spacings()
     spare = 0.0 if digits else DIGITS_SHARE
-    powers = look("range", power_bins, POWER_BINS, POWERS_SHARE)
+    if isinstance(column, (Continuous, Integer)):
+        powers, heaps = without_heaps(look("range", magnitude_bins, MAGNITUDE_BINS, POWERS_SHARE))
+    else:
+        powers = look("range", power_bins, POWER_BINS, POWERS_SHARE)
     found, least = coarse_range(powers), powers.above(CLEAR / POWER_BINS)
     if found is None:
         return None, least, 0.0
-    held = float(powers.rows[powers.clear()].sum())
+    held = held_clearly(powers)
     lower, upper = stretched(powers, *found)
     top = upper
     share = PARTS_SHARE + spare / LOOKS
     narrow, looks = is_narrow(powers, lower, upper), LOOKS
     if narrow:  # another look is only worth its cost if its noise lets it cut anything off
         plan = histogram_plan(adjacency, loss.fraction(share), PARTS)
-        looks = int(may_cut(held, plan.noise.stddev / plan.resolution))
+        looks = int(may_cut(held.rows, plan.noise.stddev / plan.resolution))
     for _ in range(looks):
         part = (upper - lower) / PARTS
         parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, share)
-        lower, upper = narrowed(parts, lower, upper, narrow=narrow)
+        lower, upper = narrowed(parts, lower, upper, held=held, narrow=narrow)
         if is_narrow_by_parts(parts, round((upper - lower) / part)):
             break
     if column.whole and (upper < top or top > 0):  # parts are open at their upper end, as powers of two above zero are
         upper = max(math.ceil(upper) - 1, math.floor(lower))
+    column = _with_heaps(column, heaps)
     plain = column.with_bounds(float(lower), float(upper))
     if not digits:
-        return plain, least, held
+        return plain, least, held.rows
     counts = look("digits", partial(spacing_bins, digits), len(digits) + 2, DIGITS_SHARE)
     spacing = spacing_of(counts, digits, width=upper - lower)
     spaced = (column if spacing is None else column.with_spacing(spacing)).with_bounds(float(lower), float(upper))
     fits = _holds(spaced, *bounds_of(plain)) or column.temporal or column.whole
-    return (spaced if fits else plain), least, held  # bounds may be too wide for such digits to be exact
+    return (spaced if fits else plain), least, held.rows  # bounds may be too wide for such digits to be exact
 
 
 def noisy_histogram(
@@ -359,6 +372,12 @@ def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibr
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
     return (block[name] for block in table.raw_blocks((name,)))
+
+
+def _with_heaps(column: Column, heaps: tuple[float, ...]) -> Column:
+    if isinstance(column, Integer):
+        return replace(column, special=tuple(map(int, heaps)))
+    return replace(column, special=heaps) if isinstance(column, Continuous) else column
 
 
 def _of_numbers(column: Column, bin_of: Callable[[FloatArray], FloatArray]) -> Callable[[RawColumn], FloatArray]:

@@ -22,10 +22,11 @@ PARTS = 32
 """Equal parts of the found range that a later look tells apart."""
 
 FEW_PARTS = 4
-"""A range whose clear parts are so few is narrowed to them and their neighbours, if `HIDDEN` allows; two of them always."""
+"""A range whose clear parts are so few is narrowed to them and their neighbours, if `HIDDEN` allows; two of them, if no more
+than noise or `HIDDEN` seem to lie in all others together."""
 
 HIDDEN = 0.07
-"""Largest share of the numbers that noise may hide in eight other parts."""
+"""Largest share of the numbers that noise may hide in eight other parts, or that may seem to lie in all others."""
 
 CLEAR = 1e-6
 """Chance that noise alone passes for values anywhere in a histogram."""
@@ -37,6 +38,9 @@ LIKELY = 2.0
 """A power beyond the last is taken with it if it holds more than so many standard deviations of noise, where that leaves
 the range narrow."""
 
+NEAR = 5
+"""Powers so near to a clear one are counted with it if they are likely: others tell two parts of 32 apart no better."""
+
 NARROW = 4.0
 """Of a range that is surely at most so many times as wide as its numbers, only ends that surely hold hardly any of them are
 cut off: the one-way histogram, which has less noise, finds which others are empty."""
@@ -47,8 +51,8 @@ HARDLY_ANY = 0.005
 SURELY = 2.0
 
 OUTSIDE = 4.0
-"""Parts outside a few clear ones that hold more than so many standard deviations of noise, alone or with their neighbours,
-hold values too."""
+"""Parts outside a few clear ones that hold more than so many standard deviations of noise, alone, with their neighbours or
+all together, hold values too."""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of neighbouring bins that are looked at together, where fewer of them are not clear."""
@@ -91,6 +95,24 @@ class NoisyCounts:
         return np.asarray(self.rows > self.above(CLEAR / len(self.rows)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A number of rows with the standard deviation of its noise."""
+
+    rows: float
+    stddev: float
+
+
+def held_clearly(counts: NoisyCounts) -> Estimate:
+    """Return how many numbers lie in powers that are clear, or likely and near to clear ones, or in zero."""
+    clear = counts.clear()
+    likely = counts.rows > LIKELY * counts.stddev
+    near = np.convolve(clear, np.ones(2 * NEAR + 1), mode="same") > 0.5
+    near[2 * EXPONENTS] = True
+    taken = clear | (likely & near)
+    return Estimate(rows=float(counts.rows[taken].sum()), stddev=counts.stddev * math.sqrt(taken.sum()))
+
+
 def power_bins(values: FloatArray) -> FloatArray:
     """Return the bin of each number: 0 in the middle, then by power of two, mirrored for negative numbers."""
     with np.errstate(divide="ignore"):
@@ -99,11 +121,11 @@ def power_bins(values: FloatArray) -> FloatArray:
     return np.asarray(2 * EXPONENTS + np.sign(values) * power, np.float64)
 
 
-def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
-    """Return a range that holds the clear bins of powers of two, or ``None`` if there are none.
+def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
+    """Return the ends of the powers of two that are clear, or ``None`` if there are none; both 0 if only zero is.
 
     Neighbouring powers that are clear only together count together.  Bins beside the clear ones are taken with them on
-    weaker evidence.  A range over a factor of four or more begins (or ends) at zero.
+    weaker evidence.
     """
     zero = 2 * EXPONENTS
     sides = [
@@ -115,7 +137,18 @@ def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
     if not found:
         return None
     first, last = _widened(counts, min(found), -1), _widened(counts, max(found), 1)
-    lower, upper = _edge(first, low=True), _edge(last, low=False)
+    return _edge(first, low=True), _edge(last, low=False)
+
+
+def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
+    """Return a range that holds the clear bins of powers of two, or ``None`` if there are none.
+
+    A range over a factor of four or more begins (or ends) at zero.
+    """
+    found = clear_ends(counts)
+    if found is None:
+        return None
+    lower, upper = found
     if lower == upper:  # nothing but zeros
         return 0.0, 1.0
     if 0 < 4 * lower <= upper:
@@ -145,10 +178,10 @@ def is_narrow_by_parts(counts: NoisyCounts, width: float) -> bool:
 
 def stretched(counts: NoisyCounts, lower: float, upper: float) -> tuple[float, float]:
     """Return a range with the next power at either end that is likely to hold values, as far as it stays narrow."""
-    likely = counts.rows > LIKELY * counts.stddev
-    if lower < 0 and likely[int(power_bins(np.array(lower)))] and is_narrow(counts, 2 * lower, upper):
+    likely, last = counts.rows > LIKELY * counts.stddev, 2.0**EXPONENTS
+    if -last < lower < 0 and likely[int(power_bins(np.array(lower)))] and is_narrow(counts, 2 * lower, upper):
         lower *= 2
-    if upper > 0 and likely[int(power_bins(np.array(upper)))] and is_narrow(counts, lower, 2 * upper):
+    if 0 < upper < last and likely[int(power_bins(np.array(upper)))] and is_narrow(counts, lower, 2 * upper):
         upper *= 2
     return lower, upper
 
@@ -164,12 +197,25 @@ def part_bins(values: FloatArray, lower: float, upper: float) -> FloatArray:
         return np.clip(np.floor((values - lower) / ((upper - lower) / PARTS)), 0, PARTS - 1)
 
 
-def narrowed(counts: NoisyCounts, lower: float, upper: float, *, narrow: bool = False) -> tuple[float, float]:
+def narrowed(
+    counts: NoisyCounts, lower: float, upper: float, *, held: Estimate, narrow: bool = False
+) -> tuple[float, float]:
     """Return a range without parts at its ends.
 
-    If a few parts are clear, and no others hold clearly more than noise explains, it is these and as many on either side,
-    unless the range is ``narrow`` as it is.  Otherwise the ends that surely hold hardly any numbers are cut off.  To clip
-    numbers costs more than to keep empty parts, which the one-way histogram, with less noise, finds.
+    If a few parts are clear, and no others hold clearly more than noise explains, together or by windows, it is these and as
+    many on either side, unless the range is ``narrow`` as it is.  Otherwise the ends that surely hold hardly any numbers are
+    cut off.  To clip numbers costs more than to keep empty parts, which the one-way histogram, with less noise, finds.
+
+    Parameters
+    ----------
+    counts
+        Of `part_bins`.
+    lower, upper
+        The range.
+    held
+        How many numbers there are, by an earlier look.
+    narrow
+        Whether the range surely is hardly too wide.
     """
     first, last = _surely_filled(counts)
     clear = np.flatnonzero(counts.clear())
@@ -178,7 +224,8 @@ def narrowed(counts: NoisyCounts, lower: float, upper: float, *, narrow: bool = 
         hidden = OUTSIDE * counts.stddev * math.sqrt(WINDOWS[-1])
         few = max(int(clear[0]) - width, 0), min(int(clear[-1]) + 1 + width, PARTS)
         allowed = FEW_PARTS if hidden <= HIDDEN * counts.rows[clear].sum() else FEW_PARTS // 2
-        first, last = few if width <= allowed and not _others(counts, *few) else (first, last)
+        if width <= allowed and not _others(counts, *few) and not _much_outside(counts, *few, held=held):
+            first, last = few
     part = (upper - lower) / PARTS
     return lower + first * part, lower + last * part
 
@@ -250,6 +297,17 @@ def _others(counts: NoisyCounts, first: int, last: int) -> bool:
     rows[first:last] = 0
     sums = (np.convolve(rows, np.ones(width), mode="valid") / math.sqrt(width) for width in WINDOWS)
     return any(bool((one > OUTSIDE * counts.stddev).any()) for one in sums)
+
+
+def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: Estimate) -> bool:
+    """Return whether parts outside some seem to hold more than a small share of the numbers, and more than noise explains.
+
+    Hardly any part may be clear, and yet all of them together hold many.  What the inner ones lack of all numbers says so
+    with less noise than the sum of all the others.
+    """
+    stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
+    outside = held.rows - float(counts.rows[first:last].sum())
+    return outside > max(HIDDEN * held.rows, OUTSIDE * stddev)
 
 
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from synthdp.curator.curator import COUNT_SHARE, Curator
 from synthdp.errors import SynthDPError
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.privacy.calibration import THRESHOLDS_SHARE
+from synthdp.privacy.early_ends import EarlyEnds
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss
 from synthdp.schema.schema import Schema
 
@@ -31,11 +32,36 @@ def account_of(curator: Curator, mechanism: object, schema: Schema, *, ends: Seq
     ends
         Shares of the account's budget after which it may be given up; see `Curator.open_account`.
     """
-    loss = curator.budget
+    currency, thresholds = _terms(curator.budget, mechanism, schema)
+    return curator.open_account(currency=currency, thresholds=thresholds, ends=ends)
+
+
+def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: float) -> tuple[PrivacyLoss, ...]:
+    """Return what a careful discovery costs that is given up after the number of rows, and after all of it.
+
+    Arithmetic of public numbers: no row is read.
+
+    Parameters
+    ----------
+    loss
+        Of the whole release.
+    mechanism, schema
+        As of `account_of`.
+    share
+        Of `discovery_part`.
+    """
+    currency, thresholds = _terms(loss, mechanism, schema)
+    ends = discovery_ends(share)
+    early = EarlyEnds.of(loss, currency, thresholds=thresholds, shares=ends)
+    return tuple(early.cost(end) for end in ends)
+
+
+def _terms(loss: PrivacyLoss, mechanism: object, schema: Schema) -> tuple[type[PrivacyLoss] | None, float]:
+    """Return the currency of an account, ``None`` for Gaussian DP, and the share of delta for thresholds."""
     if schema.undeclared and isinstance(loss, ApproxDP) and getattr(mechanism, "gaussian", False):
         levels = any(schema[name].labelled for name in schema.undeclared)
-        return curator.open_account(thresholds=THRESHOLDS_SHARE if levels else 0.0, ends=ends)
-    return curator.open_account(currency=type(loss), ends=ends)
+        return None, THRESHOLDS_SHARE if levels else 0.0
+    return type(loss), 0.0
 
 
 def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:

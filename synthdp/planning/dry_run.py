@@ -27,7 +27,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
 from synthdp.mechanisms.automatic import Automatic
 from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.mechanisms.discovery_account import account_of, discovery_part, takes
+from synthdp.mechanisms.discovery_account import account_of, discovery_part, refusal_costs, takes
 from synthdp.mechanisms.workload import Workload
 from synthdp.planning.plan import Plan
 from synthdp.planning.simulated_table import simulated_table
@@ -141,12 +141,21 @@ def plan(
     for loss in losses:
         on_progress(Progress(stage="dry run", done=len(plans), total=len(losses)))
         one = run(loss=loss, left_open=left_open)
-        plans.append(_priced(one, left_open, run, delta) if left_open else one)
+        if left_open:
+            opened = whole.assuming(left_open)
+            refused = refusal_costs(loss, mechanism or Automatic(), opened, domain_budget)
+            one = _priced(one, left_open, run, delta, refused=[getattr(cost, "epsilon", math.nan) for cost in refused])
+        plans.append(one)
     return plans if isinstance(epsilon, Sequence) else plans[0]
 
 
-def _priced(found: Plan, left_open: Mapping[str, Column], run: Callable[..., Plan], delta: float) -> Plan:
-    """Complete a plan by the least epsilon, of a few, at which a schema that declares everything does as well."""
+def _priced(
+    found: Plan, left_open: Mapping[str, Column], run: Callable[..., Plan], delta: float, *, refused: Sequence[float]
+) -> Plan:
+    """Complete a plan by what open columns cost: a release, and its refusal.
+
+    The price of a release is the least epsilon, of a few, at which a schema that declares everything does as well.
+    """
     order, alike = min(2, found.columns), found.epsilon
     for part in PRICES:
         declared = run(loss=loss_of(part * found.epsilon, delta), left_open={})
@@ -160,7 +169,12 @@ def _priced(found: Plan, left_open: Mapping[str, Column], run: Callable[..., Pla
         f"to leave {which} open costs {price} lowering ε from {found.epsilon:.3g} to {lower:.3g}; declare what is public "
         f"of them: {_some(list(left_open))}"
     )
-    return replace(found, like_epsilon=alike, advice=(line, *found.advice))
+    early, late = refused
+    refusal = (
+        f'with undiscovered="refuse", a refusal costs ε = {early:.3g} if noise hides too much of so few rows, or '
+        f"ε = {late:.3g} if it hides a column; the rest is given back"
+    )
+    return replace(found, like_epsilon=alike, refused_for=(early, late), advice=(line, refusal, *found.advice))
 
 
 def _run(
@@ -193,8 +207,10 @@ def _run(
         account = account_of(curator, mechanism, opened) if left_open else curator.open_account()
         if left_open:
             part = discovery_part(account.budget, domain_budget)
-            hidden = account.discover(spend=part, takes=lambda rest: takes(mechanism, rest)).hidden
+            found = account.discover(spend=part, takes=lambda rest: takes(mechanism, rest))
+            hidden, coarse = found.hidden, found.is_coarse and not found.hidden
             assumed = (*assumed, *[f"noise hides what is to be discovered of: {_some(hidden)}"] * bool(hidden))
+            assumed = (*assumed, *["noise hides what many of the rows hold: the release will warn of that"] * coarse)
         release: Release[Any] = mechanism.release(account, random_state=random_state)
     clock.enter("drawing rows")
     drawn = release.model.sample_indices(simulated, generator(random_state))

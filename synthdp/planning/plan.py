@@ -44,6 +44,9 @@ class Plan:
     like_epsilon
         Where the schema leaves columns open: about the epsilon at which it would do as well if it declared them, the least
         of a few that were tried.
+    refused_for
+        Where the schema leaves columns open: the epsilon that a refusal (``undiscovered="refuse"``) costs after the number
+        of rows was estimated, and after all of discovery.
     best_unbiased
         The error that unbiased answers to all tables of three columns (or of all there are) would have at best, in closed
         form, where all cells can be listed: a release that measures all interactions is meant to be no worse.
@@ -66,6 +69,7 @@ class Plan:
     advice: tuple[str, ...]
     assumed: tuple[str, ...] = ()
     like_epsilon: float | None = None
+    refused_for: tuple[float, float] | None = None
     best_unbiased: float | None = None
 
     def to_document(self) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synthdp.privacy.accounting import gdp_to_epsilon
-from synthdp.privacy.loss import ROUNDING, ApproxDP, GaussianDP, PrivacyLoss, PureDP
+from synthdp.privacy.calibration import account_inside
+from synthdp.privacy.loss import ROUNDING, ApproxDP, GaussianDP, PrivacyLoss, PureDP, components
 
 EARLY_SHARE = 0.1
 """Share of a promised delta that is set aside for all early ends of a program together; the rest buys Gaussian noise."""
@@ -31,6 +33,25 @@ class EarlyEnds:
     budget: PrivacyLoss
     shares: tuple[float, ...] = ()
     delta: float = 0.0
+
+    @classmethod
+    def of(
+        cls, whole: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thresholds: float, shares: Sequence[float]
+    ) -> EarlyEnds:
+        """Return an account inside a loss that may be given up after some shares of its budget.
+
+        Parameters
+        ----------
+        whole
+            What is reserved.
+        currency, thresholds
+            Of the account; see `synthdp.privacy.calibration.account_inside`.
+        shares
+            As above; a tenth of delta is set aside for them, if there are any.
+        """
+        aside = EARLY_SHARE * (len(shares) > 0)
+        budget = account_inside(whole, currency, thresholds=thresholds, ends=aside)
+        return cls(whole=whole, budget=budget, shares=tuple(shares), delta=aside * components(whole)[1])
 
     def cost(self, spent: float) -> PrivacyLoss:
         """Return what an account that spent at most a share of its budget, and never spends again, has cost.

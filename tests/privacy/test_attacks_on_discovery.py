@@ -11,6 +11,9 @@ from no_noise import without_noise
 from scipy.stats import beta, norm
 
 from synthdp import ApproxDP, Curator, SyntheticRelease
+from synthdp.curator.noisy_heaps import MAGNITUDE_BINS, magnitude_bins, without_heaps
+from synthdp.curator.noisy_ranges import NoisyCounts
+from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.accounting import gdp_to_delta
 from synthdp.privacy.calibration import gaussian_account
@@ -32,7 +35,7 @@ def text_of(table: pd.DataFrame, **options: object) -> tuple[str, SyntheticRelea
     return made.to_csv() + str(release.receipt_) + repr(release.schema_) + repr(release.misfits_), release
 
 
-@pytest.mark.parametrize("extreme", [1e300, -1e12, 4711e-30, np.inf])
+@pytest.mark.parametrize("extreme", [1e300, -1e12, 4711e-30, np.inf, 99999.0, -1.0])
 def test_a_person_with_rows_of_their_own_level_and_at_the_ends_of_the_world_is_not_seen(extreme: float) -> None:
     table = rows_of()
     theirs = pd.DataFrame({"who": 10**6, "x": [extreme] * 3000, "city": CANARY})
@@ -40,6 +43,7 @@ def test_a_person_with_rows_of_their_own_level_and_at_the_ends_of_the_world_is_n
     said, release = text_of(together, epsilon=3.0, delta=1e-9, privacy_unit="who", max_rows_per_unit=2)
     assert CANARY not in said
     assert set(release.schema_["city"].levels) == {"a", "b"}
+    assert release.schema_["x"].special == ()
     assert 0 <= release.schema_["x"].lower <= 16
     assert 80 <= release.schema_["x"].upper <= 128
 
@@ -111,12 +115,39 @@ def test_the_exact_law_of_finding_a_level_keeps_its_promise_at_every_number_of_r
             assert (one - np.exp(epsilon) * more).max() <= claimed * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("code", [-1.0, 99999.0])
+def test_the_exact_law_of_finding_a_heap_keeps_its_promise_at_every_number_of_rows(code: float, neighbors: str) -> None:
+    """Of the noise that a discovery asks for: all neighbouring numbers of rows with the code, from none to far beyond."""
+    frame = pd.DataFrame({"x": np.arange(20.0, 64.0)})
+    curator = Curator(frame, budget=GaussianDP(1.0, 1e-9), neighbors=neighbors)
+    curator.discover(spend=GaussianDP(1.0, 1e-9))
+    item = curator.receipt().items[0]
+    assert isinstance(item.loss, GaussianDP)
+    least = next(n for n in range(1, 1000) if code in heaps_of(code, n, item.stddev))
+    rows = np.arange(3 * least)
+    found = norm.sf((least - rows) / item.stddev)
+    assert found[0] < 1e-6
+    for epsilon in np.linspace(0, 3, 13):
+        claimed = gdp_to_delta(item.loss.mu, float(epsilon))
+        for one, more in ((found[:-1], found[1:]), (1 - found[1:], 1 - found[:-1])):
+            assert (more - np.exp(epsilon) * one).max() <= claimed * (1 + 1e-6) + 1e-15
+
+
+def heaps_of(code: float, rows: int, stddev: float) -> tuple[float, ...]:
+    """The heaps among so many rows with a code and many others, where every draw of so much noise is 0."""
+    numbers = np.append(np.arange(20.0, 64.0).repeat(1000), np.full(rows, code))
+    counts = np.bincount(magnitude_bins(numbers).astype(int), minlength=MAGNITUDE_BINS).astype(float)
+    return without_heaps(NoisyCounts(rows=counts, stddev=stddev, law=NoiseLaw.GAUSSIAN))[1]
+
+
 CANARIES = {
     "finer digits": {"x": 12.345678},
     "a number among whole ones": {"n": 0.5},
     "another type": {"o": CANARY},
     "a level": {"c": CANARY},
     "a level that is called other": {"c": "other"},
+    "a code": {"x": 99999.0, "n": -1.0},
     "the least that there is": {"x": 5e-324, "n": -np.inf},
     "the largest that there is": {"x": 1e308, "n": -1e308},
     "nothing": {"x": np.nan, "n": np.nan, "o": None, "c": None},

@@ -12,6 +12,7 @@ from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.sampling.structural_zeros import pinned_leaves
+from synthdp.schema.columns import DISCOVERED
 from synthdp.schema.schema import Schema
 
 KAPPA = 0.3
@@ -122,15 +123,15 @@ def _nominal_groups(weights: FloatArray, stddev: float, target: float) -> IntArr
 
 
 def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
-    """Merge bins of the first histogram from left to right; divide one only at a single value that holds much of it."""
-    cell = one_way.first_bin[:regular]
+    """Merge bins of the first histogram from left to right; divide one only at single values that hold much of it."""
+    cell, discovered = one_way.first_bin[:regular], one_way.axis.column.source == DISCOVERED
     weights = one_way.weights[:regular]
     groups = np.zeros(regular, np.int64)
     current, filled = -1, math.inf
     for first in range(int(cell[-1]) + 1):
         at = np.flatnonzero(cell == first)
         mass = float(weights[at].sum())
-        inner = _around_atom(weights[at], mass, target)
+        inner = _around_atoms(weights[at], target) if discovered else _around_atom(weights[at], mass, target)
         if inner.max() > 0:
             groups[at] = current + 1 + inner
             current, filled = current + 1 + int(inner.max()), math.inf
@@ -149,4 +150,23 @@ def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
     if len(weights) > 1 and weights[atom] > max(target, ATOM_SHARE * mass) and mass - weights[atom] > 2 * target:
         inner[atom:] += weights[:atom].sum() > target
         inner[atom + 1 :] += weights[atom + 1 :].sum() > target
+    return inner
+
+
+def _around_atoms(weights: FloatArray, target: float) -> IntArray:
+    """Divide one bin of a discovered range at its heaviest leaf, and what is before and after it alike, or return all 0.
+
+    Such bins begin and end where values do not, so that several heaps of one bin are no rarity.
+    """
+    inner = np.zeros(len(weights), np.int64)
+    if len(weights) < 2:
+        return inner
+    atom, mass = int(np.argmax(weights)), float(weights.sum())
+    before, after = weights[:atom], weights[atom + 1 :]
+    if weights[atom] > max(target, ATOM_SHARE * mass) and mass - weights[atom] > target:
+        if before.sum() > target:
+            inner[:atom] = _around_atoms(before, target)
+            inner[atom:] = inner[:atom].max() + 1
+        if after.sum() > target:
+            inner[atom + 1 :] = inner[atom] + 1 + _around_atoms(after, target)
     return inner

@@ -26,6 +26,10 @@ WINDOWS = (1, 2, 4, 8)
 FILLED = 2.5
 """Bins there with more than so many stddevs of noise are filled."""
 
+TAIL, TAIL_SHARE = 1.0, 0.25
+"""So is the next bin with more than so many, and more than a quarter of what the last filled one holds: as likely as not, if
+tails fall by half."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneWay:
@@ -249,6 +253,10 @@ def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
         outside = filled[(filled >= last) | (filled + width <= first)]
         if len(outside):
             first, last = min(first, int(outside[0])), max(last, int(outside[-1]) + width)
+    while 0 < last < len(counts) and counts[last] > max(TAIL * stddev, TAIL_SHARE * counts[last - 1]):
+        last += 1
+    while 0 < first < last and counts[first - 1] > max(TAIL * stddev, TAIL_SHARE * counts[first]):
+        first -= 1
     place = np.arange(len(counts))
     return ((place < first) | (place >= last)) & (last > 0)
 

@@ -180,8 +180,8 @@ def test_bounds_of_whole_numbers_are_the_whole_numbers_around_those_of_real_ones
         )
     assert whole.lower == math.floor(real.lower)
     assert math.ceil(real.upper) - (real.step or 1) <= whole.upper <= max(math.ceil(real.upper), whole.lower + 1)
-    assert whole.lower <= min(one, two)
-    assert max(one, two) <= whole.upper
+    assert whole.special == real.special
+    assert all(whole.lower <= number <= whole.upper for number in {one, two} - {*whole.special})
 
 
 def test_no_whole_number_comes_out_that_only_the_end_of_a_part_suggests(monkeypatch):

@@ -13,6 +13,7 @@ from synthdp.curator.noisy_ranges import (
     PARTS,
     POWER_BINS,
     WINDOWS,
+    Estimate,
     NoisyCounts,
     coarse_range,
     is_narrow,
@@ -22,6 +23,11 @@ from synthdp.curator.noisy_ranges import (
     stretched,
 )
 from synthdp.measurements import NoiseLaw
+
+
+def held(rows):
+    """That there are as many numbers as in these parts."""
+    return Estimate(rows=float(np.sum(rows)), stddev=0.0)
 
 
 def powers_with(rows, law, stddev=1.0):
@@ -56,9 +62,9 @@ def test_a_tail_of_zeros_is_no_reason_to_cut_off_what_lies_far_from_them():
     rows = np.zeros(PARTS)
     rows[0], rows[10:20] = 1e6, 3.0
     counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
-    assert narrowed(counts, 0.0, 32.0)[1] >= 20.0 or rows[10:].sum() <= HARDLY_ANY * rows.sum()
+    assert narrowed(counts, 0.0, 32.0, held=held(rows))[1] >= 20.0 or rows[10:].sum() <= HARDLY_ANY * rows.sum()
     rows[10:20] = 0.1
-    assert narrowed(counts, 0.0, 32.0) == (0.0, 2.0)
+    assert narrowed(counts, 0.0, 32.0, held=held(rows)) == (0.0, 2.0)
 
 
 @given(  # thousandths: all powers of two that are far below one are one bin
@@ -79,7 +85,7 @@ def test_a_range_that_is_called_narrow_is_never_wider_than_four_times_what_its_n
 @given(st.lists(st.floats(0, 500), min_size=PARTS, max_size=PARTS))
 def test_what_is_cut_off_a_narrow_range_is_surely_hardly_any(rows):
     counts = NoisyCounts(rows=np.array(rows), stddev=1.0, law=NoiseLaw.GAUSSIAN)
-    lower, upper = narrowed(counts, 0.0, float(PARTS), narrow=True)
+    lower, upper = narrowed(counts, 0.0, float(PARTS), held=held(rows), narrow=True)
     assert 0 <= lower < upper <= PARTS
     assert max(sum(rows[: int(lower)]), sum(rows[int(upper) :])) <= HARDLY_ANY * sum(rows)
     assert lower == upper - PARTS == 0 or sum(rows) * HARDLY_ANY > 2.0
@@ -89,8 +95,8 @@ def test_a_few_parts_are_kept_with_as_many_on_either_side():
     rows = np.zeros(PARTS)
     rows[10:14] = 1e4
     counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
-    assert narrowed(counts, 0.0, float(PARTS)) == (6.0, 18.0)
-    assert narrowed(counts, 0.0, float(PARTS), narrow=True) == (10.0, 14.0)
+    assert narrowed(counts, 0.0, float(PARTS), held=held(rows)) == (6.0, 18.0)
+    assert narrowed(counts, 0.0, float(PARTS), held=held(rows), narrow=True) == (10.0, 14.0)
 
 
 @pytest.mark.parametrize(("parts", "found"), [(2, (8.0, 14.0)), (3, (0.0, 32.0))])
@@ -98,7 +104,7 @@ def test_where_noise_may_hide_many_numbers_only_the_narrowest_heaps_are_cut_out(
     rows = np.zeros(PARTS)
     rows[10 : 10 + parts] = 20.0
     counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
-    assert narrowed(counts, 0.0, float(PARTS)) == found
+    assert narrowed(counts, 0.0, float(PARTS), held=held(rows)) == found
 
 
 @given(st.floats(1, 1e6), st.floats(0.1, 1e4))
@@ -106,4 +112,20 @@ def test_a_look_that_may_cut_nothing_is_told_beforehand(rows, stddev):
     """Whatever the noise: if it says that nothing may be cut off, nothing is, not even one empty part."""
     assume(not may_cut(rows, stddev))
     counts = NoisyCounts(rows=np.array([0.0] * 16 + [rows / 16] * 16), stddev=stddev, law=NoiseLaw.GAUSSIAN)
-    assert narrowed(counts, 0.0, 32.0, narrow=True) == (0.0, 32.0)
+    assert narrowed(counts, 0.0, 32.0, held=held(rows), narrow=True) == (0.0, 32.0)
+
+
+@pytest.mark.parametrize(("beside", "found"), [(0.0, (9.0, 12.0)), (0.05, (9.0, 12.0)), (0.1, (0.0, 32.0))])
+def test_a_heap_is_not_cut_out_of_many_numbers_none_of_whose_parts_is_clear(beside, found):
+    """Three in four of them lie in one part and the others in all parts alike: each of these holds less than noise."""
+    rows = np.full(PARTS, 1000 * beside / PARTS)
+    rows[10] += 1000 * (1 - beside)
+    counts = NoisyCounts(rows=rows, stddev=10.0, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, float(PARTS), held=held(rows)) == found
+
+
+def test_the_next_power_is_taken_with_a_narrow_range_if_it_is_likely_to_hold_values():
+    counts = powers_with({3: 100.0, 5: 100.0, 6: 2.5, 7: 2.5}, NoiseLaw.GAUSSIAN)
+    assert stretched(counts, 0.0, 64.0) == (0.0, 64.0)
+    assert stretched(counts, 8.0, 32.0) == (8.0, 64.0)
+    assert stretched(powers_with({EXPONENTS - 1: 100.0}, NoiseLaw.GAUSSIAN), 0.0, 2.0**EXPONENTS)[1] == 2.0**EXPONENTS

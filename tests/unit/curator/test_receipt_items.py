@@ -10,8 +10,8 @@ import pytest
 from no_noise import recorded
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
+from synthdp.curator.noisy_heaps import MAGNITUDE_BINS
 from synthdp.curator.noisy_ranges import (
-    EXPONENTS,
     PARTS,
 )
 from synthdp.domain.discretize import domain_of
@@ -90,9 +90,9 @@ def test_a_discovery_asks_for_a_histogram_of_powers_one_of_parts_and_one_of_digi
     trace = recorded(monkeypatch, exact=True)
     curator = Curator(pd.DataFrame({"n": np.arange(1000.0)}), schema=Schema({"n": Continuous()}), budget=PureDP(10.0))
     curator.discover(spend=PureDP(8.0))
-    assert [draw.shape for draw in trace.draws] == [(4 * EXPONENTS + 1,), (PARTS,), (12,)]
+    assert [draw.shape for draw in trace.draws] == [(MAGNITUDE_BINS,), (PARTS,), (12,)]
     items = curator.receipt().items
-    assert [item.answers for item in items] == [4 * EXPONENTS + 1, PARTS, 12]
+    assert [item.answers for item in items] == [MAGNITUDE_BINS, PARTS, 12]
     assert [item.loss.epsilon for item in items] == pytest.approx([4.0, 1.2, 1.6])
     assert [item.sensitivity for item in items] == [1, 1, 1]
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.errors import ParameterError
+from synthdp.errors import DiscoveryError, ParameterError
 from synthdp.planning.dry_run import MOST_ROWS
 from synthdp.planning.plan import curve
 from synthdp.planning.simulated_table import simulated_table
@@ -120,6 +120,24 @@ def test_open_columns_are_rehearsed_and_their_price_is_said_before_any_spend() -
     assert "to leave these 4 columns open costs" in left_open.advice[0]
     assert left_open.advice[0] in str(left_open)
     assert json.loads(json.dumps(left_open.to_document()))["like_epsilon"] == left_open.like_epsilon
+
+
+@pytest.mark.parametrize("settings", [{}, {"delta": 0.0}, {"neighbors": "replace_one"}], ids=str)
+def test_a_plan_says_what_a_refusal_would_cost_and_the_ledger_has_just_that(tmp_path, settings) -> None:
+    ledger = sd.Ledger(tmp_path / "l.sqlite")
+    schema = sd.Schema({"n": sd.Integer()})
+    release = sd.SyntheticRelease(
+        schema=schema, epsilon=0.3, undiscovered="refuse", ledger=ledger, dataset="d", **settings
+    )
+    planned = release.plan(rows=20)
+    with pytest.raises(DiscoveryError):
+        release.fit(pd.DataFrame({"n": range(20)}))
+    (entry,) = ledger.entries("d")
+    early, late = planned.refused_for
+    assert entry.loss.epsilon == pytest.approx(early)
+    assert early < late < 0.3
+    assert f"{early:.3g}" in planned.advice[1]
+    assert sd.plan(sd.Schema({"n": sd.Integer(0, 19)}), rows=20).refused_for is None
 
 
 @pytest.mark.slow

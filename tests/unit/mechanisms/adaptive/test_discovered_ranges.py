@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from synthdp.domain.discretize import axis_of
-from synthdp.mechanisms.adaptive.column_tree import ColumnTree
+from synthdp.mechanisms.adaptive.coarsening import coarsen
+from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP
@@ -36,6 +38,13 @@ def test_the_ends_of_a_discovered_range_that_noise_explains_hold_no_rows():
 def test_a_tail_that_is_more_than_noise_alone_or_together_is_kept(tail):
     rows = weights(FOUND, {5: 500, 6: 400} | tail)
     assert rows[list(tail)].sum() > 0
+
+
+def test_the_next_of_a_falling_tail_is_kept_but_not_what_is_little_beside_a_steep_end():
+    falling, steep = weights(FOUND, {5: 500, 6: 100, 7: 26, 8: 12, 9: 4}), weights(FOUND, {5: 500, 6: 500, 7: 20})
+    assert np.flatnonzero(falling).max() == 8
+    assert np.flatnonzero(steep).max() == 6
+    assert np.flatnonzero(weights(FOUND, {26: 500, 25: 100, 24: 26, 23: 12, 22: 4})).min() == 23
 
 
 def test_a_declared_range_keeps_its_ends():
@@ -84,3 +93,32 @@ def test_a_tree_of_one_level_keeps_its_finer_bins_however_many_rows_there_are():
 def test_a_declared_range_has_as_many_first_bins_whatever_the_noise():
     declared = Integer(0, 99_999)
     assert {int(suited(rows).first_axis("x", declared).releasable.sum()) for rows in (10.0, 1e6)} == {32}
+
+
+def grouped(column, leaves, target):
+    """The groups of the leaves of one bin of the first histogram."""
+    axis = axis_of("x", column, bins=32)
+    first = axis_of("x", column, bins=1)
+    weights = np.zeros(axis.size)
+    weights[: len(leaves)] = leaves
+    counts = np.zeros(first.size)
+    counts[0] = weights.sum()
+    return coarsen(OneWay(axis, weights, first, counts, 1.0), target).coarse_cell[: len(leaves)].tolist()
+
+
+def test_several_heaps_in_one_bin_of_a_discovered_range_get_groups_of_their_own():
+    leaves = [0, 400, 0, 0, 300, 0, 200, 0]
+    assert grouped(FOUND, leaves, 100.0) == [0, 0, 1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("leaves", [[100] * 8, [0, 80, 0, 60, 0, 50, 0, 0], [0, 900, 0, 30, 0, 30, 0, 0]], ids=str)
+def test_what_is_even_or_small_beside_a_group_is_not_divided(leaves):
+    assert set(grouped(FOUND, leaves, 300.0)) == {0}
+
+
+@given(st.lists(st.integers(0, 500), min_size=2, max_size=32))
+def test_groups_of_a_discovered_range_are_runs_of_its_leaves(leaves):
+    groups = grouped(FOUND, leaves, 100.0)
+    assert groups[0] == 0
+    assert set(np.diff(groups).tolist()) <= {0, 1}
+    assert len({*groups}) <= 1 + sum(leaves) / 100.0
