@@ -35,6 +35,7 @@ from synthdp.mechanisms.adaptive.shares import (
     parts_of_rounds,
     screening_part,
 )
+from synthdp.mechanisms.adaptive.wide import WIDE, measure_wide
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
@@ -182,6 +183,10 @@ class AdaptiveMarginals(Spender):
         if best is not None and best.pays:
             self._tell("pairs")
             return measure_interactions(known, account, best)
+        if rounds and len(known.domain) > WIDE:
+            self._tell("pairs")
+            known = measure_wide(known, account, workload, screen=self.screen)
+            rounds = []
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
         limits = [known.left.share * part for part in rounds]

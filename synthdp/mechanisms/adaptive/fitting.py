@@ -16,7 +16,9 @@ from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 from synthdp.fit.misfits import make_fitting
+from synthdp.mechanisms.adaptive.component_fit import fit_components
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.wide import WIDE
 from synthdp.randomness import Generator
 
 
@@ -64,7 +66,7 @@ def fit_distribution(
 ) -> Distribution:
     """Fit everything that is known.
 
-    All cells where interactions were measured; else the tree, then weighted rows where cliques off the tree or products
+    All cells where interactions were measured; groups of related columns where there are many; else the tree, then weighted rows where cliques off the tree or products
     are known.
 
     Parameters
@@ -82,6 +84,8 @@ def fit_distribution(
     """
     if known.effects:
         return fit_cells(known, listed)
+    if len(known.domain) > WIDE:
+        return fit_components(known, settings=settings, particles=particles, rng=rng)
     model = fit_tree(known, settings)
     if set(known.off_tree) <= set(known.tree) and known.products is None:
         return model
