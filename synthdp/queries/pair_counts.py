@@ -1,4 +1,4 @@
-"""Counts of all pairs of cells of any two columns at once, by one symmetric matrix product: exact, and fast for many columns.
+"""Counts of all pairs of cells of any two columns at once, by one symmetric matrix product: exact, fast for many columns.
 
 What `scores.pair_distances` sums rows with.  Knows codes and sizes, no domain, no noise.
 """

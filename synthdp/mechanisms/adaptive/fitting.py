@@ -66,8 +66,8 @@ def fit_distribution(
 ) -> Distribution:
     """Fit everything that is known.
 
-    All cells where interactions were measured; groups of related columns where there are many; else the tree, then weighted rows where cliques off the tree or products
-    are known.
+    All cells where interactions were measured; groups of related columns where there are many columns; else the tree, then
+    weighted rows where cliques off the tree or products are known.
 
     Parameters
     ----------
