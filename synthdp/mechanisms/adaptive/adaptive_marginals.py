@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from synthdp.checks import check_number, check_share
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.fit.graphical.consistency import pooled_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
@@ -90,6 +90,9 @@ class AdaptiveMarginals(Spender):
     listed
         Settings of the fit where all interactions are measured, which is where all cells can be listed and little noise
         would be left.
+    wide
+        Tables of more columns than this are screened at few cells a column, planned in one round, and fitted one group of
+        related columns after the other, >= 1.
     on_progress
         Called at the start of each stage, with public numbers only.
 
@@ -122,9 +125,11 @@ class AdaptiveMarginals(Spender):
     fit: MaxEntropy = field(default_factory=MaxEntropy)
     particles: Particles = field(default_factory=Particles)
     listed: ListedEntropy = field(default_factory=ListedEntropy)
+    wide: int = WIDE
     on_progress: ProgressCallback = silent
 
     def __post_init__(self) -> None:
+        check_whole("wide", self.wide)
         if self.screen is not None:
             check_share("screen", self.screen)
         if self.second_stage is not None:
@@ -183,7 +188,7 @@ class AdaptiveMarginals(Spender):
         if best is not None and best.pays:
             self._tell("pairs")
             return measure_interactions(known, account, best)
-        if rounds and len(known.domain) > WIDE:
+        if rounds and len(known.domain) > self.wide:
             self._tell("pairs")
             known = measure_wide(known, account, workload, screen=self.screen)
             rounds = []

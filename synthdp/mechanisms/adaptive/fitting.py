@@ -18,7 +18,6 @@ from synthdp.fit.graphical.raking import Particles
 from synthdp.fit.misfits import make_fitting
 from synthdp.mechanisms.adaptive.component_fit import fit_components
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.wide import WIDE
 from synthdp.randomness import Generator
 
 
@@ -84,7 +83,7 @@ def fit_distribution(
     """
     if known.effects:
         return fit_cells(known, listed)
-    if len(known.domain) > WIDE:
+    if known.in_groups:
         return fit_components(known, settings=settings, particles=particles, rng=rng)
     model = fit_tree(known, settings)
     if set(known.off_tree) <= set(known.tree) and known.products is None:

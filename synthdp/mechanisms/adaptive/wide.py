@@ -51,8 +51,8 @@ MOST_PAIR_CELLS = 4_000_000
 CANDIDATES = 24
 """Most pairs that are looked at, as a multiple of the columns: the best by the screening."""
 
-CLEAR = 4.0
-"""A measured relation counts if its square sum is so many standard deviations above that of noise."""
+CLEAR = 5.0
+"""A measured relation counts if its square sum is so many standard deviations above that of noise and chance."""
 
 CELLS_A_COLUMN = 2_000
 """Most cells of the junction tree of related columns, as a multiple of their number."""
@@ -77,6 +77,7 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
     screen
         Part of what is left that goes to the screening; ``None`` to decide by its noise.
     """
+    known = replace(known, in_groups=True)
     columns = [j for j, size in enumerate(known.domain.shape) if size > 1 and workload.weight((j,)) > 0]
     if len(columns) < 2:
         return known
@@ -210,7 +211,7 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
         a, b = clique
         expected = np.outer(margins[a], margins[b]).ravel() / max(known.total, 1.0)
         table = NoisyTable(clique=clique, counts=np.asarray(counts, np.float64), stddev=found.stddev)
-        strength = interaction_strength(table, known.domain.shape)
+        strength = interaction_strength(table, known.domain.shape, total=known.total)
         if strength > 0:
             tables.append(table)
             ridges[clique] = best_ridge(table.counts, expected, found.stddev)
@@ -221,13 +222,24 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
     )
 
 
-def interaction_strength(table: NoisyTable, shape: Sequence[int]) -> float:
-    """Return the square sum of a pair's interaction less that of noise, in squared rows; 0 where noise explains it."""
+def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: float) -> float:
+    """Return the square sum of a pair's interaction less that of noise and chance, in squared rows; 0 where they explain it.
+
+    Parameters
+    ----------
+    table
+        Of two columns.
+    shape
+        Number of groups of each column.
+    total
+        Estimated number of rows: their cells scatter by chance, too.
+    """
     counts = table.counts.reshape([shape[j] for j in table.clique])
     centred = counts - counts.mean(axis=0) - counts.mean(axis=1, keepdims=True) + counts.mean()
     free = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    excess = float((centred**2).sum()) - free * table.stddev**2
-    return excess if excess > CLEAR * math.sqrt(2 * free) * table.stddev**2 else 0.0
+    variance = table.stddev**2 + max(total, 0.0) / counts.size
+    excess = float((centred**2).sum()) - free * variance
+    return excess if excess > CLEAR * math.sqrt(2 * free) * variance else 0.0
 
 
 def plan_components(
