@@ -90,14 +90,13 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
     known = known.with_answers(found, left=left)
     left_columns, right_columns = (np.array(columns)[side] for side in queries.pairs)
     pairs = standing_out(found.answers, found.stddev, most=CANDIDATES * len(columns))
-    cliques = [(int(left_columns[i]), int(right_columns[i])) for i in pairs]
-    weights = [workload.weight(clique) for clique in cliques]
+    cliques: list[Clique] = [(int(left_columns[i]), int(right_columns[i])) for i in pairs]
     errors = {
-        clique: weight * float(found.answers[i])
-        for i, clique, weight in zip(pairs, cliques, weights, strict=True)
-        if weight > 0 and table_size(known.domain.shape, clique) <= MOST_PAIR_CELLS
+        clique: float(found.answers[i])
+        for i, clique in zip(pairs, cliques, strict=True)
+        if workload.weight(clique) > 0 and table_size(known.domain.shape, clique) <= MOST_PAIR_CELLS
     }
-    chosen = worth_measuring(errors, margins, known.left, total=known.total)
+    chosen = worth_measuring(errors, margins, workload, known.left)
     return known if not chosen else _measure(known, account, chosen, margins)
 
 
@@ -109,7 +108,7 @@ def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequenc
         axis, margin = known.domain.axes[j], margins[j]
         bucket = buckets(margin, most, ordered=axis.grid.ordered)
         axes.append(Axis(axis.name, axis.column, axis.starts, bucket[axis.cells]))
-        expected.append(np.bincount(bucket, weights=margin))
+        expected.append(np.asarray(np.bincount(bucket, weights=margin), np.float64))
     return PairDistances(Domain(tuple(axes)), whole_margins(expected, DENOMINATOR), DENOMINATOR)
 
 
@@ -167,7 +166,7 @@ def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray
 
 
 def worth_measuring(
-    errors: dict[Clique, float], margins: Sequence[FloatArray], budget: BudgetAllocation, *, total: float
+    errors: dict[Clique, float], margins: Sequence[FloatArray], workload: Workload, budget: BudgetAllocation
 ) -> list[Clique]:
     """Return the tables that together tell most beyond what their noise hides, all measured with equal noise.
 
@@ -177,22 +176,23 @@ def worth_measuring(
         For each candidate how far its table is from independence, in rows.
     margins
         The estimated rows in the groups of each column.
+    workload
+        How much each table matters.
     budget
         All of which the tables may cost.
-    total
-        Estimated number of rows.
     """
     if not errors:
         return []
-    cliques = sorted(errors, key=lambda clique: -errors[clique])
-    distance = np.array([errors[clique] for clique in cliques])
+    weights = {clique: workload.weight(clique) for clique in errors}
+    cliques = sorted(errors, key=lambda clique: -weights[clique] * errors[clique])
+    expected = [np.outer(margins[a], margins[b]) / max(float(margins[a].sum()), 1.0) for a, b in cliques]
     best: tuple[float, IntArray] = (0.0, np.zeros(0, np.int64))
     for size in sorted({*np.unique(np.geomspace(1, len(cliques), 24).astype(int)).tolist(), len(cliques)}):
         noise = MEAN_ABS * budget.table_stddev(budget.share / size)
-        hurt = np.array([
-            np.minimum(noise, np.outer(margins[a], margins[b]) / max(total, 1.0)).sum() for a, b in cliques[:size]
+        gains = np.array([
+            weights[clique] * (errors[clique] - float(np.minimum(noise, table).sum()))
+            for clique, table in zip(cliques[:size], expected, strict=False)
         ])  # fmt: skip
-        gains = distance[:size] - hurt
         gain = float(gains[gains > 0].sum())
         if gain > best[0]:
             best = (gain, np.flatnonzero(gains > 0))

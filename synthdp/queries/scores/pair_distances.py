@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Clique, Codes, FloatArray, IntArray, Totals
+from synthdp.arrays import Codes, IntArray, Totals
 from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
@@ -103,14 +103,8 @@ class PairDistances:
         ]
         return np.concatenate(found, dtype=np.int64)
 
-    def expected(self, pair: Clique) -> FloatArray:
-        """Return the (cells,) expected rows of a pair's table, flat in C order."""
-        a, b = pair
-        total = float(self.margins[a].sum())
-        return np.asarray(np.outer(self.margins[a], self.margins[b] / total).ravel() / self.denominator)
-
     def _expected(self, column: int) -> IntArray:
         """Return the expected tables of a column with all later ones, side by side, in whole multiples."""
         total = float(self.margins[column].sum())
         later = np.concatenate(self.margins[column + 1 :])
-        return np.rint(np.outer(self.margins[column], later / total)).astype(np.int64)
+        return np.asarray(np.rint(np.outer(self.margins[column], later / total)), np.int64)

@@ -94,14 +94,13 @@ def test_one_record_replaced_moves_them_by_their_bounds_and_no_more_in_all_tiny_
     assert max(largest(change)[2] for change in changes) == swap.linf == 2 * UNIT
 
 
-def test_ten_million_rows_in_one_cell_are_counted_exactly():
-    shape = (2, 2)
-    counts = np.zeros(indicators(shape) ** 2, np.int64)
-    block = np.ones((2**20, 2), np.uint8)
-    for _ in range(10):
-        add_pair_counts(counts, block, shape, adding=nullcontext())
-    ((tables, _),) = pair_tables(counts, shape)
-    assert tables.tolist() == [[0, 0], [0, 10 * 2**20]]
+def test_counts_beyond_single_precision_are_exact():
+    """2^24 + 1 rows alike: the least number of ones whose sum single precision cannot hold."""
+    counts = np.zeros(indicators((2, 2)) ** 2, np.int64)
+    rows = 2**24 + 1
+    add_pair_counts(counts, np.broadcast_to(np.ones((1, 2), np.uint8), (rows, 2)), (2, 2), adding=nullcontext())
+    ((tables, _),) = pair_tables(counts, (2, 2))
+    assert tables.tolist() == [[0, 0], [0, rows]]
 
 
 @pytest.mark.parametrize(
