@@ -35,7 +35,7 @@ from synthdp.mechanisms.adaptive.shares import (
     parts_of_rounds,
     screening_part,
 )
-from synthdp.mechanisms.adaptive.wide import WIDE, measure_wide
+from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
@@ -224,7 +224,8 @@ class AdaptiveMarginals(Spender):
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
-        target = group_target(total, left.table_stddev(pairs / (2 * len(columns))))
+        filled = group_target_of_wide if len(columns) > self.wide else group_target
+        target = filled(total, left.table_stddev(pairs / (2 * len(columns))))
         known = Knowledge.of_columns(
             schema, columns, target=target, left=left, measured=(*count.measurements, *answers),
             rows=account.rows if account.adjacency.rows_are_public else None,

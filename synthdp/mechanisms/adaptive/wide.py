@@ -30,6 +30,10 @@ from synthdp.queries.scores.pair_distances import PairDistances
 WIDE = 128
 """Tables of more columns are wide."""
 
+FILLED = 8.0
+"""A column of a wide table has about sqrt(n / (FILLED sigma)) groups, at least 4, where sigma is the noise of a pair's cell:
+the noise of a whole table is then about a tenth of the rows, so that relations which stand out of a screening pay."""
+
 SCREENED_CELLS = 3000
 """Cells of all columns together, beyond the first of each, that are screened: the square of it is the time that it takes."""
 
@@ -59,6 +63,12 @@ CELLS_A_COLUMN = 2_000
 
 REJECTIONS = 40
 """After so many pairs that do not fit a group's tree, no more are tried."""
+
+
+def group_target_of_wide(total: float, pair_stddev: float) -> float:
+    """Return how many rows a group of a column should hold; see `group_target`, whose groups are finer."""
+    total = max(total, 1.0)
+    return total / max(4.0, math.sqrt(total / (FILLED * pair_stddev)))
 
 
 def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, screen: float | None) -> Knowledge:
