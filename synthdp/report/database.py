@@ -120,7 +120,7 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
         tables=tables,
         relations=relations,
         unusual=_unusual(release),
-        rules=[rule.in_words() for rule in model.schema.rules],
+        rules=list(model.schema.obeyed),
         card=card_of(release, fingerprint),
         spend=spend_of(release),
         citation=citation_of(release, fingerprint),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -221,8 +221,10 @@ def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
 
 def arrow_types(source: Source) -> Mapping[str, str]:
     """Return the Arrow types of a source that knows them; none where pyarrow is not there to tell."""
+    if not hasattr(type(source), "arrow_types"):  # of the source itself, it would be asked twice, and a database too
+        return {}
     try:
-        return source.arrow_types if isinstance(source, ArrowTyped) else {}
+        return cast("ArrowTyped", source).arrow_types
     except DataError:
         return {}
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from hostile_cells import COLUMNS, CONTAINERS, SCHEMA, Container
+from hostile_cells import COLUMNS, CONTAINERS, SCHEMA, Container, one_database
 from hostile_values import TELLTALES
 from no_noise import Trace, recorded, replayed
 
@@ -193,7 +193,7 @@ IN_TURNS = {*list(CONTAINERS)[::3], *(name for name in CONTAINERS if name.split(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in IN_TURNS)) for name in CONTAINERS]
 )
 def test_hostile_cells_change_their_own_rows_and_nothing_else(name: str, capfd: Any, caplog: Any) -> None:
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), one_database():
         assert faults(CONTAINERS[name], TURNS[name]) == {}
     printed = "".join(capfd.readouterr()) + caplog.text
     assert not [text for text in TELLTALES if text in printed]

@@ -147,8 +147,14 @@ def test_every_source_gives_the_same_trace_and_the_same_release_on_neighbours(so
     assert found == expected
 
 
-@pytest.mark.parametrize("mechanism", ASKED)
-@pytest.mark.parametrize("source", ["csv", "parquet", "duckdb"])
+BLOCKWISE = [
+    pytest.param(source, mechanism, marks=[pytest.mark.slow] * ((i + j) % 3 != 0))
+    for (i, source), (j, mechanism) in itertools.product(enumerate(["csv", "parquet", "duckdb"]), enumerate(ASKED))
+]
+"""Every mechanism, with sources in turns; the others are ``slow``."""
+
+
+@pytest.mark.parametrize(("source", "mechanism"), BLOCKWISE)
 def test_a_row_beyond_the_end_of_a_block_gives_the_same_trace(source, mechanism, tmp_path, monkeypatch):
     """A number of rows that crosses the border of a block: one table is read in one piece, its neighbour in two."""
     for module in (csv, parquet, duckdb):
