@@ -178,3 +178,18 @@ def test_a_saved_release_gives_the_same_rows_and_answers(tmp_path):
     again = sd.load(tmp_path / "wide.synth")
     pd.testing.assert_frame_equal(again.sample(200, random_state=1), release.sample(200, random_state=1))
     assert [m.values.tolist() for m in again.measurements] == [m.values.tolist() for m in release.measurements]
+
+
+@pytest.mark.slow
+def test_most_counts_of_a_wide_table_lie_within_their_intervals():
+    """95 of a hundred are promised; of 90 that share one release's noise at least three quarters are asked."""
+    table = blocks(20_000, 5)
+    _, release = released(table, budget=sd.ApproxDP(1.0, 1e-9))
+    rng, names, held = np.random.default_rng(1), list(table), []
+    for _ in range(90):
+        some = rng.choice(names, int(rng.integers(1, 4)), replace=False)
+        values = rng.choice(LEVELS, len(some))
+        found = release.answer(sd.count(" and ".join(f"{n} == '{v}'" for n, v in zip(some, values, strict=True))))
+        truth = int(np.logical_and.reduce([table[n] == v for n, v in zip(some, values, strict=True)]).sum())
+        held.append(bool((found["lower"] <= truth).iloc[0] and (truth <= found["upper"]).iloc[0]))
+    assert np.mean(held) >= 0.75
