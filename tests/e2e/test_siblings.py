@@ -11,6 +11,7 @@ import pytest
 from no_noise import without_noise
 
 import synthdp as sd
+from synthdp.estimators.synthetic_release import write_report
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.storage import save
 
@@ -133,3 +134,10 @@ def test_questions_about_siblings_are_answered(related: sd.Release[Any]) -> None
     assert 0.7 < found["estimate"][0] < 0.9
     heads = related.answer(sd.count("role == 'head'"))
     assert 0.9 * 1500 < heads["estimate"][0] < 1.1 * 1500
+
+
+def test_the_report_says_what_goes_together_in_two_rows(related: sd.Release[Any], tmp_path: Path) -> None:
+    write_report(related, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "town in another row" in page
+    assert "from one row to the next" not in page

@@ -136,6 +136,8 @@ def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntA
 def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
     """Return a bucket for each group of a column, at least two: neighbours of an ordered one, all about equally filled.
 
+    Where one group holds nearly all, it is one bucket and the rest the other.
+
     Parameters
     ----------
     margin
@@ -149,7 +151,8 @@ def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
         return np.arange(len(margin))
     if ordered:
         middle = np.cumsum(margin) - margin / 2
-        found = np.floor(most * middle / max(float(margin.sum()), 1e-300)).astype(np.int64)
+        part = middle / max(float(margin.sum()), 1e-300)
+        found = np.minimum(most * part, most - 1).astype(np.int64)  # empty groups at the end lie at the very end
     else:
         found, filled = np.zeros(len(margin), np.int64), np.zeros(most)
         for group in np.argsort(-margin, kind="stable"):
