@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from synthdp.arrays import AnyArray
+from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import JunctionTree
 from synthdp.distribution.markov_random_field import Graphical
@@ -30,6 +31,7 @@ from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.scores.pair_distances import PairDistances
 from synthdp.queries.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits
 from synthdp.queries.smooth.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.queries.total import Total
@@ -251,6 +253,13 @@ def _distribution(distribution: Distribution, store: Store) -> dict[str, Any]:
         case Product():
             margins = [store.put(margin) for margin in distribution.margins]
             return {"kind": "product", "shape": list(distribution.shape), "margins": margins}
+        case Components():
+            return {
+                "kind": "components",
+                "shape": list(distribution.shape),
+                "columns": [list(columns) for columns in distribution.columns],
+                "parts": [_distribution(part, store) for part in distribution.parts],
+            }
     raise ParameterError(f"a {type(distribution).__name__} distribution has no file form")
 
 
@@ -266,6 +275,12 @@ def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArra
             return Explicit(shape=shape, codes=arrays[document["codes"]], weights=arrays[document["weights"]])
         case "product":
             return Product(shape=shape, margins=tuple(arrays[name] for name in document["margins"]))
+        case "components":
+            columns = tuple(tuple(int(j) for j in part) for part in document["columns"])
+            if any(part["kind"] == "components" for part in document["parts"]):
+                raise FormatError("a part of the release's distribution is made of parts again")
+            parts = tuple(_read_distribution(part, arrays) for part in document["parts"])
+            return Components(shape=shape, columns=columns, parts=parts)
     raise FormatError("the release's distribution has an unknown kind")
 
 
@@ -273,7 +288,16 @@ def has_file_form(queries: Statistic | KeyStatistic) -> bool:
     """Say whether a release of a synthetic model keeps the answers to a statistic in its file."""
     return isinstance(
         queries,
-        (ClippedProducts, Interactions, Marginals, MarginalDistances, TensorBasis, TensorWithMisfits, Total),
+        (
+            ClippedProducts,
+            Interactions,
+            Marginals,
+            MarginalDistances,
+            PairDistances,
+            TensorBasis,
+            TensorWithMisfits,
+            Total,
+        ),
     )
 
 
@@ -323,6 +347,10 @@ def _queries(queries: Statistic | KeyStatistic, store: Store) -> dict[str, Any]:
         case MarginalDistances():
             expected = {"expected": store.put(queries.expected), "unit": queries.denominator}
             return {**_queries(queries.queries, store), **expected, "kind": "distances"}
+        case PairDistances():
+            margins = [store.put(margin) for margin in queries.margins]
+            domain = store.domain(queries.domain)
+            return {"kind": "pair distances", "domain": domain, "margins": margins, "unit": queries.denominator}
         case ClippedProducts():
             scores = [store.put(score) for score in queries.scores]
             numbers = {"scores": scores, "resolution": queries.resolution, "norm": queries.norm}
@@ -353,6 +381,8 @@ def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Ma
         if document["kind"] == "marginals":
             return marginals
         return MarginalDistances(marginals, arrays[document["expected"]], int(document["unit"]))
+    if document["kind"] == "pair distances":
+        return PairDistances(domain, tuple(arrays[name] for name in document["margins"]), int(document["unit"]))
     if document["kind"] == "interactions":
         return Interactions(domain, tuple(tuple(c) for c in document["cliques"]), tuple(document["weights"]))
     if document["kind"] == "products":

@@ -44,6 +44,7 @@ from synthdp import (
 )
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import releasable_domain
+from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.mechanisms.fourier.monomial_release import MonomialRelease
 from synthdp.mechanisms.universe.private_multiplicative_weights import MultiplicativeWeightsConstruction
 from synthdp.queries.fourier.binarized import binarize
@@ -223,6 +224,7 @@ CASES: dict[str, Case] = {
     "SparseProjection signs": Case(KEYS, lambda **o: SparseProjection(64, projection="signs", peel=0.0, **o)),
     "SparseMWEM": Case(KEYS, lambda **o: SparseMWEM(SPARSE, rounds=3, **o)),
     "AdaptiveMarginals": Case(BITS, AdaptiveMarginals),
+    "AdaptiveMarginals wide": Case(BITS, lambda **o: AdaptiveMarginals(wide=1, listed=ListedEntropy(max_cells=1), **o)),
     "Automatic": Case(NUMBERS, Automatic),
     "L1Fit": Case(BITS, lambda **o: L1Fit(support=50, **o)),
     "L1Fit trigonometric": Case(NUMBERS, lambda **o: L1Fit(basis="trigonometric", support=50, **o)),

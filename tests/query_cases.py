@@ -39,6 +39,7 @@ from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.queries.scores.boosting_scores import BoostingScores
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.scores.net_scores import NetScores, multisets
+from synthdp.queries.scores.pair_distances import PairDistances
 from synthdp.queries.scores.query_distances import QueryDistances
 from synthdp.queries.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
 from synthdp.queries.smooth.trigonometric import (
@@ -128,6 +129,12 @@ def distances(domain: Domain, order: int, denominator: int) -> MarginalDistances
     return MarginalDistances(marginals, expected(marginals, denominator), denominator)
 
 
+def pair_distances(domain: Domain, rows: int, denominator: int) -> PairDistances:
+    """Expectations of so many rows, about as many in each cell."""
+    ends = [np.linspace(0, rows * denominator, size + 1).astype(np.int64) for size in domain.shape]
+    return PairDistances(domain, tuple(np.diff(end) for end in ends), denominator)
+
+
 def query_distances(queries: Statistic, resolution: int) -> QueryDistances:
     return QueryDistances(queries, expected(queries, resolution), resolution)
 
@@ -162,6 +169,9 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "interactions of merged cells": lambda: Interactions(merged(), ((1, 0), (0,), (0,)), (1, 2, 3)),
     "distances": lambda: distances(mixed(), 1, 1),
     "distances in a finer denominator": lambda: distances(mixed(), 2, 7),
+    "distances of pairs": lambda: pair_distances(mixed(), 1, 1),
+    "distances of pairs in a finer denominator": lambda: pair_distances(mixed(), 2, 7),
+    "distances of pairs of merged cells": lambda: pair_distances(merged(), 1, 3),
     "cosines": lambda: TensorBasis(ordered(), tensor_terms((0, 1), 3)),
     "coarse cosines": lambda: TensorBasis(ordered(), low_order_terms((0, 1), order=2, degree=3), denominator=3),
     "mixed terms": lambda: TensorBasis(mixed(), mixed_terms(mixed(), order=2, degree=2), denominator=2**10),
@@ -279,6 +289,14 @@ def any_distances(draw: Draw, denominator: int) -> MarginalDistances:
     return MarginalDistances(marginals, any_numbers(draw, marginals.k, size=2**63 - 1), denominator)
 
 
+def any_pair_distances(draw: Draw, denominator: int) -> PairDistances:
+    domain = of_sizes(*draw(st.lists(st.integers(2, 3), min_size=2, max_size=3)))
+    total = draw(st.sampled_from([1, denominator, 2**60, 2**61]))
+    ends = [draw(st.integers(0, size - 1)) for size in domain.shape]
+    margins = [np.eye(size, dtype=np.int64)[end] * total for size, end in zip(domain.shape, ends, strict=True)]
+    return PairDistances(domain, tuple(margins), denominator)
+
+
 def any_query_distances(draw: Draw, denominator: int) -> QueryDistances:
     queries = any_small_cells(draw)
     return QueryDistances(queries, any_numbers(draw, queries.k, size=2**63 - 1), denominator)
@@ -343,6 +361,7 @@ SHAPES: dict[str, Callable[[Draw, int], Statistic]] = {
     "a stack": any_stack,
     "the rows that fit": any_fitting,
     "distances": any_distances,
+    "distances of pairs": any_pair_distances,
     "distances of queries": any_query_distances,
     "scores of boosting": any_boosting,
     "scores of a net": lambda draw, denominator: net(any_small_cells(draw), draw(st.integers(1, 3)), denominator),

@@ -19,10 +19,12 @@ from synthdp.answers.direct import Direct
 from synthdp.answers.sharpening import Sharpening
 from synthdp.answers.within_cells import tilts
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
+from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.scores.pair_distances import PairDistances
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -271,7 +273,25 @@ def _relations(direct: Direct, known: dict[Clique, float]) -> dict[Clique, float
             expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.denominator), offsets)
             distances = np.sqrt(np.maximum(_shrunk(measured.answers, measured.stddev) ** 2 - expected**2, 0.0))
             return dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True))
+        if isinstance(asked, PairDistances):
+            return _relations_of_wide(direct, known, asked, measured.answers)
     typical = float(np.mean(list(known.values()) or [0.0]))
+    return {pair: known[pair] if direct.has(pair) else typical for pair in known}
+
+
+def _relations_of_wide(
+    direct: Direct, known: dict[Clique, float], asked: PairDistances, answers: FloatArray
+) -> dict[Clique, float]:
+    """Return the relations of measured pairs, and for all others the mean that the screening of many pairs leaves them."""
+    columns, (left, right) = direct.model.domain.index(*asked.domain.names), asked.pairs
+    missed = np.array([not direct.has((columns[a], columns[b])) for a, b in zip(left, right, strict=True)])
+    typical = 0.0
+    if missed.any():
+        total = float(asked.margins[0].sum())
+        roots = np.array([np.sqrt(margin / total).sum() for margin in asked.margins])
+        chance = math.sqrt(2 / math.pi * total / asked.denominator) * roots[left[missed]] * roots[right[missed]]
+        typical = math.sqrt(max(float(answers[missed].mean()) ** 2 - float(chance.mean()) ** 2, 0.0))
+    typical /= max(direct.total[0], 1.0)
     return {pair: known[pair] if direct.has(pair) else typical for pair in known}
 
 
@@ -285,7 +305,9 @@ def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dic
     if len(pairs) > MOST_PAIRS:
         codes = distribution.sample(ROWS, generator(0))
         distribution, rows = Explicit(shape=shape, codes=codes, weights=np.ones(ROWS)), ROWS
-    found: dict[Clique, float] = {}
+    found: dict[Clique, float] = dict.fromkeys(pairs, 0.0)
+    if isinstance(model.distribution, Components):  # columns of different groups are independent
+        pairs = [pair for columns in model.distribution.columns for pair in itertools.combinations(columns, 2)]
     for a, b in pairs:
         table = distribution.marginal((a, b)).reshape(shape[a], shape[b])
         if math.isinf(rows):

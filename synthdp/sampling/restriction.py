@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import BoolArray
+from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.product import Product
@@ -69,6 +70,9 @@ def _restricted(distribution: Distribution, j: int, kept: BoolArray) -> Distribu
             margin = distribution.margins[j] * kept
             margins = [*distribution.margins[:j], margin, *distribution.margins[j + 1 :]]
             return replace(distribution, margins=margins) if margin.any() else distribution
+        case Components():
+            p, i = distribution.part_of(j)
+            return distribution.with_part(p, _restricted(distribution.parts[p], i, kept))
         case Graphical():
             try:
                 return distribution.condition({j: kept})

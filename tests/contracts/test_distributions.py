@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from joint_tables import all_rows, joint_table, margin
 
+from synthdp.distribution.components import Components
 from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
@@ -43,7 +44,22 @@ def product():
     return Product(shape=SHAPE, margins=margins), joint
 
 
-@pytest.fixture(params=[graphical, explicit, product])
+def components():
+    """Columns 0 and 3 listed, 1 and 4 in a tree, 2 alone."""
+    rng = np.random.default_rng(3)
+    weights = rng.random(8) * (rng.random(8) < 0.7)
+    listed = Explicit(shape=(2, 4), codes=all_rows((2, 4)).astype(np.int16), weights=weights)
+    potentials = {(0, 1): rng.normal(size=6)}
+    tree = Graphical.calibrated(junction_tree((3, 2), [(0, 1)]), potentials)
+    alone = Product(shape=(1,), margins=[np.ones(1)])
+    joint = np.einsum(
+        "ad,be,c->abcde", (weights / weights.sum()).reshape(2, 4), tree.marginal((0, 1)).reshape(3, 2), [1]
+    )
+    parts = Components(shape=SHAPE, columns=((0, 3), (1, 4), (2,)), parts=(listed, tree, alone))
+    return parts, joint.ravel()
+
+
+@pytest.fixture(params=[graphical, explicit, product, components])
 def case(request):
     return request.param()
 

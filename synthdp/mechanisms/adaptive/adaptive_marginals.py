@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from synthdp.checks import check_number, check_share
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.fit.graphical.consistency import pooled_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
@@ -36,6 +36,7 @@ from synthdp.mechanisms.adaptive.shares import (
     parts_of_rounds,
     screening_part,
 )
+from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
@@ -90,6 +91,9 @@ class AdaptiveMarginals(Spender):
     listed
         Settings of the fit where all interactions are measured, which is where all cells can be listed and little noise
         would be left.
+    wide
+        Tables of more columns than this are screened at few cells a column, planned in one round, and fitted one group of
+        related columns after the other, >= 1.
     on_progress
         Called at the start of each stage, with public numbers only.
 
@@ -122,9 +126,11 @@ class AdaptiveMarginals(Spender):
     fit: MaxEntropy = field(default_factory=MaxEntropy)
     particles: Particles = field(default_factory=Particles)
     listed: ListedEntropy = field(default_factory=ListedEntropy)
+    wide: int = WIDE
     on_progress: ProgressCallback = silent
 
     def __post_init__(self) -> None:
+        check_whole("wide", self.wide)
         if self.screen is not None:
             check_share("screen", self.screen)
         if self.second_stage is not None:
@@ -183,6 +189,10 @@ class AdaptiveMarginals(Spender):
         if best is not None and best.pays:
             self._tell("pairs")
             return measure_interactions(known, account, best)
+        if rounds and len(known.domain) > self.wide:
+            self._tell("pairs")
+            known = measure_wide(known, account, workload, screen=self.screen)
+            rounds = []
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
         limits = [known.left.share * part for part in rounds]
@@ -219,7 +229,8 @@ class AdaptiveMarginals(Spender):
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
-        target = group_target(total, left.table_stddev(pairs / (2 * len(columns))))
+        filled = group_target_of_wide if len(columns) > self.wide else group_target
+        target = filled(total, left.table_stddev(pairs / (2 * len(columns))))
         known = Knowledge.of_columns(
             schema, columns, target=target, left=left, measured=(*count.measurements, *answers),
             rows=account.rows if account.adjacency.rows_are_public else None,

@@ -17,6 +17,7 @@ from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 from synthdp.fit.merged import make_merged_fitting
 from synthdp.fit.misfits import make_fitting
+from synthdp.mechanisms.adaptive.component_fit import fit_components
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.randomness import Generator
 
@@ -66,8 +67,8 @@ def fit_distribution(
 ) -> Distribution:
     """Fit everything that is known.
 
-    All cells where interactions were measured; else the tree, then weighted rows where cliques off the tree or products
-    are known.
+    All cells where interactions were measured; groups of related columns where there are many columns; else the tree, then
+    weighted rows where cliques off the tree or products are known.
 
     Parameters
     ----------
@@ -84,6 +85,8 @@ def fit_distribution(
     """
     if known.effects:
         return fit_cells(known, listed)
+    if known.in_groups:
+        return fit_components(known, settings=settings, particles=particles, rng=rng)
     model = fit_tree(known, settings)
     if set(known.off_tree) <= set(known.tree) and known.products is None:
         return model

@@ -60,6 +60,8 @@ class Knowledge:
         Noisy second moments of the columns that have numbers, if they were measured.
     effects
         Main effects and interactions that were measured alone, over the groups that a released row may have.
+    in_groups
+        Whether each group of related columns is fitted on its own, as independent of the others.
     """
 
     left: BudgetAllocation
@@ -77,6 +79,7 @@ class Knowledge:
     off_tree: tuple[Clique, ...] = ()
     products: NoisyProducts | None = None
     effects: tuple[NoisyEffect, ...] = ()
+    in_groups: bool = False
 
     @classmethod
     def of_columns(

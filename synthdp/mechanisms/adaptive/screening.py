@@ -100,8 +100,9 @@ def screen_against_model(
         return Screening([], known)
     ratio = max(known.total, 1.0) / len(sample)
     tables = Marginals(known.domain, tuple(cliques))
+    kept = known.kept
     modelled = (
-        with_misfits(counts * ratio, clique, known.kept, known.misfits, total=known.total)
+        with_misfits(counts * ratio, clique, kept, known.misfits, total=known.total)
         for clique, counts in zip(cliques, tables.split(tables.sums(sample)), strict=True)
     )
     found, expected, left = _distances(

@@ -6,6 +6,42 @@ from broken_builds.mutation import Mutation
 
 MUTATIONS = (
     Mutation(
+        "all distances of pairs together move like one",
+        "R5",
+        "PairDistances.bounds",
+        "Norms.within(self.k, self.denominator)",
+        "Norms.within(1, self.denominator)",
+        (
+            "tests/unit/queries/test_pair_distances.py::test_one_record_added_moves_them_by_their_bounds_and_no_more_in_all_tiny_tables",
+        ),
+    ),
+    Mutation(
+        "a distance of a pair is said to move by a part of a row",
+        "R5",
+        "PairDistances.bounds",
+        "Norms.within(self.k, self.denominator)",
+        "Norms.within(self.k, 1)",
+        (
+            "tests/unit/queries/test_pair_distances.py::test_one_record_added_moves_them_by_their_bounds_and_no_more_in_all_tiny_tables",
+        ),
+    ),
+    Mutation(
+        "pairs are counted in single precision beyond what it holds",
+        "R5",
+        "add_pair_counts",
+        "min(MOST_ROWS, MOST_ENTRIES // size)",
+        "2**25",
+        ("tests/unit/queries/test_pair_distances.py::test_counts_beyond_single_precision_are_exact",),
+    ),
+    Mutation(
+        "expectations of pairs may leave 63 bits",
+        "R26",
+        "PairDistances.__post_init__",
+        "margin.min() < 0 or margin.max() > LARGEST_SUM // len(margin)",
+        "margin.min() < 0",
+        ("tests/unit/queries/test_pair_distances.py::test_margins_that_are_none_are_refused",),
+    ),
+    Mutation(
         "a table's cells count once however many tables",
         "R5",
         "Marginals.bounds",

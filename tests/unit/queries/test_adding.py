@@ -16,12 +16,14 @@ from synthdp.parallel import in_order
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import AddingStatistic
 from synthdp.queries.scores.distances import MarginalDistances
+from synthdp.queries.scores.pair_distances import PairDistances
 
 DOMAIN = domain_of(Schema({f"x{j}": Integer(0, 6) for j in range(6)}), bins=7)
 TABLES = Marginals(DOMAIN, tuple(clique for ways in (1, 2, 3) for clique in all_cliques(DOMAIN, ways)))
 KINDS: dict[str, Callable[[], Any]] = {
     "tables": lambda: TABLES,
     "distances": lambda: MarginalDistances(TABLES, np.full(TABLES.k, 9), 2),
+    "distances of pairs": lambda: PairDistances(DOMAIN, (np.full(DOMAIN.shape[0], 9),) * len(DOMAIN), 2),
 }
 
 

@@ -1,0 +1,165 @@
+"""Wide tables of known structure: agreement within a block, processor seconds and memory.
+
+    python benchmarks/utility/wide.py [--tiny] [--seeds 3] [--out results.jsonl] [--case blocks:1000:100000 ...]
+    python benchmarks/utility/wide.py --levels [--out results.jsonl]
+
+Four generators, all columns of four levels, in blocks of ten:
+
+    blocks  every column repeats its block's unseen value with probability .7 and is drawn afresh otherwise
+    chains  every column repeats the one before it so, the first of a block none
+    weak    as blocks, with probability .4
+    none    nothing has to do with anything
+
+``error`` is the distance of the mean agreement (two columns of a block have equal values) from the real rows',
+``pair_error`` the mean distance of each pair's, ``other_error`` that of pairs of different blocks, ``independent`` what
+independent columns have.  ``edges`` counts measured relations: of two columns of a block, and of others.  Seconds are the
+processor's, of the release and of as many synthetic rows; ``table_mib`` is the peak memory before them, ``peak_mib`` after.
+``--levels`` releases a column of 300 000 levels, declared and not, beside two others.  epsilon 1, delta 1e-9.
+Every case runs in a process of its own.  One JSON line a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from json_lines import tell
+
+import synthdp as sd
+from synthdp import AdaptiveMarginals, ApproxDP, Categorical, Curator, Schema
+
+ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+BLOCK, LEVELS = 10, ("a", "b", "c", "d")
+BUDGET = ApproxDP(1.0, 1e-9)
+CASES = (
+    "blocks:300:100000", "blocks:1000:100000", "chains:300:100000", "weak:300:100000", "none:300:100000"
+)  # fmt: skip
+TINY = ("blocks:140:2000", "none:140:2000")
+MANY = 300_000
+OTHERS = 2000
+"""Pairs of different blocks that are looked at."""
+
+
+def simulated(kind: str, columns: int, rows: int, *, seed: int) -> np.ndarray:
+    """Return the levels of a table, (rows, columns)."""
+    rng = np.random.default_rng(seed)
+    codes = np.empty((rows, columns), np.uint8, order="F")
+    follow = {"blocks": 0.7, "chains": 0.7, "weak": 0.4, "none": 0.0}[kind]
+    before = np.zeros(rows, np.uint8)
+    for j in range(columns):
+        fresh = rng.integers(0, len(LEVELS), rows, dtype=np.uint8)
+        if j % BLOCK == 0:
+            before = rng.integers(0, len(LEVELS), rows, dtype=np.uint8)
+        codes[:, j] = np.where(rng.random(rows, dtype=np.float32) < follow, before, fresh)
+        if kind == "chains":
+            before = codes[:, j]
+    return codes
+
+
+def agreements(codes: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
+    return np.array([(codes[:, a] == codes[:, b]).mean() for a, b in pairs])
+
+
+def run_case(kind: str, columns: int, rows: int, seed: int) -> dict[str, object]:
+    codes = simulated(kind, columns, rows, seed=seed)
+    names = [f"c{j:04d}" for j in range(columns)]
+    table = pd.DataFrame(
+        {name: pd.Categorical.from_codes(codes[:, j], list(LEVELS)) for j, name in enumerate(names)}, copy=False
+    )
+    schema = Schema({name: Categorical(list(LEVELS)) for name in names})
+    before, start = peak_mebibytes(), time.process_time()
+    with Curator(table, schema=schema, budget=BUDGET) as curator:
+        release = AdaptiveMarginals().release(curator, random_state=seed)
+    released = time.process_time()
+    synthetic = release.output.sample(rows, random_state=seed)
+    sampled = time.process_time()
+    peak = peak_mebibytes()
+    found = np.column_stack([pd.Categorical(synthetic[name], list(LEVELS)).codes for name in names])
+    inside = [p for b in range(0, columns, BLOCK) for p in itertools.combinations(range(b, min(b + BLOCK, columns)), 2)]
+    rng = np.random.default_rng(seed)
+    drawn = np.sort(rng.integers(0, columns, (OTHERS, 2)), axis=1)
+    others = [(int(a), int(b)) for a, b in drawn if a // BLOCK != b // BLOCK]
+    real, made = agreements(codes, inside), agreements(found, inside)
+    real_others, made_others = agreements(codes, others), agreements(found, others)
+    pairs = [c for m in release.measurements for c in getattr(m.queries, "cliques", ()) if len(c) == 2]
+    return {
+        "case": kind, "columns": columns, "rows": rows, "seed": seed, "real": real.mean(), "agreement": made.mean(),
+        "independent": 1 / len(LEVELS), "error": abs(made.mean() - real.mean()), "pair_error": np.abs(made - real).mean(),
+        "other_error": np.abs(made_others - real_others).mean(),
+        "edges": [sum(a // BLOCK == b // BLOCK for a, b in pairs), sum(a // BLOCK != b // BLOCK for a, b in pairs)],
+        "seconds": round(released - start, 1), "sampling_seconds": round(sampled - released, 1),
+        "table_mib": round(before), "peak_mib": round(peak),
+    }  # fmt: skip
+
+
+def run_levels(*, declared: bool, seed: int) -> dict[str, object]:
+    """Release a column whose levels have Zipf's law, a flag that follows the level and an age."""
+    rng, rows = np.random.default_rng(seed), 100_000
+    labels = np.array([f"L{i:06d}" for i in range(MANY)])
+    level = (rng.zipf(1.3, rows) - 1) % MANY
+    table = pd.DataFrame({
+        "code": labels[level], "flag": (level % 3 == 0) ^ (rng.random(rows) < 0.1),
+        "age": np.clip(rng.normal(40, 12, rows) + (level < 5) * 20, 0, 99).astype(int),
+    })  # fmt: skip
+    column = Categorical(list(labels)) if declared else Categorical()
+    schema = Schema({"code": column, "flag": sd.Boolean(), "age": sd.Integer(0, 99)})
+    before, start = peak_mebibytes(), time.process_time()
+    release = sd.SyntheticRelease(schema=schema, epsilon=1.0, delta=1e-9, random_state=seed).fit(table)
+    synthetic = release.sample(rows)
+    seconds, peak = time.process_time() - start, peak_mebibytes()
+    real, made = (frame["code"].value_counts(normalize=True) for frame in (table, synthetic))
+    top = real.index[:20]
+    return {
+        "case": "levels", "declared": declared, "seed": seed, "levels_in_rows": len(real), "levels_released": len(made),
+        "share_of_20": real[top].sum(), "released_share_of_20": made.reindex(top).fillna(0.0).sum(),
+        "tvd": real.sub(made, fill_value=0.0).abs().sum() / 2,
+        "flag_of_first": [float(frame.loc[frame["code"] == top[0], "flag"].mean()) for frame in (table, synthetic)],
+        "seconds": round(seconds, 1), "table_mib": round(before), "peak_mib": round(peak),
+    }  # fmt: skip
+
+
+def peak_mebibytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", nargs="+", default=[])
+    parser.add_argument("--levels", action="store_true")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    if given.one:
+        kind, *numbers = given.one.split(":")
+        record = (
+            run_levels(declared=kind == "declared", seed=int(numbers[0]))
+            if kind in ("declared", "undeclared")
+            else run_case(kind, *map(int, numbers))
+        )
+        tell(record, None)
+        return
+    cases = ["declared", "undeclared"] if given.levels else given.case or list(TINY if given.tiny else CASES)
+    for case, seed in itertools.product(cases, range(given.seeds)):
+        line = subprocess.run(
+            [sys.executable, __file__, "--one", f"{case}:{seed}"],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **ONE_CORE},
+        ).stdout
+        tell(json.loads(line), given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,322 @@
+"""Wide tables: one screening of all pairs of columns at few cells each, then all tables that pay, in one batch.
+
+Where columns are many, most pairs of them have nothing to do with each other, and those that have are many more than one
+tree holds.  Every pair that stands out of the screening's noise is measured; what stands out of its own table's noise
+makes groups of related columns, which `fit_components` fits one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from synthdp.arrays import Clique, FloatArray, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.distribution.contingency import NoisyTable, table_size
+from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.selection import MEAN_ABS
+from synthdp.mechanisms.adaptive.shrinkage import best_ridge
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.workload import Workload
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.scores.pair_distances import PairDistances
+
+WIDE = 128
+"""Tables of more columns are wide."""
+
+FILLED = 8.0
+"""A column of a wide table has about sqrt(n / (FILLED sigma)) groups, at least 4, where sigma is the noise of a pair's cell:
+the noise of a whole table is then about a tenth of the rows, so that relations which stand out of a screening pay."""
+
+SCREENED_CELLS = 3000
+"""Cells of all columns together, beyond the first of each, that are screened: the square of it is the time that it takes."""
+
+MOST_BUCKETS = 8
+"""Most cells of a column in the screening."""
+
+DENOMINATOR = 256
+"""Expected rows are whole multiples of 1 / DENOMINATOR."""
+
+SCREEN_NOISE = 0.04
+"""Noise in a screened distance that is aimed at, as a part of the rows."""
+
+SCREENS = (0.07, 0.35)
+"""Least and largest part of what the one-ways leave that goes to the screening."""
+
+MOST_PAIR_CELLS = 4_000_000
+"""Most cells of a pair that is measured."""
+
+CANDIDATES = 24
+"""Most pairs that are looked at, as a multiple of the columns: the best by the screening."""
+
+CLEAR = 5.0
+"""A measured relation counts if its square sum is so many standard deviations above that of noise and chance."""
+
+CELLS_A_COLUMN = 2_000
+"""Most cells of the junction tree of related columns, as a multiple of their number."""
+
+REJECTIONS = 40
+"""After so many pairs that do not fit a group's tree, no more are tried."""
+
+
+def group_target_of_wide(total: float, pair_stddev: float) -> float:
+    """Return how many rows a group of a column should hold; see `group_target`, whose groups are finer."""
+    total = max(total, 1.0)
+    return total / max(4.0, math.sqrt(total / (FILLED * pair_stddev)))
+
+
+def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, screen: float | None) -> Knowledge:
+    """Screen all pairs of columns, and measure the tables of those that pay.
+
+    Costs all that is left where a pair pays, else what the screening costs, for the curator's neighbours.
+
+    Parameters
+    ----------
+    known
+        What was learned of every column.
+    account
+        Whom to ask.
+    workload
+        What matters; pairs of weight 0 are not measured.
+    screen
+        Part of what is left that goes to the screening; ``None`` to decide by its noise.
+    """
+    known = replace(known, in_groups=True)
+    columns = [j for j, size in enumerate(known.domain.shape) if size > 1 and workload.weight((j,)) > 0]
+    if len(columns) < 2:
+        return known
+    margins = known.margins
+    queries = screening_queries(known, columns, margins)
+    unit = known.left.stddev(queries.bounds, known.left.share, k=queries.k) / queries.denominator
+    part = screening_part(known.left, unit, total=known.total) if screen is None else screen
+    cost, left = known.left.take(known.left.share * part)
+    found = account.measure(queries, spend=cost.loss, step="screening of pairs")
+    known = known.with_answers(found, left=left)
+    left_columns, right_columns = (np.array(columns)[side] for side in queries.pairs)
+    pairs = standing_out(found.answers, found.stddev, most=CANDIDATES * len(columns))
+    cliques: list[Clique] = [(int(left_columns[i]), int(right_columns[i])) for i in pairs]
+    errors = {
+        clique: float(found.answers[i])
+        for i, clique in zip(pairs, cliques, strict=True)
+        if workload.weight(clique) > 0 and table_size(known.domain.shape, clique) <= MOST_PAIR_CELLS
+    }
+    chosen = worth_measuring(errors, margins, workload, known.left)
+    return known if not chosen else _measure(known, account, chosen, margins)
+
+
+def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequence[FloatArray]) -> PairDistances:
+    """Return the distances of all pairs of some columns from independence, over few cells of each, all well filled."""
+    most = int(np.clip(1 + SCREENED_CELLS // len(columns), 2, MOST_BUCKETS))
+    axes, expected = [], []
+    for j in columns:
+        axis, margin = known.domain.axes[j], margins[j]
+        bucket = buckets(margin, most, ordered=axis.grid.ordered)
+        axes.append(Axis(axis.name, axis.column, axis.starts, bucket[axis.cells]))
+        expected.append(np.asarray(np.bincount(bucket, weights=margin), np.float64))
+    return PairDistances(Domain(tuple(axes)), whole_margins(expected, DENOMINATOR), DENOMINATOR)
+
+
+def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntArray, ...]:
+    """Return margins of one sum as whole multiples of 1 / ``denominator``, of one sum again, at least 1."""
+    total = max(1, round(float(margins[0].sum()) * denominator))
+    found = []
+    for margin in margins:
+        steps = np.rint(np.cumsum(margin) * (total / max(float(margin.sum()), 1e-300))).astype(np.int64)
+        steps[-1] = total
+        found.append(np.diff(np.minimum(steps, total), prepend=0))
+    return tuple(found)
+
+
+def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
+    """Return a bucket for each group of a column, at least two: neighbours of an ordered one, all about equally filled.
+
+    Where one group holds nearly all, it is one bucket and the rest the other.
+
+    Parameters
+    ----------
+    margin
+        (groups,) estimated rows of two or more groups.
+    most
+        Most buckets, >= 2.
+    ordered
+        Whether a bucket is to hold neighbours.
+    """
+    if len(margin) <= most:
+        return np.arange(len(margin))
+    if ordered:
+        middle = np.cumsum(margin) - margin / 2
+        part = middle / max(float(margin.sum()), 1e-300)
+        found = np.minimum(most * part, most - 1).astype(np.int64)  # empty groups at the end lie at the very end
+    else:
+        found, filled = np.zeros(len(margin), np.int64), np.zeros(most)
+        for group in np.argsort(-margin, kind="stable"):
+            found[group] = int(np.argmin(filled))
+            filled[found[group]] += margin[group]
+    numbered = np.unique(found, return_inverse=True)[1].astype(np.int64)
+    if numbered.max() == 0:  # one group holds nearly all
+        numbered = (np.arange(len(margin)) != int(np.argmax(margin))).astype(np.int64)
+    return numbered
+
+
+def screening_part(budget: BudgetAllocation, stddev: float, *, total: float) -> float:
+    """Return the part of a budget that goes to a screening whose distances would have some noise for all of it."""
+    wanted = (stddev / (SCREEN_NOISE * max(total, 1.0))) ** (1 / budget.exponent)
+    return float(np.clip(wanted, *SCREENS))
+
+
+def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray:
+    """Return which distances stand out of noise, the largest first: noise alone gives about one for every two columns."""
+    columns = math.sqrt(2 * len(distances)) + 1
+    threshold = stddev * math.sqrt(2 * math.log(max(columns, 8.0) / 2))
+    order = np.argsort(-distances, kind="stable")[:most]
+    return np.asarray(order[distances[order] > threshold], np.int64)
+
+
+def worth_measuring(
+    errors: dict[Clique, float], margins: Sequence[FloatArray], workload: Workload, budget: BudgetAllocation
+) -> list[Clique]:
+    """Return the tables that together tell most beyond what their noise hides, all measured with equal noise.
+
+    Parameters
+    ----------
+    errors
+        For each candidate how far its table is from independence, in rows.
+    margins
+        The estimated rows in the groups of each column.
+    workload
+        How much each table matters.
+    budget
+        All of which the tables may cost.
+    """
+    if not errors:
+        return []
+    weights = {clique: workload.weight(clique) for clique in errors}
+    cliques = sorted(errors, key=lambda clique: -weights[clique] * errors[clique])
+    expected = [np.outer(margins[a], margins[b]) / max(float(margins[a].sum()), 1.0) for a, b in cliques]
+    best: tuple[float, IntArray] = (0.0, np.zeros(0, np.int64))
+    for size in sorted({*np.unique(np.geomspace(1, len(cliques), 24).astype(int)).tolist(), len(cliques)}):
+        noise = MEAN_ABS * budget.table_stddev(budget.share / size)
+        gains = np.array([
+            weights[clique] * (errors[clique] - float(np.minimum(noise, table).sum()))
+            for clique, table in zip(cliques[:size], expected, strict=False)
+        ])  # fmt: skip
+        gain = float(gains[gains > 0].sum())
+        if gain > best[0]:
+            best = (gain, np.flatnonzero(gains > 0))
+    return [cliques[i] for i in best[1]]
+
+
+def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], margins: Sequence[FloatArray]) -> Knowledge:
+    """Measure tables with all that is left, equally; those that stand out of their noise are kept for the fit."""
+    queries = Marginals(known.domain, tuple(cliques))
+    cost, left = known.left.take(known.left.share)
+    step = f"marginals of two columns: {len(cliques)} pairs of {len(known.domain)} columns"
+    found = account.measure(queries, spend=cost.loss, step=step)
+    known = known.with_answers(found, left=left)
+    tables, ridges, strengths = [], {}, {}
+    for clique, counts in zip(cliques, queries.split(found.answers), strict=True):
+        a, b = clique
+        expected = np.outer(margins[a], margins[b]).ravel() / max(known.total, 1.0)
+        table = NoisyTable(clique=clique, counts=np.asarray(counts, np.float64), stddev=found.stddev)
+        strength = interaction_strength(table, known.domain.shape, total=known.total)
+        if strength > 0:
+            tables.append(table)
+            ridges[clique] = best_ridge(table.counts, expected, found.stddev)
+            strengths[clique] = strength
+    tree, off_tree = plan_components(strengths, list(known.zeros), known.domain.shape)
+    return replace(known, tables=(*known.tables, *tables), ridges={**known.ridges, **ridges}).with_cliques(
+        tree=dict.fromkeys(tree, 0.0), off_tree=dict.fromkeys(off_tree, 0.0)
+    )
+
+
+def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: float) -> float:
+    """Return the square sum of a pair's interaction less that of noise and chance, in squared rows; 0 where they explain it.
+
+    Parameters
+    ----------
+    table
+        Of two columns.
+    shape
+        Number of groups of each column.
+    total
+        Estimated number of rows: their cells scatter by chance, too.
+    """
+    counts = table.counts.reshape([shape[j] for j in table.clique])
+    centred = counts - counts.mean(axis=0) - counts.mean(axis=1, keepdims=True) + counts.mean()
+    free = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    variance = table.stddev**2 + max(total, 0.0) / counts.size
+    excess = float((centred**2).sum()) - free * variance
+    return excess if excess > CLEAR * math.sqrt(2 * free) * variance else 0.0
+
+
+def plan_components(
+    strengths: dict[Clique, float], base: Sequence[Clique], shape: Sequence[int]
+) -> tuple[list[Clique], list[Clique]]:
+    """Divide measured pairs into those inside and those off the junction trees of groups of related columns.
+
+    In each group pairs that join what nothing joins yet come first, the strongest first (Chow and Liu 1968), then the others
+    as long as the tree stays small.
+
+    Parameters
+    ----------
+    strengths
+        How strong each measured pair is.
+    base
+        Cliques that are in a tree already.
+    shape
+        Number of groups of each column.
+    """
+    tree: list[Clique] = []
+    off_tree: list[Clique] = []
+    for columns in related([*base, *strengths], len(shape)):
+        inside = set(columns)
+        fixed = [clique for clique in base if clique[0] in inside]
+        pairs = sorted((c for c in strengths if c[0] in inside), key=lambda c: -strengths[c])
+        joining = _joining(fixed, pairs)
+        taken, rejections = [*fixed, *joining], 0
+        place = {j: i for i, j in enumerate(columns)}
+        planner = TreePlanner([shape[j] for j in columns])
+        local = [tuple(place[j] for j in clique) for clique in taken]
+        for pair in (p for p in pairs if p not in set(joining)):
+            more = tuple(place[j] for j in pair)
+            if rejections < REJECTIONS and planner.cells([*local, more]) <= CELLS_A_COLUMN * len(columns):
+                taken.append(pair)
+                local.append(more)
+            else:
+                rejections += 1
+                off_tree.append(pair)
+        tree += taken[len(fixed) :]
+    return tree, off_tree
+
+
+def related(cliques: Sequence[Clique], columns: int) -> list[Clique]:
+    """Return the sets of columns that cliques join, directly or by way of others; columns of no clique are left out."""
+    group: dict[int, set[int]] = {}
+    for clique in cliques:
+        union = set(clique).union(*(group[j] for j in clique if j in group))
+        group.update(dict.fromkeys(union, union))
+    return [tuple(sorted(group[j])) for j in range(columns) if j in group and j == min(group[j])]
+
+
+def _joining(base: Sequence[Clique], pairs: Sequence[Clique]) -> list[Clique]:
+    """Return the pairs that, each in its turn, join columns which neither the base nor an earlier one joins."""
+    root: dict[int, int] = {}
+
+    def find(column: int) -> int:
+        while column in root:
+            column = root[column]
+        return column
+
+    joining = []
+    for clique in [*base, *pairs]:
+        first, *others = {find(column) for column in clique}
+        root.update(dict.fromkeys(others, first))
+        if others and clique not in base:
+            joining.append(clique)
+    return joining
