@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from flagship import schema_of
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
-
-from flagship import schema_of
 from without_noise import TABLES, without_noise
 
 from synthdp import AdaptiveMarginals, ApproxDP, Categorical, Curator, Schema

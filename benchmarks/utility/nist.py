@@ -8,28 +8,45 @@ Four sets of columns at epsilon 1 (``--epsilon`` for others), delta 1e-9.  The s
 The data are read from ../shared/data/boards/nist (``--data``); docs/benchmarks/nist.md says how to get them.
 
 Declared is what the public data dictionary says: levels and bounds, and the rules that its meanings of ``N`` spell out.
-``real`` draws real rows with replacement: not private, what any table of so many rows loses.  ``exact tables`` is not
-private either: the same plan from the same noisy scores, but each table of several columns counted without noise.
-One JSON line a run; at the end a Markdown table of means, also written beside ``--out``.
+The set ``simple, places`` declares besides that the population density follows from the PUMA, by a table of five published
+figures.  Methods: ``synthdp`` as it stands; ``workload``, told which tables the board scores; ``exact tables``, the same
+plan from the same noisy scores, but each table of several columns counted without noise; ``exact``, nothing noisy at all,
+and ten times as many rows drawn; ``real`` draws real rows with replacement.  The last three are not private: they show
+what noise, the plan, and any table of so many rows lose.  One JSON line a run; at the end a Markdown table of means, also
+written beside ``--out``.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from without_noise import EVERYTHING, TABLES, without_noise
 
-from synthdp import AdaptiveMarginals, ApproxDP, Categorical, Continuous, Curator, Iff, Implies, Integer, Ordinal, Schema
+from synthdp import (
+    AdaptiveMarginals,
+    ApproxDP,
+    Categorical,
+    Continuous,
+    Curator,
+    Iff,
+    Implies,
+    Integer,
+    Ordinal,
+    Schema,
+)
 from synthdp.schema.column import Column
 from synthdp.schema.constraint import Constraint
+from synthdp.schema.derived import Derived
 
 DELTA = 1e-9
 DATA = Path(__file__).parents[2] / "../shared/data/boards/nist"
@@ -49,15 +66,21 @@ SETS = {
         "EDU", "PINCP", "PINCP_DECILE", "POVPIP", "DVET", "DREM", "DPHY", "DEYE", "DEAR",
     ),
 }  # fmt: skip
-ASKED = {"demographic": 966, "family": 922, "industry": 922, "simple": 915}
+SETS |= {"simple, places": SETS["simple"]}
+DENSITIES = {"25-00503": 2872.7, "25-00703": 2195.3, "25-01000": 2447.1, "25-01300": 1457.2, "25-02800": 3683.9}
+"""Residents a square mile of each PUMA."""
+
 NUMBERS = ("AGEP", "NOC", "NPF", "PINCP", "POVPIP", "DENSITY")
 SCALES = ("EDU", "PINCP_DECILE", "DVET")
 
 
-def schema_of(names: tuple[str, ...], dictionary: dict[str, Any]) -> Schema:
-    """Return what the data dictionary says of these columns."""
+def schema_of(name_of_set: str, dictionary: dict[str, Any]) -> Schema:
+    """Return what the data dictionary says of the columns of a set."""
+    names = SETS[name_of_set]
     columns = {name: _column(name, dictionary[name]["values"]) for name in names}
     rules = [rule for rule in _rules() if set(rule.names) <= set(names)]
+    if name_of_set.endswith("places"):
+        rules = [*rules, Derived("DENSITY", of="PUMA", values=DENSITIES)]
     return Schema(columns, constraints=rules)
 
 
@@ -79,7 +102,7 @@ def _column(name: str, values: dict[str, Any]) -> Column:
 def _rules() -> list[Constraint]:
     """Return what ``N`` and 0 mean: N/A below an age, or in group quarters."""
     young = [Iff({name: None}, {"AGEP": (0, 14)}) for name in ("MSP", "PINCP", "PINCP_DECILE")]
-    younger = [Iff({"EDU": None}, {"AGEP": (0, 2)}), Iff({"DREM": None}, {"AGEP": (0, 4)}), Iff({"DPHY": None}, {"AGEP": (0, 4)})]
+    younger = [Iff({name: None}, {"AGEP": (0, last)}) for name, last in (("EDU", 2), ("DREM", 4), ("DPHY", 4))]
     return [
         *young,
         *younger,
@@ -100,10 +123,32 @@ def table_of(folder: Path, names: tuple[str, ...]) -> pd.DataFrame:
     return table.assign(**{name: pd.to_numeric(table[name]) for name in names if name in NUMBERS})
 
 
-def release(table: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> pd.DataFrame:
-    """Release once, and sample as many rows as it thinks there are."""
+def release(
+    table: pd.DataFrame, schema: Schema, epsilon: float, seed: int, *, times: int = 1, **settings: Any
+) -> pd.DataFrame:
+    """Release once, and sample as many rows as it thinks there are, or some times as many."""
     curator = Curator(table, schema=schema, budget=ApproxDP(epsilon, DELTA))
-    return AdaptiveMarginals().release(curator, random_state=seed).sample(random_state=seed)
+    found = AdaptiveMarginals(**settings).release(curator, random_state=seed)
+    return found.sample(None if times == 1 else times * len(table), random_state=seed)
+
+
+def with_workload(table: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> pd.DataFrame:
+    """Release for the tables that the board scores: all pairs, each with the PUMA where the set has it."""
+    place = [name for name in schema if name == "PUMA"]
+    pairs = itertools.combinations([name for name in schema if name != "PUMA"], 2)
+    return release(table, schema, epsilon, seed, workload={(*place, *pair): 1.0 for pair in pairs})
+
+
+def exact_tables(table: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> pd.DataFrame:
+    """Release by a noisy plan, its tables of several columns counted exactly.  Not private."""
+    with without_noise(TABLES):
+        return release(table, schema, epsilon, seed)
+
+
+def exact(table: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> pd.DataFrame:
+    """Release without noise, by a plan that still reckons with it, and draw many rows.  Not private."""
+    with without_noise(EVERYTHING):
+        return release(table, schema, epsilon, seed, times=10)
 
 
 def bootstrap(table: pd.DataFrame, _schema: Schema, _epsilon: float, seed: int) -> pd.DataFrame:
@@ -113,6 +158,9 @@ def bootstrap(table: pd.DataFrame, _schema: Schema, _epsilon: float, seed: int) 
 
 METHODS: dict[str, Callable[[pd.DataFrame, Schema, float, int], pd.DataFrame]] = {
     "synthdp": release,
+    "workload": with_workload,
+    "exact tables": exact_tables,
+    "exact": exact,
     "real": bootstrap,
 }
 
@@ -120,18 +168,19 @@ METHODS: dict[str, Callable[[pd.DataFrame, Schema, float, int], pd.DataFrame]] =
 def written(synthetic: pd.DataFrame, path: Path) -> None:
     """Write a table as SDNist reads it."""
     whole = [name for name in synthetic if name in NUMBERS and name != "DENSITY"]
-    shown = synthetic.astype({name: "Int64" for name in whole}).astype(object)
+    shown = synthetic.astype(dict.fromkeys(whole, "Int64")).astype(object)
     shown.where(synthetic.notna(), MISSING).to_csv(path, index=False)
 
 
-def judged(synthetic: pd.DataFrame, *, judge: str, folder: Path) -> dict[str, Any]:
-    """Return what SDNist says, run in its own environment."""
+def judged(tables: Sequence[pd.DataFrame], *, judge: str, folder: Path) -> list[dict[str, Any]]:
+    """Return what SDNist says of each table, run in its own environment."""
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "synthetic.csv"
-        written(synthetic, path)
-        command = [judge, str(JUDGE), str(path), str(folder.resolve())]
+        paths = [Path(scratch) / f"{number}.csv" for number in range(len(tables))]
+        for table, path in zip(tables, paths, strict=True):
+            written(table, path)
+        command = [judge, str(JUDGE), str(folder.resolve()), *map(str, paths)]
         found = subprocess.run(command, capture_output=True, text=True, check=True)
-    return dict(json.loads(found.stdout.splitlines()[-1]))
+    return [json.loads(line) for line in found.stdout.splitlines()]
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
@@ -160,17 +209,20 @@ def main() -> None:
     dictionary = json.loads((options.data / "data_dictionary.json").read_text(encoding="utf-8"))
     records = []
     for name in options.set or SETS:
-        table, schema = table_of(options.data, SETS[name]), schema_of(SETS[name], dictionary)
+        table, schema = table_of(options.data, SETS[name]), schema_of(name, dictionary)
         for epsilon in options.epsilon or [1.0]:
+            runs, tables = [], []
             for method in options.method or METHODS:
                 for seed in range(options.seeds):
                     start = time.process_time()
-                    synthetic = METHODS[method](table, schema, epsilon, seed)
-                    seconds = time.process_time() - start
+                    tables.append(METHODS[method](table, schema, epsilon, seed))
+                    seconds = round(time.process_time() - start, 2)
                     record = {"set": name, "epsilon": epsilon, "delta": DELTA, "method": method, "seed": seed}
-                    record |= judged(synthetic, judge=options.judge, folder=options.data)
-                    records.append(record | {"rows": len(synthetic), "cpu_seconds": round(seconds, 2)})
-                    print(json.dumps(records[-1]), flush=True)
+                    runs.append(record | {"rows": len(tables[-1]), "cpu_seconds": seconds})
+            scores = judged(tables, judge=options.judge, folder=options.data)
+            for run, score in zip(runs, scores, strict=True):
+                records.append(run | score)
+                print(json.dumps(records[-1]), flush=True)
     found = markdown(records)
     print(found)
     if options.out is not None:
