@@ -3,8 +3,8 @@
     ENVIRONMENT/bin/python benchmarks/utility/nist_judge.py FOLDER SYNTHETIC.csv ...
 
 FOLDER holds NIST's Diverse Community Excerpts (data_dictionary.json, massachusetts/ma2019.csv and the rest).  Prints a
-JSON line for each table: ``score``, which SDNist's report shows without its fraction, ``places``, the score of each PUMA, and
-``dropped``, the columns that SDNist would not judge because they hold a value that the data dictionary does not have.
+JSON line for each table: ``score``, which SDNist's report shows without its fraction; ``places``, the score of each
+PUMA; and ``dropped``, the columns that it did not judge, as they hold a value that the data dictionary does not have.
 """
 
 import contextlib
