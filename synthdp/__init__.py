@@ -129,6 +129,11 @@ if TYPE_CHECKING:
     from synthdp.schema.derived import Derived as Derived
     from synthdp.schema.relation import Relation as Relation
     from synthdp.schema.schema import Schema as Schema
+    from synthdp.schema.sibling_rules import (
+        NeverFalls as NeverFalls,
+        RowsPerParent as RowsPerParent,
+        UniquePerParent as UniquePerParent,
+    )
     from synthdp.storage import load as load, save as save
     from synthdp.tables.format import TableFormat as TableFormat
     from synthdp.tables.keys import overlap as overlap
@@ -192,6 +197,9 @@ _HOME = {
     "Marginals": "synthdp.queries.marginals",
     "MedianMechanism": "synthdp.mechanisms.universe.median_mechanism",
     "MonomialRelease": "synthdp.mechanisms.fourier.monomial_release",
+    "NeverFalls": "synthdp.schema.sibling_rules",
+    "RowsPerParent": "synthdp.schema.sibling_rules",
+    "UniquePerParent": "synthdp.schema.sibling_rules",
     "NetMechanism": "synthdp.mechanisms.universe.net",
     "NoiseLaw": "synthdp.measurements",
     "Ordinal": "synthdp.schema.columns",
@@ -309,6 +317,7 @@ __all__ = [
     "MedianMechanism",
     "MonomialRelease",
     "NetMechanism",
+    "NeverFalls",
     "NoiseLaw",
     "Ordinal",
     "ParityRelease",
@@ -322,6 +331,7 @@ __all__ = [
     "Receipt",
     "Relation",
     "Release",
+    "RowsPerParent",
     "Schema",
     "SmoothSummary",
     "SmoothSynthesis",
@@ -338,6 +348,7 @@ __all__ = [
     "Time",
     "TrainOnSynthetic",
     "TrigonometricFeatures",
+    "UniquePerParent",
     "__version__",
     "alpha_net_size",
     "capped",

@@ -145,9 +145,8 @@ def _long_lists() -> World:
 
 BITS, NUMBERS, KEYS, LISTS, LONG_LISTS = _bits(), _numbers(), _keys(), _lists(), _long_lists()
 BINARY = binarize(BITS.schema)
-TABULATED = TabulatedFamily(
-    BINARY.domain, ("p", "q"), np.random.default_rng(6).random((BINARY.domain.cells, 4)).round(2), order=1
-)
+FUNCTIONS = np.random.default_rng(6).random((5, 4)).round(2)[np.arange(BINARY.domain.cells) % 5]
+TABULATED = TabulatedFamily(BINARY.domain, ("p", "q"), FUNCTIONS, order=1)
 DOMAIN = releasable_domain(domain_of(BITS.schema))
 WORKLOAD = Marginals(DOMAIN, all_cliques(DOMAIN, 2))
 SPARSE = [

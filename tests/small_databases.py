@@ -11,11 +11,11 @@ import pandas as pd
 
 import synthdp as sd
 from synthdp.curator.private_database import private_database
-from synthdp.domain.histories import Layout
-from synthdp.mechanisms.related.candidates import always, attributes, candidates, one_way, unusual
+from synthdp.domain.histories import Layout, Order
+from synthdp.mechanisms.related.candidates import always, attributes, candidates, cells_of, one_way, unusual
 from synthdp.mechanisms.related.groupings import count_groupings, grouping_of
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.related.person_tables import PersonTable
+from synthdp.queries.related.person_tables import Kind, PersonTable
 
 PERSONS = sd.Schema({"p": sd.Boolean()})
 ROWS = sd.Schema({"t": sd.Integer(0, 2), "v": sd.Categorical(["a", "b"])})
@@ -93,4 +93,9 @@ def tables_of(layout: Layout) -> list[PersonTable]:
             else {name: grouping_of(axis, flat, 1.0, groups=6, name=name) for name in ("pairs", "steps")}
         )
     ones = [one_way(layout, one) for one in attributes(layout)]
+    for one in attributes(layout):  # what is measured of levels that are too many for a person that is listed
+        of = layout.tables[one.table]
+        if of.order is not Order.ROOT and of.at_most > 1:
+            kind = Kind.ALIKE if of.order is Order.NONE else Kind.STAY
+            ones.append(PersonTable(kind, one.table, one.name, cells_of(layout, one)))
     return [*unusual(layout), *ones, *always(layout, groupings), *candidates(layout, groupings)]

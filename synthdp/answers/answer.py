@@ -12,14 +12,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from synthdp.answers.alone import average, counted_alone, summed
 from synthdp.answers.answers import MEASURED, MODEL, NORMAL, STUDENT, Answers, show_errors, show_values, with_intervals
 from synthdp.answers.bootstrap import Bootstrap, draw_leaves, root_mean_square
 from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
 from synthdp.answers.division import MOST_CELLS, Division, divided
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
-from synthdp.answers.grouping import Grouping, leaf_means, numbers_of
+from synthdp.answers.grouping import Grouping, numbers_of
 from synthdp.answers.moments import moment, pearson, positive
 from synthdp.answers.points import averages, points_in, points_of_grid, values_at, values_of
 from synthdp.answers.quantiles import Ladder, quantile_intervals, reached_by
@@ -38,7 +40,7 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.answers.regression import Regressions
-from synthdp.arrays import AnyArray, BoolArray, FloatArray
+from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.errors import ParameterError
@@ -102,6 +104,7 @@ class Asker:
         self.direct = Direct(model, measurements)
         self.bootstrap = Bootstrap(self.direct, random_state)
         self.regressions = Regressions(self.bootstrap, random_state)
+        self._last: tuple[Clique, FloatArray] | None = None
 
     def ask(self, question: Question) -> Answers:
         """Answer one question; see `answer`."""
@@ -161,8 +164,7 @@ class Asker:
     def _cells(self, groupings: tuple[Grouping, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return estimate, error and whether it was measured, of every cell of a table of groups, flat."""
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
-            shares = groupings[0].leaf_share.T
-            estimate, stddev = self._one_way(groupings[0].column, shares, shares)
+            estimate, stddev = counted_alone(self.direct, groupings[0].column, groupings[0].leaf_share.T)
             return estimate, stddev, np.ones(len(estimate), np.bool_)
         shape = [len(grouping.labels) for grouping in groupings]
         size = math.prod(shape)
@@ -199,7 +201,7 @@ class Asker:
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) == 1 and division.size == 1 and self.direct.leaves(clique[0]) is not None:
             share = (groupings[0].leaf_share @ where.astype(np.float64))[None, :]
-            return *self._one_way(clique[0], share, share), MEASURED
+            return *counted_alone(self.direct, clique[0], sparse.csr_array(share)), MEASURED
         if self.direct.has(clique) and division.size == 1:
             weights = _contract(where.astype(np.float64), groupings)[None, :]
             if _whole(weights).all():
@@ -217,7 +219,7 @@ class Asker:
         ):
             own, groups = division.groupings[0].column, division.groupings[0].groups
             inside, values = (mask[groups] for mask in division.holds[::-1])
-            estimate, stddev, basis = *self._average(own, inside, values.astype(np.float64)), MEASURED
+            estimate, stddev, basis = *average(self.direct, own, inside, values.astype(np.float64)), MEASURED
         else:
             power = 1 if weight else slice(None)  # of the weight
             of_some = lambda table: division.sums(table)[power] / positive(division.sums(table, 1)[power])  # noqa: E731
@@ -234,9 +236,13 @@ class Asker:
         own = None if question.by or weight else self._own_condition(question.where, question.column)
         if own is not None and self.direct.leaves(j) is not None:
             inside = there.astype(np.bool_) & own
-            found = self._summed(j, inside, values) if isinstance(question, Sum) else self._average(j, inside, values)
+            found = (
+                summed(self.direct, j, inside, values)
+                if isinstance(question, Sum)
+                else average(self.direct, j, inside, values)
+            )
             if isinstance(question, Variance):
-                found = self._average(j, inside, (values - found[0][0]) ** 2)
+                found = average(self.direct, j, inside, (values - found[0][0]) ** 2)
             labels, basis = {}, [MEASURED]
         else:
             division = self._divided(question, [question.where], values={j: shift, **dict.fromkeys(weight, 0.0)})
@@ -353,11 +359,6 @@ class Asker:
                 modelled_column(self.model, comparison.column)
         return divided(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
 
-    def _summed(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Answer the sum of a function of one column over some grid points."""
-        axis, some = self.model.refinements[column].fine, np.where(inside, values, 0.0)
-        return self._one_way(column, leaf_means(axis, some)[None, :], leaf_means(axis, some**2)[None, :])
-
     def _smooth(self, question: Smooth) -> Answers:
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
         names = list(question.columns or numeric)
@@ -372,7 +373,9 @@ class Asker:
         function = question.function
         if len(columns) == 1 and callable(function) and self.direct.leaves(columns[0]) is not None:
             values = values_at(function, points_of_grid(self.model.schema[names[0]])[:, None])
-            return with_intervals({}, *self._average(columns[0], np.ones(len(values), np.bool_), values), [MEASURED])
+            return with_intervals(
+                {}, *average(self.direct, columns[0], np.ones(len(values), np.bool_), values), [MEASURED]
+            )
 
         rng = generator(self.random_state)
         refinements = [self.model.refinements[j] for j in columns]
@@ -390,45 +393,6 @@ class Asker:
             errors = [fitted - rows for fitted, rows in self.bootstrap.averages(values, columns)][1:]
         return with_intervals({}, estimate, root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
-    def _average(self, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Answer the mean of a function of one column over some grid points: a ratio, with its first-order error.
-
-        Of no grid points it is NaN.
-        """
-        if not inside.any():
-            return np.full(1, np.nan), np.full(1, np.nan)
-        some = inside.astype(np.float64)
-        axis = self.model.refinements[column].fine
-        first, second = leaf_means(axis, some), leaf_means(axis, some * values)
-        squared = leaf_means(axis, some * values * values)
-        sums, _ = self._one_way(column, np.stack([first, second]), np.stack([first, squared]))
-        rows = max(float(sums[0]), 1.0)
-        estimate = float(np.clip(sums[1] / rows, values.min(), values.max()))
-        centred = (second - estimate * first) / rows
-        squares = (squared - 2 * estimate * second + estimate**2 * first) / rows**2
-        _, stddev = self._one_way(column, centred[None, :], squares[None, :])
-        return np.array([estimate]), stddev
-
-    def _one_way(self, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
-        """Answer sums over rows of functions of one column's grid points.
-
-        Within a leaf rows are taken as spread evenly; how far they may not be, as neighbouring leaves are not filled evenly,
-        is part of the error.
-
-        Parameters
-        ----------
-        column
-            With leaves.
-        means, squares
-            (q, leaves) mean of each function, and of its square, over each leaf's grid points; dense or sparse.
-        """
-        leaves = self.direct.leaves(column)
-        if leaves is None:
-            raise ParameterError("the release keeps no noisy table of this column")
-        counts = self.direct.spread(column)
-        spread = np.maximum(squares @ counts - (means * means) @ counts, 0.0)
-        return np.asarray(means @ leaves.counts), np.sqrt(leaves.variances(means) + spread)
-
     def _counted_by_model(
         self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
@@ -445,25 +409,51 @@ class Asker:
     def _by_model(
         self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Answer a function of the table of groups from the model, with bootstrap errors."""
+        """Answer a function of the table of groups from the model, with bootstrap errors, and those of heaps added."""
         estimate = function(self._grouped(groupings))
         errors = [function(fitted) - function(drawn) for fitted, drawn in self._replicated(groupings)]
-        return estimate, root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))
+        stddev = root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))
+        return estimate, stddev + self._of_heaps(groupings, function, estimate) / STUDENT
+
+    def _of_heaps(
+        self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray], estimate: FloatArray
+    ) -> FloatArray:
+        """Return how far a function of the table of groups changes with where heaps lie in leaves that are cut."""
+        squares = np.zeros(len(estimate))
+        for at, grouping in enumerate(groupings):
+            uneven, heaped = self.direct.uneven(grouping.column), grouping.heaped()
+            if uneven > 0 and heaped is not None:
+                others = [
+                    function(
+                        self._grouped(
+                            groupings, [share if i == at else one.cell_share for i, one in enumerate(groupings)]
+                        )
+                    )
+                    for share in heaped
+                ]
+                squares += (uneven * np.fmax(*(np.abs(np.nan_to_num(other - estimate)) for other in others))) ** 2
+        return np.asarray(np.sqrt(squares))
 
     def _replicated(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         return iter(()) if self.direct.leaves(0) is None else self.bootstrap.tables(groupings)
 
-    def _grouped(self, groupings: tuple[Grouping, ...]) -> FloatArray:
-        """Return the model's table of groups, in rows."""
+    def _grouped(self, groupings: tuple[Grouping, ...], shares: Sequence[FloatArray] | None = None) -> FloatArray:
+        """Return the model's table of groups, in rows; by other shares of cells in groups, if there are some."""
         clique = tuple(grouping.column for grouping in groupings)
-        try:
-            law = self.model.distribution.marginal(clique)
-        except ParameterError:  # columns far from each other in a wide model, with too many cells between them
-            law = self._sampled.marginal(clique)
-        table = law.reshape([self.model.domain.shape[j] for j in clique])
-        for grouping in groupings:  # the first axis becomes the last one
-            table = np.tensordot(table, grouping.cell_share, axes=(0, 0))
+        table = self._law(clique).reshape([self.model.domain.shape[j] for j in clique])
+        for share in shares or [grouping.cell_share for grouping in groupings]:  # the first axis becomes the last one
+            table = np.tensordot(table, share, axes=(0, 0))
         return np.asarray(table * self.direct.total[0])
+
+    def _law(self, clique: Clique) -> FloatArray:
+        """Return the model's table of some columns; the last one is kept."""
+        if self._last is None or self._last[0] != clique:
+            try:
+                law = self.model.distribution.marginal(clique)
+            except ParameterError:  # columns far from each other in a wide model, with too many cells between them
+                law = self._sampled.marginal(clique)
+            self._last = clique, law
+        return self._last[1]
 
     @cached_property
     def _sampled(self) -> Explicit:

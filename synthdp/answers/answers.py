@@ -80,6 +80,7 @@ def with_intervals(
     column: Column | None = None,
 ) -> Answers:
     """Put intervals around estimates: normal for measured ones, Student's t with the bootstrap's size for others."""
+    stddev = np.where(np.isnan(estimate), np.nan, stddev)  # of no rows nothing is known
     from_noise = np.array([one == MEASURED for one in basis])
     quantile = np.where(from_noise, NORMAL, STUDENT)
     ends = [np.clip(estimate + sign * quantile * stddev, lowest, highest) for sign in (-1, 1)]

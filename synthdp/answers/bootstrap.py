@@ -27,16 +27,17 @@ from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import pooled_total
+from synthdp.fit.merged import merged_tables, merged_without_misfits
 from synthdp.fit.misfits import kept_cells, without_misfits
 from synthdp.randomness import Generator, generator
 
 REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
 
-POINTS, FEWEST_POINTS = 16_000, 6_000
+POINTS, FEWEST_POINTS = 12_000, 6_000
 """Points of the model that all replicates share; more take more time, and only combinations rarer than one see it."""
 
-MOST_CODES = 250_000
+MOST_CODES = 180_000
 """Points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a second."""
 
 NEARLY_WHOLE = 1e-9
@@ -112,10 +113,10 @@ class Bootstrap:
         noisy = self.direct.products
         fitted = refitted(
             fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
-            effects=self.direct.fitting_effects,
+            effects=self.direct.fitting_effects, merged=self._merged,
             products=None if noisy is None else Matched.of(noisy, codes, rows[:, 1:], rng),
         )  # fmt: skip
-        rows[:, 1:] *= misfit.unfound(leaves, rng, self.size)
+        rows[:, 1:] = misfit.unfound(leaves, rows[:, 1:], rng)
         rows *= total / np.maximum(rows.sum(axis=0), 1e-300)
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])
@@ -213,6 +214,13 @@ class Bootstrap:
         score = np.maximum(refinement.weights, leaves.counts) / stddev
         density = np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi)
         return replace(refinement, weights=stddev * (density + score * ndtr(score)))
+
+    @property
+    def _merged(self) -> list[NoisyTable]:
+        """The tables of merged cells that the release's model was fitted to, over the cells that are kept."""
+        direct = self.direct
+        found = merged_tables(direct.measurements, direct.model.domain)
+        return merged_without_misfits(found, direct.kept, direct.misfits, total=direct.total[0])
 
     @property
     def _tables(self) -> list[NoisyTable]:

@@ -184,9 +184,20 @@ class Direct:
         """Return the rows of each leaf of a column, more where they may lie clumped within it: see `clumped`."""
         leaves = self.leaves(column)
         if column not in self._spread and leaves is not None:
-            fine = self.model.refinements[column].fine
-            self._spread[column] = clumped(leaves.counts, unevenness(leaves, fine))
+            self._spread[column] = clumped(leaves.counts, self.uneven(column))
         return self._spread[column]
+
+    def uneven(self, column: int) -> float:
+        """Return how unevenly the rows of a leaf of a column may lie, from 0 to 1: see `unevenness`."""
+        if column not in self._uneven:
+            leaves = self.leaves(column)
+            fine = self.model.refinements[column].fine
+            self._uneven[column] = 0.0 if leaves is None else unevenness(leaves, fine)
+        return self._uneven[column]
+
+    @cached_property
+    def _uneven(self) -> dict[int, float]:
+        return {}
 
     @cached_property
     def _spread(self) -> dict[int, FloatArray]:

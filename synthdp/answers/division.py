@@ -106,10 +106,10 @@ def divided(
         masks = {c: points_where(c, model.schema) for c in comparisons if c.column == name}
         mine = {name: one.groups for name, one in grouped.items() if one.column == j}
         numbers, there = numbers_of(column)
-        points = np.arange(len(there), dtype=np.uint32) if j == leaves_of else np.zeros(len(there), np.uint32)
-        leaf_of = model.refinements[j].fine.cells_of(points) if j == leaves_of else points
-        starts = runs_of(*mine.values(), *masks.values(), there, leaf_of)
-        key = leaf_of[starts].astype(np.int64)
+        fine = model.refinements[j].fine
+        own = [fine.cells_of(np.arange(len(there), dtype=np.uint32))] if j == leaves_of else []
+        starts = runs_of(*mine.values(), *masks.values(), there, *own)
+        key = own[0][starts].astype(np.int64) if own else np.zeros(len(starts), np.int64)
         for part in mine.values():
             key, _ = numbered(key * (int(part.max()) + 2) + part[starts] + 1)
         for mask in masks.values():

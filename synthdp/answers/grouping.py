@@ -19,6 +19,9 @@ from synthdp.domain.grid import edges_of, grid_of, has_labels, labels_of
 from synthdp.domain.refinement import Refinement
 from synthdp.schema.column import Column, Interval
 
+WHOLE = 1e-9
+"""Parts of a leaf that are this near to none or all of it."""
+
 MISSING = None
 """The label of the missing value."""
 
@@ -72,6 +75,29 @@ class Grouping:
         object.__setattr__(self, "leaf_powers", shares)
         object.__setattr__(self, "cell_share", frozen(self.refinement.table() @ shares / _mass(self.refinement)))
 
+    def heaped(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return `cell_share` were the rows of each leaf that is cut all in its larger part, and all in its smaller one.
+
+        None where no leaf is cut, or where values are summed.
+        """
+        rows = sparse.csr_array(self.leaf_share)
+        largest = np.maximum.reduceat(np.append(rows.data, 0.0), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0)
+        cut = np.flatnonzero((largest > WHOLE) & (largest < 1 - WHOLE) & (self.refinement.weights > 0))
+        if self.values is not None or not len(cut):
+            return None
+        shares = rows[cut].toarray()
+        outside = np.maximum(1 - shares.sum(axis=1, keepdims=True), 0.0)
+        parts = np.hstack([shares, outside])  # the last one is in no group
+        weight = self.refinement.weights[cut] / _mass(self.refinement)[self.refinement.coarse_cell[cut], 0]
+        found = []
+        for at in (parts.argmax(axis=1), np.where(parts > WHOLE, parts, 2.0).argmin(axis=1)):
+            moved = np.zeros(parts.shape)
+            moved[np.arange(len(cut)), at] = 1.0
+            share = self.cell_share.copy()
+            np.add.at(share, self.refinement.coarse_cell[cut], weight[:, None] * (moved - parts)[:, :-1])
+            found.append(share)
+        return found[0], found[1]
+
 
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
     """Return the part of each leaf's grid points in each group, or their weights' part; a sparse (axis.size, count) array.
@@ -121,19 +147,22 @@ def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
     grid = grid_of(column)
-    points = np.arange(grid.releasable)
     if isinstance(bins, int):
-        cells = np.minimum(points * bins // grid.regular, bins - 1)
+        starts = -(-np.arange(bins) * grid.regular // bins)
     else:
-        values, _ = grid_values(column)
-        ends = np.array(bins)
-        cells = np.searchsorted(ends, values, side="right") - 1
-        cells = np.where(values == ends[-1], len(ends) - 2, cells)
-        cells = np.where((cells < 0) | (cells > len(ends) - 2), -1, cells)
-    special = points >= grid.regular
-    key = np.where(special, len(points) + 1 + points, cells)
-    starts = runs_of(key)
-    return _numbered(column, starts, key[starts])
+        starts = np.searchsorted(grid_values(column)[0][: grid.regular], bins)
+        last = np.searchsorted(grid_values(column)[0][: grid.regular], bins[-1], side="right")
+        starts[-1] = last  # the last bin holds its upper end
+    starts = np.unique(np.concatenate([np.zeros(1, np.int64), starts, np.arange(grid.regular, grid.releasable)]))
+    starts = starts[starts < grid.releasable]
+    if isinstance(bins, int):
+        key = starts * bins // grid.regular
+    else:
+        ends, values = np.array(bins), grid_values(column)[0][starts]
+        key = np.where(values == ends[-1], len(ends) - 2, np.searchsorted(ends, values, side="right") - 1)
+        key = np.where((key < 0) | (key > len(ends) - 2), -1, key)
+    apart = starts - grid.regular  # special and missing values
+    return _numbered(column, starts, np.where(apart >= 0, int(key.max()) + 1 + apart, key))
 
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:

@@ -32,6 +32,11 @@ RANK = 4
 WAVES = 6
 """Cosines in a random function of an ordered column."""
 
+DECAY = 2
+"""Power of a cosine's frequency by which it is divided: relations of real columns go one way more often than up and down.
+
+Chosen on hmeq and Males (docs/benchmarks/answers.md)."""
+
 WITHIN = 0.5
 """Chosen, like `TRIPLES`, so that intervals of Adult hold the truth as often as they say (docs/explanation/answers.md).
 
@@ -104,7 +109,8 @@ class Misfit:
         strengths = np.zeros((d, d))
         beyond: list[float] = []
         excess: dict[Clique, FloatArray] = {}
-        dependences = _dependences(direct.model)
+        tables: dict[Clique, FloatArray] = {}
+        dependences = _dependences(direct.model, tables)
         for (a, b), whole in _relations(direct, dependences).items():
             known = dependences[a, b]
             beyond_it = whole**2 - known**2
@@ -112,29 +118,46 @@ class Misfit:
             beyond.append(left)
             strengths[a, b] = strengths[b, a] = max(left, WITHIN * max(whole, known))
             if known - whole > LEAST_EXCESS and len(dependences) <= MOST_PAIRS and not direct.has((a, b)):
-                excess[a, b] = (1 - whole / known) * _towards_independence(direct.model, a, b)
-        return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])), excess, _sharper(direct))
+                excess[a, b] = (1 - whole / known) * _towards_independence(tables[a, b])
+        return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])), excess, _sharper(direct, tables))
 
     def weights(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
         """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
         return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
 
-    def unfound(self, leaves: Codes, rng: Generator, size: int = 1) -> AnyArray:
-        """Return ``size`` times how often rows, (n, d) leaves, may occur by what the fit has not found, (n, size).
+    def unfound(self, leaves: Codes, rows: FloatArray, rng: Generator) -> FloatArray:
+        """Return how many rows some tables may have by what the fit has not found, (n, r).
 
         That is how much stronger measured relations are, and which of the cells that hardly stand out of noise are empty.
-        The noisy tables know, and the model that was fitted to them does not: neither would another fit.
+        The noisy tables know, and the model that was fitted to them does not: neither would another fit.  Stronger
+        relations leave each column by itself as it is, for that is known.
+
+        Parameters
+        ----------
+        leaves
+            (n, d) leaves of points.
+        rows
+            (n, r) rows that each point stands for in each table.
+        rng
+            Of noise.
         """
         cells = [r.coarse_cell[leaves[:, j]] for j, r in enumerate(self.direct.model.refinements)]
-        found = np.ones((len(leaves), size), np.float32)
+        size = int(rows.shape[1])
+        found: AnyArray = np.ones(rows.shape, np.float32)
+        for (a, b), one in self.sharper.items():
+            changes = np.stack([one.change(z).ravel() for z in rng.standard_normal(size)], axis=1, dtype=np.float32)
+            found += changes.take(cells[a] * one.changes.shape[2] + cells[b], axis=0)
+        drawn = rows.astype(np.float32)
+        found = np.maximum(found, 0.0) * drawn
+        for j in sorted({j for pair in self.sharper for j in pair}):
+            into: Any = sparse.csr_array((np.ones(len(leaves), np.float32), (cells[j], np.arange(len(leaves)))))
+            before, after = into @ drawn, into @ found
+            found *= np.divide(before, after, out=np.ones_like(after), where=after > 0).take(cells[j], axis=0)
         for j, cell in enumerate(cells):
             factors = _faint(self.direct, j, rng, size)
             if (factors != 1).any():
                 found *= factors.astype(np.float32).take(cell, axis=0)
-        for (a, b), one in self.sharper.items():
-            changes = np.stack([one.change(z).ravel() for z in rng.standard_normal(size)], axis=1, dtype=np.float32)
-            found += changes.take(cells[a] * one.changes.shape[2] + cells[b], axis=0)
-        return np.maximum(found, 0.0)
+        return np.asarray(found, np.float64)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
         """Yield, ``size`` times, the relative change of the weight of rows, (n, d) leaves, by relations drawn anew."""
@@ -212,7 +235,8 @@ class _Column:
         """Return random functions of the leaves with mean 0, (leaves, RANK): smooth ones where leaves have an order."""
         values = rng.standard_normal((len(self.mass), RANK))
         if len(self.regular):
-            values[self.regular] = self.waves @ (rng.standard_normal((WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None])
+            heights = rng.standard_normal((WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None] ** DECAY
+            values[self.regular] = self.waves @ heights
         return np.asarray(values - self.mass @ values)
 
     def between(self, functions: FloatArray) -> FloatArray:
@@ -251,10 +275,10 @@ def _relations(direct: Direct, known: dict[Clique, float]) -> dict[Clique, float
     return {pair: known[pair] if direct.has(pair) else typical for pair in known}
 
 
-def _dependences(model: SyntheticModel) -> dict[Clique, float]:
+def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dict[Clique, float]:
     """Return how far from independent each two columns are in the model: an L1 distance as a part of the rows.
 
-    Of very many pairs, in rows drawn from it, less what chance adds.
+    Of very many pairs, in rows drawn from it, less what chance adds; the model's own tables are kept in ``tables``.
     """
     shape, pairs = model.domain.shape, list(itertools.combinations(range(len(model.domain)), 2))
     distribution, rows = model.distribution, math.inf
@@ -264,28 +288,30 @@ def _dependences(model: SyntheticModel) -> dict[Clique, float]:
     found: dict[Clique, float] = {}
     for a, b in pairs:
         table = distribution.marginal((a, b)).reshape(shape[a], shape[b])
+        if math.isinf(rows):
+            tables[a, b] = table
         distance = float(np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
         found[a, b] = math.sqrt(max(distance**2 - 2 * table.size / (math.pi * rows), 0.0))
     return found
 
 
-def _towards_independence(model: SyntheticModel, a: int, b: int) -> FloatArray:
+def _towards_independence(table: FloatArray) -> FloatArray:
     """Return by how much the cells of a pair would change, as a part of them, were the columns independent; bounded."""
-    table = model.distribution.marginal((a, b)).reshape(model.domain.shape[a], model.domain.shape[b])
     alone = np.outer(table.sum(axis=1), table.sum(axis=0))
     change = np.divide(alone - table, table, out=np.zeros(table.shape), where=table > 0)
     return np.minimum(change, MOST_EXCESS)
 
 
-def _sharper(direct: Direct) -> dict[Clique, Sharpening]:
+def _sharper(direct: Direct, tables: dict[Clique, FloatArray]) -> dict[Clique, Sharpening]:
     """Return what is known of measured pairs whose relation is stronger than in the model."""
     found: dict[Clique, Sharpening] = {}
     for table in direct.fitting:
         if len(table.clique) != 2:
             continue
         shape = [direct.model.domain.shape[j] for j in table.clique]
-        fitted = direct.model.distribution.marginal(table.clique).reshape(shape) * max(direct.total[0], 1.0)
-        one = Sharpening.of(np.asarray(fitted), table.counts.reshape(shape), table.stddev)
+        share = tables.get(table.clique)
+        fitted = direct.model.distribution.marginal(table.clique).reshape(shape) if share is None else share
+        one = Sharpening.of(np.asarray(fitted * max(direct.total[0], 1.0)), table.counts.reshape(shape), table.stddev)
         if one is not None:
             found[table.clique] = one
     return found
@@ -306,7 +332,7 @@ def _faint(direct: Direct, column: int, rng: Generator, size: int) -> FloatArray
     stddev = np.sqrt(leaves.variances(of_cell))
     low = (modelled > 0) & (modelled < FAINT * stddev)
     noisy = (of_cell @ leaves.counts)[low, None] + stddev[low, None] * rng.standard_normal((int(low.sum()), size))
-    factors[low] = np.clip(noisy / modelled[low, None], 0.0, FAINT)
+    factors[low] = np.clip(noisy / np.maximum(modelled[low, None], 1e-12), 0.0, FAINT)
     return factors
 
 

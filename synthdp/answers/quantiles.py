@@ -14,6 +14,9 @@ from synthdp.answers.leaves import LeafCounts
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 
+INSIDE = 1e-9
+"""Part of a leaf's rows that is left for its last value."""
+
 
 def quantile_intervals(
     leaves: LeafCounts, axis: Axis, shares: FloatArray, inside: BoolArray, *, spread: FloatArray
@@ -50,8 +53,13 @@ def quantile_intervals(
     at_share = _between(shares, cumulative, lambda at: _errors(leaves, found, share, cumulative, at))
     reached, part = reached_by(shares, cumulative)
     uneven = (part * (1 - part) * share[reached] * spread[found][reached]) / rows**2
-    half = NORMAL * np.sqrt(at_share**2 + uneven)
-    return tuple(ladder.at(cumulative, wanted) for wanted in (shares, shares - half, shares + half))
+    half, of_noise = NORMAL * np.sqrt(at_share**2 + uneven), NORMAL * at_share
+    # Where rows lie within a leaf moves a quantile within that leaf, not beyond it.
+    step = cumulative[reached + 1] - cumulative[reached]
+    least = np.minimum(shares - of_noise, cumulative[reached])
+    most = np.maximum(shares + of_noise, cumulative[reached] + (1 - INSIDE) * step)
+    ends = np.maximum(shares - half, least), np.minimum(shares + half, most)
+    return tuple(ladder.at(cumulative, wanted) for wanted in (shares, *ends))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,9 +83,8 @@ class Ladder:
     @classmethod
     def of(cls, groups: IntArray, values: AnyArray) -> Ladder:
         """Return that of grid points in groups, -1 for those in none."""
-        points = np.flatnonzero(groups >= 0)
-        points = _sorted_by(points, values[points])
-        of_point = groups[points]
+        points = _sorted_by(np.flatnonzero(groups >= 0), values)
+        of_point = groups if len(points) == len(groups) and _rises(values) else groups[points]
         starts = runs_of(of_point)[: len(points)]
         of_run = of_point[starts]
         _, first = numbered(of_run)
@@ -106,9 +113,14 @@ class Ladder:
         return np.asarray(self.values[np.minimum(index.astype(np.int64), len(self.values) - 1)], np.float64)
 
 
-def _sorted_by(units: IntArray, key: AnyArray) -> IntArray:
-    """Return units by a key; most columns have them so already."""
-    return units if (key[1:] >= key[:-1]).all() else units[np.argsort(key, kind="stable")]
+def _sorted_by(units: IntArray, values: AnyArray) -> IntArray:
+    """Return units by their values; most columns have them so already."""
+    key = values if len(units) == len(values) else values[units]
+    return units if _rises(key) else units[np.argsort(key, kind="stable")]
+
+
+def _rises(values: AnyArray) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
 
 
 def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -7,7 +7,8 @@ Consistency is linear, so that the noise of consistent tables is drawn by its ow
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,8 +16,13 @@ from scipy import sparse
 
 from synthdp.answers.grouping import numbered
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
-from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, table_shape, table_size
-from synthdp.fit.graphical.consistency import NoisyEffect, make_consistent, pooled_effects
+from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, table_shape
+from synthdp.fit.graphical.consistency import (
+    NoisyEffect,
+    make_consistent,
+    make_merged_consistent,
+    pooled_effects,
+)
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, NoisyProducts
 from synthdp.parallel import in_order
@@ -129,6 +135,7 @@ def refitted(
     total_stddev: float,
     rng: Generator,
     effects: Sequence[NoisyEffect] = (),
+    merged: Sequence[NoisyTable] = (),
     products: Matched | None = None,
 ) -> FloatArray:
     """Return for each of some tables of points the weights that a fit to its noisy answers would give them, (m, r).
@@ -151,6 +158,8 @@ def refitted(
         Of the noise.
     effects
         What was measured of main effects and interactions alone; their noise is drawn anew, too.
+    merged
+        Released noisy tables of merged codes; their noise is drawn anew, too.
     products
         What the fits have to reach beside tables.
     """
@@ -161,13 +170,17 @@ def refitted(
     noise = {part: _centred(rng.standard_normal((*table_shape(shape, part), count)) * precision**-0.5)
              for part, precision in pooled.precisions.items()}  # fmt: skip
     raked = []
-    for table in make_consistent(tables, shape, total=total, effects=effects):
+    agreed = make_consistent(tables, shape, total=total, effects=effects)
+    for table in (*agreed, *make_merged_consistent(merged, pooled)):
         key = cell_index(codes, shape, table.clique).astype(np.int64)
+        key = key if table.merged_cells is None else table.merged_cells[key]
         place, first = numbered(key)
         cells = key[first]
         sums = sparse.csr_array((np.ones(len(place), np.float32), (place, np.arange(len(place)))))
-        size = table.counts.size
-        target = sums @ rows + (totals - total) / size + _noise_at(cells, shape, table.clique, noise)
+        size, of_table = table.counts.size, noise
+        if table.groups is not None:
+            of_table = _merged_noise(table, noise, rng.standard_normal((*table.shape(shape), count)))
+        target = sums @ rows + (totals - total) / size + _noise_at(cells, table, shape, of_table)
         ridge = MaxEntropy().ridge_of(table)
         rest = (table.counts[cells] - np.bincount(place) * weight) / ridge
         potential = np.repeat(rest[:, None], count, axis=1).astype(np.float32)
@@ -213,15 +226,31 @@ def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
     return np.asarray(np.exp(change))
 
 
-def _noise_at(cells: IntArray, shape: Shape, clique: Clique, noise: dict[Clique, FloatArray]) -> FloatArray:
+def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[Clique, FloatArray]) -> FloatArray:
     """Return the noise of some cells of a consistent table, (cells, r): its effects', spread evenly."""
-    codes = np.unravel_index(cells, table_shape(shape, clique))
+    clique, sizes = table.clique, table.shape(shape)
+    codes = np.unravel_index(cells, sizes)
     found = np.zeros(())
     for part in _subsets(clique):
         if part in noise:
-            spread = table_size(shape, part) / table_size(shape, clique)
-            found = found + spread * noise[part][tuple(codes[clique.index(j)] for j in part)]
+            axes = [clique.index(j) for j in part]
+            spread = math.prod(sizes[axis] for axis in axes) / math.prod(sizes)
+            found = found + spread * noise[part][tuple(codes[axis] for axis in axes)]
     return np.asarray(found, np.float64)
+
+
+def _merged_noise(table: NoisyTable, noise: Mapping[Clique, FloatArray], white: FloatArray) -> dict[Clique, FloatArray]:
+    """Return the noise of a merged table's effects: of its columns that of all codes, merged, else its own."""
+    found = {}
+    for part in _subsets(table.clique):
+        axes = tuple(table.clique.index(j) for j in part)
+        others = tuple(axis for axis in range(len(table.clique)) if axis not in axes)
+        found[part] = _centred(table.stddev * white.sum(axis=others))
+        if len(part) == 1 and part in noise and table.groups is not None:
+            groups = table.groups[axes[0]]
+            found[part] = np.zeros((int(groups.max()) + 1, white.shape[-1]))
+            np.add.at(found[part], groups, noise[part])
+    return found
 
 
 def _centred(values: FloatArray) -> FloatArray:

@@ -42,9 +42,9 @@ T = TypeVar("T")
 class Curator:
     """Hold one private table and one budget; answer only with noise.
 
-    Costs nothing until it is asked; then what each question says, for the neighbours given here, never more than
-    ``budget`` in all.  Several threads may ask one curator and its accounts: they are answered one after the other.  No
-    other process may: a forked one has a copy of the budget, and is refused.
+    Costs what its questions say, for the neighbours given here, and never more than ``budget`` in all.  Several threads
+    may ask one curator and its accounts: they are answered one after the other.  No other process may: a forked one has a
+    copy of the budget, and is refused.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ class Ledger:
     def commit(self, number: int, loss: PrivacyLoss | None = None) -> None:
         """Mark a reserved spend as used.
 
-        Costs nothing beyond what was reserved.
+        Costs what was reserved, or less if a smaller ``loss`` is given.
 
         Parameters
         ----------

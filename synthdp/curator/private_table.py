@@ -19,7 +19,7 @@ from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
-from synthdp.parallel import in_order
+from synthdp.parallel import WORKERS, in_order
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
@@ -36,6 +36,9 @@ CACHED_DOMAINS = 4
 
 SLAB_ROWS = 1 << 19
 """Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells."""
+
+FEW_ROWS = 1 << 14
+"""Rows of a table for whose columns or units threads would take longer to start than to work."""
 
 BUCKETS = 64
 """Parts that rows are divided into by their unit, so that a part and not the table must fit in memory."""
@@ -198,16 +201,17 @@ class PrivateTable:
         if self._stored is None:
             source, unit, bound = self.open(), self.adjacency.unit, self._bound
             buckets = [] if bound is None else [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
-            store = Store()
+            store, rows = Store(), 0
             try:
                 for indices, digests in _blocks_of_indices(source, self.schema, unit, bound):
                     if digests is None:
                         store.add(indices)
                     else:
                         _distribute(indices, digests, buckets)
+                        rows += len(digests)
                 if bound is not None:
                     filled = [bucket for bucket in buckets if not bucket.empty]
-                    for kept in in_order(partial(_kept, bound, self.schema.names), filled):
+                    for kept in in_order(partial(_kept, bound, self.schema.names), filled, workers=_workers(rows)):
                         store.add(kept)
             except BaseException:
                 for left in (store, *buckets):
@@ -337,7 +341,7 @@ def _blocks_of_indices(
         return
     if isinstance(source, FrameSource):  # one block: column after column, so that few columns' values are held at once
         columns = ((kind, block[name]) for name, kind in schema.items() for block in source.blocks({name: kind}))
-        indices = list(in_order(lambda pair: encode(*pair), columns))
+        indices = list(in_order(lambda pair: encode(*pair), columns, workers=_workers(source.rows)))
         for block in source.blocks({}, extra=extra):
             yield indices, owners(block)
         return
@@ -345,6 +349,10 @@ def _blocks_of_indices(
         lambda raw: ([encode(column, raw[name]) for name, column in schema.items()], owners(raw)),
         source.blocks(schema, extra=extra),
     )
+
+
+def _workers(rows: int) -> int:
+    return WORKERS if rows >= FEW_ROWS else 1
 
 
 def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:

@@ -45,7 +45,7 @@ class _State(NamedTuple):
 class SparseVector:
     """A watch over one table; made by `Curator.watch`.
 
-    Costs nothing more than was charged when it was opened, for the curator's neighbours, however many queries come.
+    Costs what was charged when it was opened, for the curator's neighbours, however many queries come.
     Several threads may ask it, as they may the curator.
 
     Parameters

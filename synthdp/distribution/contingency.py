@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, Table, frozen
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, IntArray, Table, frozen
 from synthdp.checks import check_number
 from synthdp.errors import ParameterError
 
@@ -34,6 +34,9 @@ class NoisyTable:
         (cells,) estimated counts in rows, flat in C order; any sign.
     stddev
         Standard deviation of the noise of one cell, in rows, > 0.
+    groups
+        For a table of merged codes: for each column of the clique the group of every code, (codes,) each, numbered from 0.
+        Its cells are then those of the groups.  ``None`` where no codes were merged.
 
     Raises
     ------
@@ -45,6 +48,7 @@ class NoisyTable:
     clique: Clique
     counts: Table
     stddev: float
+    groups: tuple[IntArray, ...] | None = None
 
     def __post_init__(self) -> None:
         check_clique(self.clique)
@@ -54,6 +58,31 @@ class NoisyTable:
         check_number("stddev", self.stddev, above=0)
         object.__setattr__(self, "counts", frozen(counts))
         object.__setattr__(self, "stddev", float(self.stddev))
+
+    @property
+    def merged_cells(self) -> IntArray | None:
+        """(cells of the whole table,) the cell of this one that each lies in; ``None`` where no codes were merged."""
+        return None if self.groups is None else merged_cells(self.groups)
+
+    def shape(self, shape: Sequence[int]) -> Shape:
+        """Return the sizes of the table's axes, where columns have ``shape`` codes."""
+        if self.groups is None:
+            return table_shape(shape, self.clique)
+        return tuple(int(groups.max()) + 1 for groups in self.groups)
+
+
+def merged_cells(groups: Sequence[IntArray]) -> IntArray:
+    """Return in which cell of the table of groups each cell of the whole table lies; both flat in C order.
+
+    Parameters
+    ----------
+    groups
+        For each column the group of every code, (codes,) each.
+    """
+    cells = np.zeros(1, np.int64)
+    for of_code in groups:
+        cells = np.add.outer(cells * (int(of_code.max()) + 1), of_code).ravel()
+    return cells
 
 
 def check_clique(clique: Clique, shape: Sequence[int] | None = None) -> None:
@@ -76,7 +105,9 @@ def check_tables(tables: Iterable[NoisyTable], shape: Sequence[int]) -> None:
     """Raise ParameterError unless every table's clique and length agree with ``shape``."""
     for table in tables:
         check_clique(table.clique, shape)
-        cells = table_size(shape, table.clique)
+        cells = math.prod(table.shape(shape))
+        if table.groups is not None and tuple(map(len, table.groups)) != table_shape(shape, table.clique):
+            raise ParameterError(f"groups of clique {table.clique} must give every code of every column its group")
         if table.counts.size != cells:
             raise ParameterError(
                 f"counts of clique {table.clique} (length {table.counts.size}) must have length {cells}"

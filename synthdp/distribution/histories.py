@@ -7,7 +7,7 @@ is exact, needs no junction tree, and a person's history may be as long as its c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,10 +15,12 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.histories import Layout, Order
-from synthdp.domain.rules_across import Barrier, barriers_of
+from synthdp.domain.rules_across import Barrier, barriers_of, open_cells
+from synthdp.domain.rules_among import Among
 from synthdp.errors import InternalError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
 from synthdp.queries.related.persons import Persons, Rows, spread
+from synthdp.queries.related.siblings import MOST_SIBLINGS, pair_shares
 from synthdp.randomness import Generator
 
 IMPOSSIBLE = -1e9
@@ -105,15 +107,19 @@ class Histories:
     Attributes
     ----------
     barriers
-        What the rules between tables forbid.
+        What the rules on two columns forbid.
+    possible
+        By table and attribute, where rules leave some out, which cells some row may have.
     """
 
     layout: Layout
     conditionals: dict[tuple[int, str], Conditional]
     barriers: tuple[Barrier, ...] = field(init=False)
+    possible: Mapping[tuple[int, str], BoolArray] = field(init=False)
 
     def __post_init__(self) -> None:
         self.barriers = barriers_of(self.layout)
+        self.possible = open_cells(self.layout)
 
     def draw(
         self,
@@ -202,17 +208,23 @@ class _Pass:
         share = self.persons.shares(i) / one
         even = self.persons.even_shares(i) / one if layout.unique and layout.groups == layout.regular_periods else share
         step, third = (self.persons.step_shares(i, before) / one for before in (1, 2)) if i else (share, share)
-        shares = {Kind.STEP: step, Kind.STAY: step, Kind.BEFORE: third}
+        pairs = pair_shares(self.persons, i, ordered=False) / one if layout.order is Order.NONE else share
+        shares = {Kind.STEP: step, Kind.STAY: step, Kind.BEFORE: third, Kind.SIBLING: pairs, Kind.ALIKE: pairs}
         above = {id(f): self._of_parent(f.table) for c in mine for f in c.factors if f.table.kind is Kind.PARENT}
         sums = {f.table.other: np.zeros((2, len(rows)), np.int64) for c in mine for f in c.factors
                 if f.table.kind is Kind.BEFORE and _ranks(f.table)}  # fmt: skip
+        parents = int(rows.parent.max(initial=-1)) + 1
+        among = {c.attribute: Among(model.layout, i, c.attribute, parents) for c in mine}
         for c in mine:
             rows.values[c.attribute] = np.zeros(len(rows), np.int64)
         for rank in range(int(rows.rank.max(initial=-1)) + 1):
             index = np.flatnonzero(rows.rank == rank)
             for c in mine:
                 values = rows.values[c.attribute]
-                factors = [(f, self._given(f, rows, index, above, sums)) for f in c.factors if _counts(f, rank)]
+                factors = [
+                    (f, self._given(f, rows, index, above, sums, back=back))
+                    for f in c.factors for back in _looks_back(f, rank)
+                ]  # fmt: skip
                 group = rows.group[index] if len(c.base) > 1 else np.zeros(len(index), np.int64)
                 z = c.base[group].copy()
                 for f, given in factors:
@@ -222,7 +234,11 @@ class _Pass:
                 for barrier in model.barriers:
                     if (barrier.table, barrier.attribute) == (i, c.attribute):
                         follow = rows.many[index] - 1 - rank if layout.period == c.attribute and layout.unique else None
-                        _obey(z, barrier.possible[self._drawn_before(barrier, rows, index)], follow)
+                        _obey(z, barrier.possible[self._drawn_before(barrier, index)], follow)
+                if (i, c.attribute) in model.possible:
+                    _obey(z, model.possible[i, c.attribute][None], None)
+                for possible in among[c.attribute].allowed(rows.parent[index], rows.many[index] - rank):
+                    _obey(z, possible, None)
                 mask = self.allowed.get((i, c.attribute, rank))
                 probability = _softmax(z)
                 if mask is not None:
@@ -231,6 +247,7 @@ class _Pass:
                     weights[index] *= inside
                     probability /= np.maximum(inside, 1e-300)[:, None]
                 values[index] = _drawn(probability, self.rng)
+                among[c.attribute].drawn(rows.parent[index], values[index])
                 if layout.period == c.attribute:
                     rows.period[index] = values[index]
                     rows.group[index] = layout.group_of_period[values[index]]
@@ -243,13 +260,13 @@ class _Pass:
                 _add_ranks(both, mine, name, rows, index)
         return weights
 
-    def _drawn_before(self, barrier: Barrier, rows: Rows, index: IntArray) -> IntArray:
+    def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
         """Return the cell that a barrier looks at, for some rows."""
-        if barrier.above == barrier.table:
-            return rows.values[barrier.other][index]
         rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
         in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
         above = rows_above.period if in_pattern else rows_above.values[barrier.other]
+        if barrier.above == barrier.table:
+            return above[index]
         return above[self.persons.ancestor(barrier.table, barrier.above)[index]]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
@@ -258,15 +275,24 @@ class _Pass:
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
 
     def _given(
-        self, f: Factor, rows: Rows, index: IntArray, above: Mapping[int, IntArray], sums: Mapping[str, IntArray]
+        self,
+        f: Factor,
+        rows: Rows,
+        index: IntArray,
+        above: Mapping[int, IntArray],
+        sums: Mapping[str, IntArray],
+        *,
+        back: int,
     ) -> IntArray:
-        """Return the cell of the first axis for some rows."""
+        """Return the cell of the first axis for some rows; where it is an earlier row's, of the one so many rows before."""
         table = f.table
         match table.kind:
             case Kind.PARENT:
                 return above[id(f)][index]
-            case Kind.STAY:
-                return rows.values[table.attribute][index - 1]
+            case Kind.STAY | Kind.ALIKE:
+                return rows.values[table.attribute][index - back]
+            case Kind.SIBLING:
+                return _grouping(table).of(rows.values[table.other][index - back], rows.group[index - back])
             case Kind.ROW:
                 return _grouping(table).of(rows.values[table.other][index], rows.group[index])
             case Kind.STEP:
@@ -294,7 +320,7 @@ class _Pass:
         if self.expected is None:
             return
         into = self.expected.factors[id(f)]
-        if f.table.kind is Kind.STAY:
+        if f.table.kind in (Kind.STAY, Kind.ALIKE):
             groups = f.table.grouping.of(given, rows.group[index - 1])
             stayed = probability[np.arange(len(index)), given] * weight
             into[:, 0] += np.bincount(groups, stayed, len(into))
@@ -355,14 +381,24 @@ def _ranks(table: PersonTable) -> bool:
     return table.other_grouping is not None and table.other_grouping.ranks is not None
 
 
-def _counts(f: Factor, rank: int) -> bool:
-    """Say whether a factor says something of rows with so many rows before them."""
-    return rank >= {Kind.STEP: 1, Kind.STAY: 1, Kind.BEFORE: 2}.get(f.table.kind, 0)
+def _looks_back(f: Factor, rank: int) -> Sequence[int]:
+    """Return how many rows before a row of some rank are the rows that a factor looks at, one after the other.
+
+    None where the factor says nothing of such rows; 0 where it looks at no earlier row or finds it itself.
+    """
+    match f.table.kind:
+        case Kind.SIBLING | Kind.ALIKE:
+            return range(1, min(rank, MOST_SIBLINGS - 1) + 1)
+        case Kind.STEP | Kind.STAY:
+            return (1,) if rank >= 1 else ()
+        case Kind.BEFORE:
+            return (0,) if rank >= 2 else ()
+    return (0,)
 
 
 def _push(z: FloatArray, f: Factor, given: IntArray, rows: Rows, index: IntArray) -> None:
     """Add what a factor says to the logarithms of all cells."""
-    if f.table.kind is Kind.STAY:
+    if f.table.kind in (Kind.STAY, Kind.ALIKE):
         groups = f.table.grouping.of(given, rows.group[index - 1])
         z[np.arange(len(index)), given] += f.theta[groups, 0]
         return

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray
+from synthdp.arrays import Clique, FloatArray, IntArray
 from synthdp.distribution.contingency import Shape, check_clique, check_shape, table_shape, table_size
 from synthdp.errors import ParameterError
 
@@ -35,18 +35,24 @@ class SubTable:
         Axes of the node's table to sum away.
     shape
         Shape that broadcasts against the node's table: 1 on those axes.
+    merged
+        (cells,) in which cell of a table of merged codes each cell lies; ``None`` where none were merged.
     """
 
     axes: tuple[int, ...]
     shape: Shape
+    merged: IntArray | None = None
 
     @classmethod
-    def of(cls, shape: Sequence[int], node: Clique, columns: Iterable[int]) -> SubTable:
+    def of(
+        cls, shape: Sequence[int], node: Clique, columns: Iterable[int], *, merged: IntArray | None = None
+    ) -> SubTable:
         """Embed ``columns`` in ``node``."""
         kept = set(columns)
         return cls(
             tuple(axis for axis, a in enumerate(node) if a not in kept),
             tuple(shape[a] if a in kept else 1 for a in node),
+            merged,
         )
 
     def margin(self, table: FloatArray) -> FloatArray:
@@ -57,11 +63,12 @@ class SubTable:
         """
         for axis in self.axes:
             table = np.add.reduce(table, axis=axis, keepdims=True)
-        return table.reshape(-1)
+        flat = table.reshape(-1)
+        return flat if self.merged is None else np.bincount(self.merged, weights=flat).astype(np.float64, copy=False)
 
     def spread(self, flat: FloatArray) -> FloatArray:
         """Shape the flat sub-table so that it broadcasts against the node's table."""
-        return flat.reshape(self.shape)
+        return (flat if self.merged is None else flat[self.merged]).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -139,8 +146,8 @@ class JunctionTree:
             self._homes[clique] = smallest
         return self._homes[clique]
 
-    def place(self, clique: Clique) -> tuple[int, SubTable]:
-        """Return the home of ``clique`` and how its table sits inside.
+    def place(self, clique: Clique, *, merged: IntArray | None = None) -> tuple[int, SubTable]:
+        """Return the home of ``clique`` and how its table, perhaps of merged codes, sits inside.
 
         Raises
         ------
@@ -150,7 +157,7 @@ class JunctionTree:
         home = self.home(clique)
         if home is None:
             raise ParameterError(f"clique ({clique}) must lie inside a node of the tree")
-        return home, SubTable.of(self.shape, self.nodes[home], clique)
+        return home, SubTable.of(self.shape, self.nodes[home], clique, merged=merged)
 
     def sweep(self, root: int) -> Iterator[Step]:
         """Walk depth first around the tree of ``root``; a parent is visited before and after its children.

@@ -68,6 +68,15 @@ class Axis:
         alone = len(run) == 1 and self.starts[run[0]] == index and self._lengths(self.grid.size)[run[0]] == 1
         return cell if alone else None
 
+    def groups_of(self, finer: Axis) -> IntArray | None:
+        """Return the cell that each cell of another axis of the column lies in; ``None`` if one lies in several."""
+        starts = np.union1d(self.starts, finer.starts)
+        inside = finer.cells[np.searchsorted(finer.starts, starts, side="right") - 1]
+        mine = self.cells[np.searchsorted(self.starts, starts, side="right") - 1]
+        groups = np.zeros(finer.size, np.int64)
+        groups[inside] = mine
+        return groups if (groups[inside] == mine).all() else None
+
     @property
     def releasable(self) -> BoolArray:
         """(size,) whether a released row may lie in the cell."""

@@ -1,4 +1,4 @@
-"""Rules between tables, compiled for histories: which cells may not follow which, and which rows break a rule."""
+"""Rules of a database, compiled for histories: which cells may not follow which, and which rows break a rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from synthdp.arrays import BoolArray, GridIndices
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.rules import Rule, rules_of
-from synthdp.schema.rules_across import Condition, dotted
+from synthdp.schema.rules_across import Condition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +36,22 @@ class Barrier:
 
 
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
-    """Return what the rules between tables forbid, cell by cell, in the order in which histories are drawn."""
+    """Return what the rules on two columns forbid, cell by cell, in the order in which histories are drawn."""
     return tuple(_barrier(layout, one) for one in layout.schema.conditions)
+
+
+def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
+    """Return for columns with rules within a row which cells some row may have that obeys all of them two by two."""
+    inside = [one for one in layout.schema.conditions if one.above[0] == one.below[0]]
+    found = {
+        place: np.ones(axis_at(layout, place).size, np.bool_) for one in inside for place in (one.above, one.below)
+    }
+    pairs = [(one.above, one.below, _possible(layout, one)) for one in inside]
+    for _ in range(len(found) + 1):  # what is closed closes others
+        for above, below, possible in pairs:
+            found[above] = found[above] & (possible & found[below]).any(axis=1)
+            found[below] = found[below] & (possible & found[above][:, None]).any(axis=0)
+    return {(layout.position(table), column): cells for (table, column), cells in found.items()}
 
 
 def axis_at(layout: Layout, place: tuple[str, str]) -> Axis:
@@ -51,7 +65,7 @@ def axis_at(layout: Layout, place: tuple[str, str]) -> Axis:
 
 def broken(condition: Condition, above: GridIndices, below: GridIndices) -> BoolArray:
     """Return which rows break a rule, from the grid points of both columns in each row of the lower table, (n,)."""
-    indices: Mapping[str, GridIndices] = {dotted(condition.above): above, dotted(condition.below): below}
+    indices: Mapping[str, GridIndices] = dict(zip(condition.names, (above, below), strict=True))
     return np.asarray(np.logical_or.reduce([rule.broken(indices) for rule in rules_of(condition.both)]))
 
 
@@ -59,6 +73,11 @@ def _barrier(layout: Layout, condition: Condition) -> Barrier:
     above, below = layout.position(condition.above[0]), layout.position(condition.below[0])
     possible = _possible(layout, condition)
     table = layout.tables[below]
+    if above == below:  # periods are drawn before the columns of their row
+        first, second = condition.above[1], condition.below[1]
+        if second == table.period:
+            return Barrier(below, first, above, second, possible.T)
+        return Barrier(below, second, above, first, possible)
     if table.order is not Order.PATTERN or condition.below[1] != table.period:
         return Barrier(below, condition.below[1], above, condition.above[1], possible)
     # Periods are drawn with the row above them, as a pattern: each of its periods must be possible.
@@ -73,7 +92,7 @@ def _barrier(layout: Layout, condition: Condition) -> Barrier:
 
 def _possible(layout: Layout, condition: Condition) -> BoolArray:
     """Return (cells above, cells below) whether some row with both obeys all that the rule means."""
-    axes = {dotted(place): axis_at(layout, place) for place in (condition.above, condition.below)}
+    axes = {condition.name(place): axis_at(layout, place) for place in (condition.above, condition.below)}
     found = np.ones([axis.size for axis in axes.values()], np.bool_)
     for rule in rules_of(condition.both):
         found &= _oriented(rule, axes)

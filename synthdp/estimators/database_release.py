@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -31,6 +31,8 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.key_types import check_key_types
 from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import source_of
+
+T = TypeVar("T")
 
 
 class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
@@ -127,7 +129,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         _check_names(schema, X)
         if not schema.relations:
             return self._fit_one(schema, X)
-        sources = {name: source_of(X[name], one) for name, one in schema.tables.items()}
+        sources = {name: _of_table(name, source_of, X[name], one) for name, one in schema.tables.items()}
         if getattr(sources[schema.root], "is_empty", False):
             raise DataError(f"table {schema.root!r} has no rows: there is nothing to release")
         formats, schema = _formats(schema, sources)
@@ -333,6 +335,14 @@ def _check_names(schema: DatabaseSchema, X: object) -> None:
         raise DataError(f"there is a table that the schema does not have; it has: {', '.join(schema.tables)}")
 
 
+def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:
+    """Return what is made of one table; what is wrong with it is said with its name."""
+    try:
+        return make(*given)
+    except DataError as error:
+        raise DataError(f"table {name!r}: {error}") from None
+
+
 def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dict[str, TableFormat], DatabaseSchema]:
     """Return the outer form of every table, and the schema without missing values where a type cannot hold them."""
     formats, tables = {}, {}
@@ -341,6 +351,6 @@ def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dic
         lacking = [column for column in outer if column not in source.names and column not in schema.computed_in(name)]
         if lacking:
             raise DataError(f"column {lacking[0]!r} is missing in table {name!r}; the schema has: {', '.join(outer)}")
-        formats[name] = TableFormat.of(source, outer)
+        formats[name] = _of_table(name, TableFormat.of, source, outer)
         tables[name] = formats[name].without_impossible_nulls(schema.tables[name])
     return formats, schema.with_columns(tables)

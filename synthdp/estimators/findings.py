@@ -45,7 +45,7 @@ def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
 def refuse_undiscovered(found: Discovered, account: Curator) -> None:
     """Refuse a release of which discovery found too little, and give back what it did not cost.
 
-    Costs nothing beyond what was spent: the ledger then has what the discovery cost at most.
+    Costs at most what the discovery did, and that is what the ledger then has.
 
     Raises
     ------

@@ -76,7 +76,7 @@ def interact(
 ) -> Interaction:
     """Guess one query, have the guess checked, and learn from a noisy answer: one step of the reduction.
 
-    Costs nothing beyond what the watch was opened with.
+    Costs what the watch was opened with, once for all steps.
 
     Parameters
     ----------

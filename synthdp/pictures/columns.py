@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.answers.answer import Asker, asker
+from synthdp.answers.answers import Answers
 from synthdp.answers.expressions import grid_values
 from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.questions import marginal, quantile
@@ -124,7 +125,7 @@ def _evenly(ask: Asker, name: str, column: Column) -> ColumnView:
         marks = marks_between(int(lower), int(upper), column.quantity)
     else:
         marks = [(0.0, in_figures(lower, digits=6)), (1.0, in_figures(upper, digits=6))]
-    summary = _median(ask, name, column) if name in ask.model.schema else ""
+    summary = _median(ask.ask(quantile(name, 0.5)), column) if name in ask.model.schema else ""
     return ColumnView(
         name=name, ordered=True,
         bars=tuple(bar for _, bar in found[:regular]), apart=tuple(bar for _, bar in found[regular:]),
@@ -136,15 +137,17 @@ def _evenly(ask: Asker, name: str, column: Column) -> ColumnView:
 def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
     """Return the view of numbers: where most of them lie, in bins with round ends, and what lies beyond."""
     lower, upper = (float(bound) for bound in bounds_of(column))
-    found = np.asarray(ask.ask(quantile(name, QUANTILES)).estimate, np.float64).tolist()
+    quantiles = ask.ask(quantile(name, QUANTILES))
+    found = np.asarray(quantiles.estimate, np.float64).tolist()
     low, high = zoomed(lower, upper, dict(zip(QUANTILES, found, strict=True)))
     support = column.support()
     spacing = support.size / (support.denominator or 1) if isinstance(support, Steps) else 0.0
     axis = axis_between(low, high, spacing=spacing, most=round(2 * ask.model.rows ** (1 / 3)))
     inner = {end for end in axis.ends if lower < end < upper + spacing}  # rounded ends of very narrow bins may be equal
     ends = sorted({lower, *inner, max(upper + spacing, math.nextafter(lower, math.inf))})
-    values = grid_values(column)[0][: grid_of(column).regular].astype(np.float64)
-    filled = np.flatnonzero(np.histogram(values, ends)[0]).tolist()  # bins between two values are not answered
+    values = grid_values(column)[0][: grid_of(column).regular]
+    below = np.append(np.searchsorted(values, ends[:-1]), np.searchsorted(values, ends[-1], side="right"))
+    filled = np.flatnonzero(np.diff(below)).tolist()  # bins between two values are not answered
     answered = _bars(ask, name, tuple(ends))
     names = [f"{in_figures(ends[k], digits=6)} to {in_figures(ends[k + 1], digits=6)}" for k in filled]
     if not spacing:
@@ -160,25 +163,25 @@ def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
             tails["below" if place < 0 else "above"] = bar
     others = [bar for _, bar in answered[len(filled) :]]
     beyond = [replace(bar, label=f"beyond: {bar.label}") for bar in tails.values() if bar is not NOTHING]
-    summary = _with_missing(_median(ask, name, column), [bar for label, bar in answered if label is None])
+    summary = _with_missing(_median(quantiles, column), [bar for label, bar in answered if label is None])
     return ColumnView(
         name=name, bars=tuple(bars), ticks=axis.marks(), ordered=True, apart=(*beyond, *others), summary=summary,
         beyond=sum(bar.share for bar in beyond),
     )  # fmt: skip
 
 
-def _median(ask: Asker, name: str, column: Column) -> str:
-    """Return the median in words, or nothing if no row has a value."""
-    answers = ask.ask(quantile(name, 0.5))
+def _median(answers: Answers, column: Column) -> str:
+    """Return the median, one of some quantiles, in words, or nothing if no row has a value."""
     if any(estimate != estimate for estimate in answers.estimate):  # NaN, or no time
         return ""
-    ends = [part[0] for part in (answers.estimate, answers.lower, answers.upper)]
+    at = answers.labels["q"].index(0.5)
+    ends = [part[at] for part in (answers.estimate, answers.lower, answers.upper)]
     if column.temporal:
         shown = _times(column, ends)
     else:
         numbers = [float(end) for end in ends]
         shown = [precise_to(number, max(10.0 * column.whole, (numbers[2] - numbers[1]) / 2)) for number in numbers]
-    known = answers.stddev[0] == answers.stddev[0] and len(set(shown)) > 1  # not NaN
+    known = answers.stddev[at] == answers.stddev[at] and len(set(shown)) > 1  # not NaN
     return f"median {shown[0]}" + (f" ({shown[1]} to {shown[2]})" if known else "")
 
 

@@ -24,8 +24,8 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 REPLICATES = 4
 CLIQUES = 60
 MOST_TABLE = 200_000
-FEWEST_POINTS, MOST_POINTS, MOST_CODES = 20_000, 100_000, 1_500_000
-"""Of the pool in which the error of whole tables is found: two for each row, so that rare combinations have some.
+FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
+"""Of the pool in which the error of whole tables is found: of small tables two for each row, as rare combinations need.
 
 At most so many codes, points times columns: of wide tables fewer points."""
 

@@ -77,7 +77,10 @@ class RelationPart:
     view, chart
         How many rows a parent row has.
     above, before
-        How columns go with those of the parent row, and with those of the row before: the strongest pairs, and pictures.
+        How columns go with those of the parent row, and with those of the row before, or of another row where they have no
+        order: the strongest pairs, and pictures.
+    ordered
+        Whether they have one.
     """
 
     name: str
@@ -86,6 +89,7 @@ class RelationPart:
     chart: str
     above: tuple[Sequence[tuple[float, str]], Sequence[tuple[PairView, str]]]
     before: tuple[Sequence[tuple[float, str]], Sequence[tuple[PairView, str]]]
+    ordered: bool
 
 
 def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: str | None = None) -> str:
@@ -120,7 +124,7 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
         tables=tables,
         relations=relations,
         unusual=_unusual(release),
-        rules=[rule.in_words() for rule in model.schema.rules],
+        rules=list(model.schema.obeyed),
         card=card_of(release, fingerprint),
         spend=spend_of(release),
         citation=citation_of(release, fingerprint),
@@ -188,6 +192,7 @@ def _relation(model: DatabaseModel, drawn: DrawnRows, relation: Relation, number
         name=f"{parent} and {child}", about=_about(relation, many), view=view,
         chart=column_chart(view, f"rows-{number}"), above=_strongest(pairs, f"above-{number}"),
         before=_strongest(_steps(relation, schemas[child], raw[child], above), f"before-{number}"),
+        ordered=relation.order is not None,
     )  # fmt: skip
 
 
@@ -195,12 +200,11 @@ _Pair = tuple[str, str, tuple[Column, RawColumn], tuple[Column, RawColumn]]
 
 
 def _steps(relation: Relation, schema: Schema, raw: Mapping[str, RawColumn], above: IntArray) -> list[_Pair]:
-    """Return each column with itself one row before."""
-    if relation.order is None:
-        return []
+    """Return each column with itself one row before; of rows without an order, which come shuffled, in another row."""
     later = np.flatnonzero(np.diff(above) == 0) + 1 if len(above) else np.zeros(0, np.int64)
+    said = "in another row" if relation.order is None else "before"
     return [
-        (f"{name} before", name, (schema.outputs[name], rows_of(raw[name], later - 1)),
+        (f"{name} {said}", name, (schema.outputs[name], rows_of(raw[name], later - 1)),
          (schema.outputs[name], rows_of(raw[name], later)))
         for name in _told(schema)
     ]  # fmt: skip

@@ -44,6 +44,9 @@ _FIRST_ROWS = re.compile(r"(?P<table>[A-Za-z0-9_-]+)\[(?P<place>\d{1,4})\]\.(?P<
 BLOCK_PERSONS = 50_000
 """Persons that are drawn at once."""
 
+MOST_LOST = 100
+"""How many blocks in a row may hold no person who obeys all rules, before that is said."""
+
 JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh: none is one of the private tables'"
 
 
@@ -122,7 +125,7 @@ class DatabaseModel:
             for table in self.schema.relations
             if table.unique
         ]
-        return (JOINED, *once, *(f"every synthetic row obeys: {rule.in_words()}" for rule in self.schema.rules))
+        return (JOINED, *once, *(f"every synthetic row obeys: {rule}" for rule in self.schema.obeyed))
 
     def sample(
         self,
@@ -212,32 +215,24 @@ class DatabaseModel:
         """Yield the columns of all tables, of some persons at a time."""
         first = dict.fromkeys(self.schema.names, 0)
         check_enough_keys(outer_schema(self.schema, self.schema.root), persons)
-        for done in range(0, persons, BLOCK_PERSONS):
-            yield self._block(min(BLOCK_PERSONS, persons - done), rng, given, first)
-
-    def _block(
-        self, wanted: int, rng: Generator, given: Mapping[str, Any] | None, first: dict[str, int]
-    ) -> dict[str, dict[str, RawColumn]]:
-        """Return the columns of some persons' rows; their keys go on after the ``first`` ones, which are counted up."""
-        return self._drawn(wanted, rng, given, first).columns
+        done, lost = 0, 0
+        while done < persons:  # a person whose own values find no way to obey is drawn again
+            block = self._drawn(min(BLOCK_PERSONS, persons - done), rng, given, first)
+            many = block.rows(self.schema.root)
+            done, lost = done + many, 0 if many else lost + 1
+            if lost == MOST_LOST:
+                raise ParameterError("no persons were found that obey all rules of the schema and have what is given")
+            if many:
+                yield block.columns
 
     def drawn_rows(self, persons: int, rng: Generator) -> DrawnRows:
         """Draw persons and return their rows as raw columns, with the position of each row's parent: for pictures."""
         return self._drawn(persons, rng, None, dict.fromkeys(self.schema.names, 0))
 
     def _drawn(self, wanted: int, rng: Generator, given: Mapping[str, Any] | None, first: dict[str, int]) -> DrawnRows:
+        """Draw persons and their rows; keys go on after the ``first`` ones, which are counted up."""
         persons, masks = self.draw(wanted, rng, given=given)
-        obedience = Obedience(self.layout, persons)
-        raw: dict[Place, RawColumn] = {}
-        for i, name in enumerate(self.schema.names):
-            for column, kind in self.schema.tables[name].items():
-                if kind.names_rows:
-                    continue
-                draw = partial(self._indices, persons, i, column, rng, masks)
-                places = [place for _, _, place in _masks_of(masks, i, column)]
-                fixed = np.isin(persons.tables[i].rank, places)
-                raw[name, column] = decode(kind, obedience.drawn((name, column), draw, rng, fixed=fixed), rng=rng)
-        kept = obedience.kept(raw)
+        obedience, raw, kept = self._values(persons, masks, rng)
         keys: dict[str, dict[str, RawColumn]] = {}
         found: dict[str, dict[str, RawColumn]] = {}
         parents: dict[str, IntArray] = {}
@@ -246,13 +241,13 @@ class DatabaseModel:
             outer = outer_schema(self.schema, name)
             order = self._order(persons, i, rng)
             order = order[kept[i][order]]
-            keys[name] = self._keys(persons, i, keys, outer, first[name])
+            keys[name] = self._keys(persons, i, keys, outer, kept[i], first[name])
             labels = {
-                column: fresh_labels(support, len(kept[i]), first=first[name])
+                column: _labels(support, kept[i], first=first[name])
                 for column, kind in self.schema.tables[name].items()
                 if column not in keys[name] and isinstance(support := kind.support(), Fresh)
             }
-            first[name] += len(kept[i])
+            first[name] += len(order)
             if len(order):
                 check_enough_keys(outer, first[name])
             columns = keys[name] | labels | obedience.computed(raw, name)
@@ -263,6 +258,29 @@ class DatabaseModel:
             above = self.layout.tables[i].parent
             parents[name] = order if above < 0 else numbers[above][persons.tables[i].parent[order]]
         return DrawnRows(found, parents)
+
+    def kept_rows(self, persons: int, rng: Generator) -> dict[str, tuple[int, int]]:
+        """Return by table how many rows of some persons were drawn, and how many of these obey all rules."""
+        drawn, masks = self.draw(persons, rng)
+        _, _, kept = self._values(drawn, masks, rng)
+        return {name: (len(one), int(one.sum())) for name, one in zip(self.schema.names, kept, strict=True)}
+
+    def _values(
+        self, persons: Persons, masks: Mapping[Conditioned, BoolArray], rng: Generator
+    ) -> tuple[Obedience, dict[Place, RawColumn], list[BoolArray]]:
+        """Draw the values of all rows; return by table which rows obey all rules, too."""
+        obedience = Obedience(self.layout, persons)
+        raw: dict[Place, RawColumn] = {}
+        for i, name in enumerate(self.schema.names):
+            for column, kind in self.schema.tables[name].items():
+                if kind.names_rows:
+                    continue
+                draw = partial(self._indices, persons, i, column, rng, masks)
+                places = [place for _, _, place in _masks_of(masks, i, column)]
+                fixed = np.isin(persons.tables[i].rank, places)
+                drawn = decode(kind, obedience.drawn((name, column), draw, rng, fixed=fixed), rng=rng)
+                raw[name, column] = obedience.settled((name, column), drawn)
+        return obedience, raw, obedience.kept(raw)
 
     def draw(
         self, persons: int, rng: Generator, *, given: Mapping[str, Any] | None = None
@@ -311,9 +329,10 @@ class DatabaseModel:
             raise ParameterError(f"given names {name!r}, but {column!r} is no column of {table!r} that is drawn")
         if not 1 <= place <= relation.at_most:
             raise ParameterError(f"given names {name!r}, but a person has at most {relation.at_most} rows of {table!r}")
-        if any(table in (one.above[0], one.below[0]) for one in self.schema.conditions):
+        ruled = {place[0] for one in self.schema.conditions for place in (one.above, one.below)}
+        if table in ruled | {one.place[0] for one in self.schema.among}:
             raise ParameterError(
-                f"given names {name!r}: of tables with rules between tables no first rows can be given, only columns of "
+                f"given names {name!r}: of tables with rules no first rows can be given, only columns of "
                 f"{self.schema.root!r}"
             )
         axis = axis_at(self.layout, (table, column))
@@ -346,7 +365,13 @@ class DatabaseModel:
         return np.arange(len(rows))
 
     def _keys(
-        self, persons: Persons, i: int, known: Mapping[str, Mapping[str, RawColumn]], outer: Schema, first: int
+        self,
+        persons: Persons,
+        i: int,
+        known: Mapping[str, Mapping[str, RawColumn]],
+        outer: Schema,
+        kept: BoolArray,
+        first: int,
     ) -> dict[str, RawColumn]:
         """Return the keys of a table's rows: those of the parent, and fresh ones that its children refer to."""
         name, rows = self.schema.names[i], persons.tables[i]
@@ -359,7 +384,7 @@ class DatabaseModel:
             support = outer[key].support()
             if not isinstance(support, Fresh):
                 raise InternalError("a key must be an identifier")
-            found[key] = fresh_labels(support, len(rows), first=first)
+            found[key] = _labels(support, kept, first=first)
         return found
 
     def _indices(
@@ -376,6 +401,12 @@ class DatabaseModel:
             here = np.flatnonzero(rows.rank == place)
             indices[here] = indices_among(mask, Refinement.trivial(axis), rows.values[column][here], rng)
         return indices
+
+
+def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
+    """Return fresh labels of rows, each of those that are kept with the next one."""
+    number = np.cumsum(kept) - 1
+    return rows_of(fresh_labels(support, max(1, int(kept.sum())), first=first), np.maximum(number, 0))
 
 
 def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> dict[Conditioned, BoolArray]:

@@ -1,4 +1,4 @@
-"""Rules between tables on synthetic persons: values within cells that obey, rows that cannot, and computed columns."""
+"""Rules of a database on synthetic persons: values within cells that obey, rows that cannot, and computed columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.domain.histories import Layout, Order as Numbering
 from synthdp.domain.rules import Order, rules_of
 from synthdp.domain.rules_across import axis_at, broken
+from synthdp.domain.rules_among import kept_among
 from synthdp.domain.values import grid_numbers, numbers_at
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator
-from synthdp.schema.rules_across import Condition, Place, dotted
+from synthdp.schema.rules_across import AmongRows, Condition, Place, dotted
+from synthdp.schema.sibling_rules import NeverFalls, UniquePerParent
 
 REDRAWN = 12
 """How often values within cells are drawn again for rows that break a rule, before the rows are left out."""
@@ -25,7 +27,7 @@ REDRAWN = 12
 
 @dataclass(slots=True, eq=False)
 class Obedience:
-    """Which grid points the rows of some persons get, so that rules between tables hold.
+    """Which grid points the rows of some persons get, so that all rules of the database hold.
 
     Tables are filled in from the root downwards.
 
@@ -70,6 +72,8 @@ class Obedience:
             if not wrong.any():
                 break
             indices = np.where(wrong, draw(), indices)
+        for among in (one for one in self.layout.schema.among if one.place == place):
+            indices = self._among(among, indices, rng)
         if place[1] == self.layout.tables[self.layout.position(place[0])].period:
             rows = self.persons.tables[self.layout.position(place[0])]
             indices = indices[np.lexsort([indices, rows.parent])]  # those of one cell are in any order
@@ -82,6 +86,29 @@ class Obedience:
         table, rows = self.layout.tables[i], self.persons.tables[i]
         in_pattern = place[1] == table.period and table.order is Numbering.PATTERN
         return rows.period if in_pattern else rows.values[place[1]]
+
+    def _among(self, one: AmongRows, points: GridIndices, rng: Generator) -> GridIndices:
+        """Return grid points within the same cells such that those of a parent row differ, or do not fall."""
+        parent = self.persons.tables[self.layout.position(one.place[0])].parent
+        axis = axis_at(self.layout, one.place)
+        bound = np.flatnonzero(points < axis.grid.regular)
+        found = points.copy()
+        if isinstance(one.rule, UniquePerParent):
+            found[bound] = _unlike(axis, self.cells(one.place)[bound], points[bound], parent[bound], rng)
+        if isinstance(one.rule, NeverFalls):  # cells do not fall already
+            found[bound] = points[bound][np.lexsort([points[bound], parent[bound]])]
+        return found
+
+    def settled(self, place: Place, raw: RawColumn) -> RawColumn:
+        """Return the values of a column; those that must not fall in order where a grid point stands for several."""
+        rules = [one.rule for one in self.layout.schema.among if one.place == place]
+        if not isinstance(raw, Numbers) or not any(isinstance(rule, NeverFalls) for rule in rules):
+            return raw
+        parent = self.persons.tables[self.layout.position(place[0])].parent
+        bound = np.flatnonzero(self.points[place] < axis_at(self.layout, place).grid.regular)
+        values = raw.values.copy()
+        values[bound] = values[bound][np.lexsort([values[bound], parent[bound]])]
+        return Numbers(values, raw.missing)
 
     def kept(self, raw: Mapping[Place, RawColumn]) -> list[BoolArray]:
         """Return by table which rows obey all rules, as do all rows above them.
@@ -98,8 +125,20 @@ class Obedience:
             for one in self.layout.schema.conditions:
                 if one.below[0] == self.layout.schema.names[i]:
                     obeys = obeys & ~self._wrong(one, self.points[one.below]) & ~self._above(one, raw)
-            found.append(obeys)
+            found.append(self._together(i, obeys, raw))
         return found
+
+    def _together(self, table: int, kept: BoolArray, raw: Mapping[Place, RawColumn]) -> BoolArray:
+        """Return which of the rows that are kept obey the rules between the rows of one parent row, all of them at once."""
+        mine = [one for one in self.layout.schema.among if one.place[0] == self.layout.schema.names[table]]
+        parent, before = self.persons.tables[table].parent, -1
+        while mine and kept.sum() != before:  # what goes by one rule may be what another asks for
+            before = kept.sum()
+            for one in mine:
+                points, values = self.points[one.place], raw[one.place]
+                numbers = values.values if isinstance(values, Numbers) else points
+                kept = kept_among(one, points, numbers, parent, kept)
+        return kept
 
     def computed(self, raw: Mapping[Place, RawColumn], table: str) -> dict[str, RawColumn]:
         """Return the columns of a table that are computed across tables."""
@@ -110,7 +149,7 @@ class Obedience:
             for place in one.sources:
                 above = self.layout.position(place[0])
                 column = raw[place]
-                sources[dotted(place)] = column if above == i else rows_of(column, self.persons.ancestor(i, above))
+                sources[dotted(place)] = rows_of(column, self._row_above(i, above))
             (rule,) = one.all.derived.values()
             found[name] = derive(one.all, rule, sources)
         return found
@@ -118,7 +157,11 @@ class Obedience:
     def _from_above(self, condition: Condition, values: AnyArray) -> AnyArray:
         """Return what rows of the upper table have, for each row of the lower."""
         below, above = (self.layout.position(place[0]) for place in (condition.below, condition.above))
-        return values[self.persons.ancestor(below, above)]
+        return values[self._row_above(below, above)]
+
+    def _row_above(self, table: int, above: int) -> IntArray:
+        """Return the row above each row of a table; of the table itself, the row."""
+        return np.arange(len(self.persons.tables[table])) if table == above else self.persons.ancestor(table, above)
 
     def _wrong(self, condition: Condition, below: GridIndices) -> BoolArray:
         return broken(condition, self._from_above(condition, self.points[condition.above]), below)
@@ -130,7 +173,7 @@ class Obedience:
             return np.zeros(size, np.bool_)
         values, free = {}, np.zeros(size, np.bool_)
         for place in (condition.above, condition.below):
-            column = condition.both[dotted(place)]
+            column = condition.both[condition.name(place)]
             one, points = raw[place], self.points[place]
             if not isinstance(one, Numbers):
                 return np.zeros(size, np.bool_)
@@ -138,7 +181,7 @@ class Obedience:
             number = one.values
             if place == condition.above:
                 number, unbound = self._from_above(condition, number), self._from_above(condition, unbound)
-            values[dotted(place)] = number
+            values[condition.name(place)] = number
             free |= unbound
         (order,) = (rule for rule in rules_of(condition.both) if isinstance(rule, Order))
         return np.asarray((values[order.left] > values[order.right]) & ~free)
@@ -151,9 +194,9 @@ class Obedience:
         low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
         for one in compared:
             (order,) = (rule for rule in rules_of(one.both) if isinstance(rule, Order))
-            smaller = order.left == dotted(place)
+            smaller = order.left == one.name(place)
             if one.below == place:
-                numbers, bound = numbers_at(one.both[dotted(one.above)], self.points[one.above])
+                numbers, bound = numbers_at(one.both[one.names[0]], self.points[one.above])
                 other = self._from_above(one, np.where(bound, numbers, np.inf if smaller else -np.inf))
             else:
                 other = self._of_rows_below(one, smaller=smaller, rows=rows)
@@ -170,7 +213,7 @@ class Obedience:
         least, most, bound = _ends_of_cells(axis)
         found = np.full(rows, np.inf if smaller else -np.inf)
         number = np.where(bound, most if smaller else least, np.inf if smaller else -np.inf)[cells]
-        (np.minimum if smaller else np.maximum).at(found, self.persons.ancestor(below, above), number)
+        (np.minimum if smaller else np.maximum).at(found, self._row_above(below, above), number)
         return found
 
 
@@ -179,6 +222,33 @@ def rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
     if isinstance(raw, Labels):
         return Labels(raw.levels, raw.codes[rows])
     return Numbers(raw.values[rows], None if raw.missing is None else raw.missing[rows])
+
+
+def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, rng: Generator) -> GridIndices:
+    """Return grid points within cells of which those of one parent are different, where there are enough.
+
+    ``parent`` increases.
+    """
+    points = points.copy()
+    for _ in range(REDRAWN):
+        again = _repeated(points, parent)
+        if not len(again):
+            return points
+        points[again] = axis.indices_in(cells[again], rng)
+    starts = axis.starts[np.argsort(axis.cells, kind="stable")]
+    for row in _repeated(points, parent):  # few: cells of which nearly all grid points are taken
+        mine = slice(*np.searchsorted(parent, [parent[row], parent[row] + 1]))
+        every = np.arange(starts[cells[row]], starts[cells[row]] + axis.width[cells[row]])
+        free = np.setdiff1d(every, points[mine])
+        points[row] = free[0] if len(free) else points[row]
+    return points
+
+
+def _repeated(points: GridIndices, parent: IntArray) -> IntArray:
+    """Return the rows that have the grid point of an earlier row of their parent."""
+    order = np.lexsort([points, parent])
+    again = (np.diff(parent[order]) == 0) & (np.diff(points[order].astype(np.int64)) == 0)
+    return np.asarray(order[1:][again])
 
 
 def _compares(condition: Condition) -> bool:

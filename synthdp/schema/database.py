@@ -14,12 +14,13 @@ from typing import Any
 
 from synthdp.errors import FormatError, SchemaError
 from synthdp.schema.columns import Identifier
-from synthdp.schema.constraint import Constraint
+from synthdp.schema.constraint import RULE_KINDS, Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
-from synthdp.schema.rules_across import Computed, Condition, checked_rules, computed_places
+from synthdp.schema.rules_across import AmongRows, Computed, Condition, RuleBook, checked_rules, computed_places
 from synthdp.schema.schema import Schema, schema_given, schema_text
 from synthdp.schema.schema_json import parsed, rule_document, rule_of
+from synthdp.schema.sibling_rules import SIBLING_KINDS, SiblingRule
 
 VERSION = 1
 """The version of database schema files that is written and read."""
@@ -45,9 +46,10 @@ class DatabaseSchema:
     relations
         One for every table but the root.
     rules
-        Rules between columns of different tables, named as ``table.column``, which every synthetic row obeys: a condition on
-        two columns, of which one is in a table above the other's (`LessEqual`, `Forbidden`, `Implies`, `Iff`,
-        `Combinations`), and columns that are not modelled but computed (`Derived`).
+        Rules that every synthetic row obeys, of columns named as ``table.column``: a condition on two columns, of one table
+        or of which one is in a table above the other's (`LessEqual`, `Forbidden`, `Implies`, `Iff`, `Combinations`), columns
+        that are not modelled but computed (`Derived`), and rules between the rows of one parent row (`UniquePerParent`,
+        `RowsPerParent`, `NeverFalls`).  Rules of the tables' own schemas are kept, too.
 
     Raises
     ------
@@ -73,7 +75,7 @@ class DatabaseSchema:
     ['persons.born is at most visits.year', 'visits.age is visits.year - persons.born']
     """
 
-    __slots__ = ("_declared", "computed", "conditions", "key", "names", "relations", "root", "rules", "tables")
+    __slots__ = ("_declared", "among", "computed", "conditions", "key", "names", "relations", "root", "rules", "tables")
 
     tables: Mapping[str, Schema]
     """The schema of every table, in the order in which they were given, without the columns that rules across compute."""
@@ -90,17 +92,23 @@ class DatabaseSchema:
     names: tuple[str, ...]
     """Names of the tables, parents before their children."""
 
-    rules: tuple[Constraint, ...]
-    """The rules between tables, as declared."""
+    rules: tuple[Constraint | SiblingRule, ...]
+    """The rules of the database, as declared."""
 
     conditions: tuple[Condition, ...]
-    """The rules on two columns."""
+    """The rules on two columns, those of the tables' own schemas among them."""
+
+    among: tuple[AmongRows, ...]
+    """The rules between the rows of one parent row."""
 
     computed: tuple[Computed, ...]
     """The columns that are computed across tables."""
 
     def __init__(
-        self, tables: Mapping[str, Any], relations: Sequence[Relation] = (), rules: Sequence[Constraint] = ()
+        self,
+        tables: Mapping[str, Any],
+        relations: Sequence[Relation] = (),
+        rules: Sequence[Constraint | SiblingRule] = (),
     ) -> None:
         if not isinstance(tables, Mapping) or not tables:
             raise SchemaError("tables must map names to schemas, one or more")
@@ -128,8 +136,10 @@ class DatabaseSchema:
             _check_order(relation, self.tables[relation.child])
         if self.relations:
             self._check_tables()
-        conditions, computed = checked_rules(self.rules, self._declared, self.tables, self._above)
-        self.conditions, self.computed = tuple(conditions), tuple(computed)
+        book = RuleBook((), (), ())
+        if self.relations or self.rules:  # a table that is alone keeps its rules itself
+            book = checked_rules(self.rules, self._declared, self.tables, self.relation_to)
+        self.conditions, self.among, self.computed = book.conditions, book.among, book.computed
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -179,12 +189,14 @@ class DatabaseSchema:
         declared = {name: self._declared[name].replace(dict(one)) for name, one in tables.items()}
         return DatabaseSchema({**self._declared, **declared}, self.relations, self.rules)
 
-    def _above(self, table: str) -> set[str]:
-        found: set[str] = set()
-        while (relation := self.relation_to(table)) is not None:
-            table = relation.parent
-            found.add(table)
-        return found
+    @property
+    def obeyed(self) -> tuple[str, ...]:
+        """What all rules say, those of the tables' own schemas too."""
+        own = [
+            f"{name}: {rule.in_words()}"
+            for name, schema in self.tables.items() for rule in schema.constraints if not isinstance(rule, Derived)
+        ]  # fmt: skip
+        return (*(rule.in_words() for rule in self.rules), *(own if self.relations else ()))
 
     def reviewed(self) -> DatabaseSchema:
         """Return the schema itself; a table drafted from rows raises `SchemaError` where a column was not reviewed."""
@@ -229,7 +241,9 @@ class DatabaseSchema:
             for name, one in tables.items()
         }
         related = [_relation_of(one, source=source) for one in relations]
-        return cls(schemas, related, [rule_of(one, source=source) for one in rules])
+        return cls(
+            schemas, related, [rule_of(one, source=source, kinds={**RULE_KINDS, **SIBLING_KINDS}) for one in rules]
+        )
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the schema to a JSON file."""
@@ -290,12 +304,6 @@ class DatabaseSchema:
 
     def _check_tables(self) -> None:
         for name, schema in self.tables.items():
-            rules = [rule for rule in schema.constraints if not isinstance(rule, Derived)]
-            if rules:
-                raise SchemaError(
-                    f"table {name!r} has a rule between columns ({rules[0].in_words()}): of several tables only derived "
-                    "columns are supported"
-                )
             for column in schema:
                 if column.startswith("#"):
                     raise SchemaError(f"column {column!r} of table {name!r} must not begin with '#': rename it")

@@ -1,7 +1,7 @@
-"""Rules between columns of different tables: what may be declared, and what is refused.  Knows schemas, no row.
+"""Rules of a database: what may be declared, and what is refused.  Knows schemas, no row.
 
-A rule names columns as ``table.column``.  Its kinds are those of one table: a condition on two columns, of which one is in
-a table above the other's, and columns that are computed.
+A rule names columns as ``table.column``.  Its kinds are those of one table: conditions on two columns, of one table or of
+which one is in a table above the other's, and columns that are computed; and rules between the rows of one parent row.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from synthdp.errors import SchemaError
-from synthdp.schema.column import Column
+from synthdp.schema.column import Column, is_complete
 from synthdp.schema.columns import Identifier
 from synthdp.schema.constraint import Constraint
 from synthdp.schema.derived import Derived
+from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema
+from synthdp.schema.sibling_rules import SiblingRule
 
 Place = tuple[str, str]
 """A table and a column."""
@@ -25,22 +27,48 @@ _DOTTED = re.compile(r"`[^`]*`|[A-Za-z_]\w*\.[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """A rule between a column of a table and one of a table above.
+    """A rule between a column of a table and one of the same row or of a row above.
 
     Parameters
     ----------
     rule
         As declared.
     above, below
-        The column nearer to the root, and the other.
+        The column nearer to the root, and the other; of one table the one that is declared first.
+    names
+        What the two are called in ``both``.
     both
-        A schema of the two columns, by their dotted names, and the rule.
+        A schema of the two columns and the rule.
     """
 
     rule: Constraint
     above: Place
     below: Place
+    names: tuple[str, str]
     both: Schema
+
+    def name(self, place: Place) -> str:
+        """Return what a column is called in ``both``."""
+        return self.names[place == self.below]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AmongRows:
+    """A rule between the rows of one parent row.
+
+    Parameters
+    ----------
+    rule
+        As declared.
+    place
+        The column.
+    column
+        Its declaration.
+    """
+
+    rule: SiblingRule
+    place: Place
+    column: Column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +103,7 @@ def dotted(place: Place) -> str:
     return f"{place[0]}.{place[1]}"
 
 
-def computed_places(rules: Sequence[Constraint], tables: Mapping[str, Schema]) -> dict[str, list[str]]:
+def computed_places(rules: Sequence[object], tables: Mapping[str, Schema]) -> dict[str, list[str]]:
     """Return by table the columns that rules across tables compute, which are not modelled."""
     found: dict[str, list[str]] = {}
     for rule in rules:
@@ -87,13 +115,32 @@ def computed_places(rules: Sequence[Constraint], tables: Mapping[str, Schema]) -
     return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleBook:
+    """The rules of a database, checked.
+
+    Parameters
+    ----------
+    conditions
+        On two columns.
+    among
+        Between the rows of one parent row.
+    computed
+        Columns that are computed across tables.
+    """
+
+    conditions: tuple[Condition, ...]
+    among: tuple[AmongRows, ...]
+    computed: tuple[Computed, ...]
+
+
 def checked_rules(
-    rules: Sequence[Constraint],
+    rules: Sequence[Constraint | SiblingRule],
     tables: Mapping[str, Schema],
     modelled: Mapping[str, Schema],
-    above: Callable[[str], set[str]],
-) -> tuple[list[Condition], list[Computed]]:
-    """Return the rules, checked, conditions first.
+    relation_to: Callable[[str], Relation | None],
+) -> RuleBook:
+    """Return the rules of a database and of its tables, checked.
 
     Parameters
     ----------
@@ -101,51 +148,110 @@ def checked_rules(
         As declared.
     tables, modelled
         Schemas by name: with all columns, and without those that rules across tables compute.
-    above
-        Returns the names of the tables above one.
+    relation_to
+        Returns the relation in which a table is the child.
 
     Raises
     ------
     SchemaError
         In one sentence, if a rule cannot be kept.
     """
-    conditions, computed = [], []
+    conditions = [
+        _condition(rule, part, [(name, column) for column in names], names, modelled, relation_to)
+        for name, schema in modelled.items()
+        for rule in schema.constraints
+        if not isinstance(rule, Derived)
+        for part, names in _parts(rule)
+    ]
+    among, computed = [], []
     for rule in rules:
-        if not isinstance(rule, Constraint):
-            raise SchemaError(f"a rule between tables must be a rule as schemas have them, not {type(rule).__name__}")
-        if isinstance(rule, Derived):
-            computed.append(_computed(rule, tables, modelled, above))
+        if isinstance(rule, SiblingRule):
+            among.append(_among(rule, tables, modelled, relation_to))
+        elif isinstance(rule, Derived):
+            computed.append(_computed(rule, tables, modelled, lambda table: above_of(table, relation_to)))
+        elif isinstance(rule, Constraint):
+            conditions += [
+                _condition(rule, part, [_place(name, tables) for name in names], names, modelled, relation_to)
+                for part, names in _parts(rule)
+            ]
         else:
-            conditions.append(_condition(rule, tables, modelled, above))
-    return conditions, computed
+            raise SchemaError(f"a rule between tables must be a rule as schemas have them, not {type(rule).__name__}")
+    return RuleBook(tuple(conditions), tuple(among), tuple(computed))
+
+
+def above_of(table: str, relation_to: Callable[[str], Relation | None]) -> set[str]:
+    """Return the tables above one."""
+    found: set[str] = set()
+    while (relation := relation_to(table)) is not None:
+        table = relation.parent
+        found.add(table)
+    return found
+
+
+def _parts(rule: Constraint) -> list[tuple[Constraint, tuple[str, str]]]:
+    """Return rules of two columns that together say the same, with the names of these."""
+    names = tuple(dict.fromkeys(rule.names))
+    if len(names) == 2:
+        return [(rule, (names[0], names[1]))]
+    if type(rule).means is Constraint.means:
+        raise SchemaError(
+            f"of several tables a rule must be about two columns, of one table or of one above the other "
+            f"({rule.in_words()})"
+        )
+    return [part for simpler in rule.means() for part in _parts(simpler)]
 
 
 def _condition(
-    rule: Constraint, tables: Mapping[str, Schema], modelled: Mapping[str, Schema], above: Callable[[str], set[str]]
+    rule: Constraint,
+    part: Constraint,
+    places: Sequence[Place],
+    names: tuple[str, str],
+    modelled: Mapping[str, Schema],
+    relation_to: Callable[[str], Relation | None],
 ) -> Condition:
-    names = tuple(dict.fromkeys(rule.names))
-    places = [_place(name, tables) for name in names]
-    if len(places) != 2:
-        raise SchemaError(
-            f"a rule between tables must be about two columns ({rule.in_words()}): one of a table, one of a table above it"
-        )
     first, second = places
+    both = Schema(
+        {name: _modelled(place, modelled) for name, place in zip(names, places, strict=True)}, constraints=[part]
+    )
     if first[0] == second[0]:
-        raise SchemaError(
-            f"a rule between tables names two columns of {first[0]!r} ({rule.in_words()}), which is not supported: one must "
-            "be of a table above the other's"
-        )
-    if first[0] in above(second[0]):
-        upper, lower = first, second
-    elif second[0] in above(first[0]):
-        upper, lower = second, first
+        order = list(modelled[first[0]])
+        swapped = order.index(first[1]) > order.index(second[1])
+    elif first[0] in above_of(second[0], relation_to):
+        swapped = False
+    elif second[0] in above_of(first[0], relation_to):
+        swapped = True
     else:
         raise SchemaError(
             f"a rule names {names[0]!r} and {names[1]!r}, of which neither table is above the other: rows of one cannot be "
             "told apart by rows of the other"
         )
-    both = Schema({dotted(place): _modelled(place, modelled) for place in places}, constraints=[rule])
-    return Condition(rule, upper, lower, both)
+    if swapped:
+        first, second, names = second, first, (names[1], names[0])
+    return Condition(rule, first, second, names, both)
+
+
+def _among(
+    rule: SiblingRule,
+    tables: Mapping[str, Schema],
+    modelled: Mapping[str, Schema],
+    relation_to: Callable[[str], Relation | None],
+) -> AmongRows:
+    place = _place(rule.column, tables)
+    column, relation = _modelled(place, modelled), relation_to(place[0])
+    if not is_complete(column):
+        raise SchemaError(f"a rule names column {rule.column!r}, whose bounds or levels must then be declared")
+    if relation is None:
+        raise SchemaError(
+            f"a {type(rule).__name__} rule is about the rows of one parent row, but {rule.column!r} is of a table that is "
+            "nobody's child"
+        )
+    if place[1] == relation.order:
+        raise SchemaError(
+            f"a {type(rule).__name__} rule names {rule.column!r}, by which rows are ordered: declare unique=True of "
+            f"{relation.where} instead, or leave the rule out"
+        )
+    rule.check(column, relation)
+    return AmongRows(rule, place, column)
 
 
 def _computed(

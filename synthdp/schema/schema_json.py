@@ -15,6 +15,7 @@ from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived
 from synthdp.schema.known_columns import known_column
+from synthdp.schema.sibling_rules import SiblingRule
 
 VERSION = 3
 """The newest version that can be read; a schema is written in the oldest version that can express it."""
@@ -181,7 +182,7 @@ def _spelt_out(name: str, entry: dict[str, Any], *, source: str) -> dict[str, An
     return column_document(name, column) | {key: value for key, value in entry.items() if key != "known"}
 
 
-def rule_document(constraint: Constraint) -> dict[str, Any]:
+def rule_document(constraint: Constraint | SiblingRule) -> dict[str, Any]:
     """Return a rule; what a derived column is not made by is left out, and its table is a list of pairs."""
     entry: dict[str, Any] = {
         "rule": constraint.kind,
@@ -193,11 +194,11 @@ def rule_document(constraint: Constraint) -> dict[str, Any]:
     return entry
 
 
-def rule_of(rule: object, *, source: str) -> Constraint:
-    """Read a rule."""
-    kind = RULE_KINDS.get(str(rule.get("rule"))) if isinstance(rule, dict) else None
+def rule_of(rule: object, *, source: str, kinds: Mapping[str, type[Any]] = RULE_KINDS) -> Any:
+    """Read a rule of one of some kinds."""
+    kind = kinds.get(str(rule.get("rule"))) if isinstance(rule, dict) else None
     if kind is None or not isinstance(rule, dict):
-        raise SchemaError(f"a rule of {source} must be one of {', '.join(RULE_KINDS)}")
+        raise SchemaError(f"a rule of {source} must be one of {', '.join(kinds)}")
     try:
         return kind(**{key: value for key, value in rule.items() if key not in {"rule", *_NOTES}})
     except (TypeError, AttributeError):

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from synthdp.domain.derive import derive
-from synthdp.domain.encoder import Numbers, RawColumn, decode
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode
 from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import DataError, FormatError
-from synthdp.schema.column import Column, Interval
+from synthdp.schema.column import Column, Fresh, Interval
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.library import library_named
@@ -27,6 +27,10 @@ from synthdp.tables.sources.dataframe import FrameSource
 
 LARGEST_REAL = 1e300
 """Bounds of sums, which are rounded to their column's type and moved no further."""
+
+
+PROBED_KEYS = (1, 2, 2**31 - 2, 2**31 - 1)
+"""Fresh keys that a type must hold as different ones to be that of synthetic keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,9 @@ class TableFormat:
         for name in set(schema.derived) & set(types):
             if not _holds_all(source.library, schema.outputs[name], types[name]):
                 types[name] = suits(schema.outputs[name])
+        for name, dtype in types.items():
+            if not _tells_apart(source.library, schema.outputs[name], dtype):
+                types[name] = suits(schema.outputs[name])
         form = cls(library=source.library, dtypes=(*types.items(), *added.items()), arrow=arrow)
         for name, dtype in form.dtypes:
             column = schema.outputs[name].example()
@@ -109,6 +116,7 @@ class TableFormat:
             for name, one in known.items()
             if (columns[name].labelled or not one.startswith("dictionary<"))
             and why_not("pyarrow", columns[name], one) is None
+            and _tells_apart("pyarrow", columns[name], one)
             and (name in schema or _holds_all("pyarrow", columns[name], one))
         }
         return replace(form, dtypes=tuple((name, fit.get(name, dtype)) for name, dtype in form.dtypes))
@@ -210,6 +218,20 @@ def _holds_all(library: str, column: Column, dtype: str) -> bool:
     return isinstance(held, Numbers) and bool((np.abs(held.values - ends) <= within).all())
 
 
+def _tells_apart(library: str, column: Column, dtype: str) -> bool:
+    """Say whether a type holds fresh keys as different ones, however many: a byte, or true and false, would not."""
+    if not column.names_rows or why_not(library, column, dtype) is not None:
+        return True
+    built = library_named(library)
+    support = column.support()
+    numbered = isinstance(support, Fresh) and support.prefix is None and support.pattern is None
+    keys = built.array(column, Numbers(np.array(PROBED_KEYS)), dtype) if numbered else None
+    shown = None if keys is None else _as_shown(built.frame({"x": keys}), "x", column)
+    return shown is None or len(np.unique(shown.codes if isinstance(shown, Labels) else shown.values)) == len(
+        PROBED_KEYS
+    )
+
+
 def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
     """Return the numbers of a column as its type holds them, so that sums of them are exact in the table that comes out."""
     return next(iter(FrameSource(table).blocks({name: column})))[name]
@@ -221,8 +243,10 @@ def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
 
 def arrow_types(source: Source) -> Mapping[str, str]:
     """Return the Arrow types of a source that knows them; none where pyarrow is not there to tell."""
+    if not hasattr(type(source), "arrow_types"):  # of the source itself, it would be asked twice, and a database too
+        return {}
     try:
-        return source.arrow_types if isinstance(source, ArrowTyped) else {}
+        return cast("ArrowTyped", source).arrow_types
     except DataError:
         return {}
 

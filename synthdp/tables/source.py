@@ -38,7 +38,6 @@ class Source(Protocol):
         ...
 
 
-@runtime_checkable
 class ArrowTyped(Protocol):
     """A source that knows which Arrow types its columns have, so that a file of synthetic rows may have them too."""
 

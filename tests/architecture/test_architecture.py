@@ -4,12 +4,19 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "synthdp"
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All nodes of a module's tree, read once; the module comes first."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -78,13 +85,12 @@ def public_spenders(path: Path) -> list[tuple[str, str]]:
 
     A class that has a spending ``release`` or ``open`` is a mechanism, and counts itself.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not is_property(node)]
+    functions = [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef) and not is_property(node)]
     reaching = {function.name for function in functions if reaches_the_curator(function)}
     while more := {f.name for f in functions if f.name not in reaching and helpers_of(f) & reaching}:
         reaching |= more
     found: list[tuple[str, ast.FunctionDef | ast.ClassDef]] = []
-    for node in tree.body:
+    for node in nodes_of(path)[0].body:
         if isinstance(node, ast.ClassDef):
             methods = [m for m in functions if m in node.body and m.name in reaching]
             found += [(f"{node.name}.{method.name}", method) for method in methods]
@@ -114,7 +120,7 @@ def test_the_adaptive_plan_keeps_no_state_that_changes() -> None:
     changed = [
         (path.name, node.lineno)
         for path in paths
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del))
     ]
     assert len(paths) > 10
@@ -127,7 +133,7 @@ def test_nothing_measures_the_private_row_count_outside_the_room() -> None:
     allowed = {("main.py", "table"), ("transformers.py", "X")}  # the synthetic table; a plain transformer
     found = []
     for path in [path for folder in ("mechanisms", "estimators", "cli") for path in (PACKAGE / folder).rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             counted = None
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args:
                 counted = node.args[0]
@@ -141,17 +147,17 @@ def test_nothing_measures_the_private_row_count_outside_the_room() -> None:
 def test_noise_takes_no_seed_and_measuring_takes_no_generator() -> None:
     """R6: nothing that draws noise has a parameter through which a seed could come."""
     for path in [*(PACKAGE / "privacy").glob("*.py"), *(PACKAGE / "curator").glob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.FunctionDef):
                 parameters = {a.arg for a in [*node.args.args, *node.args.kwonlyargs]}
                 assert not parameters & {"seed", "rng", "random_state", "generator"}, f"{path.name}:{node.name}"
 
 
 def test_the_package_has_no_assert_and_no_bare_except() -> None:
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            assert not isinstance(node, ast.Assert), path
-            assert not (isinstance(node, ast.ExceptHandler) and node.type is None), path
+    nodes = [(path, node) for path in PACKAGE.rglob("*.py") for node in nodes_of(path)]
+    asserts = [path for path, node in nodes if isinstance(node, ast.Assert)]
+    bare = [path for path, node in nodes if isinstance(node, ast.ExceptHandler) and node.type is None]
+    assert (asserts, bare) == ([], [])
 
 
 READS_ROWS = (
@@ -172,7 +178,7 @@ def test_no_error_that_may_quote_a_cell_clings_to_one_of_ours() -> None:
     """
     found = []
     for path in [path for part in READS_ROWS for path in (sorted((PACKAGE / part).rglob("*.py")) or [PACKAGE / part])]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             handlers = [node] if isinstance(node, ast.ExceptHandler) else []
             raised = [
                 r for handler in handlers for r in ast.walk(handler) if isinstance(r, ast.Raise) and r.exc is not None

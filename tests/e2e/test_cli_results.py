@@ -33,6 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     adult().head(1500).to_csv(path / "few.csv", index=False)
     adult()[["age", "sex"]].head(50).to_csv(path / "narrow.csv", index=False)
     adult_schema().write(path / "adult.schema.json")
+    (path / "drafts").mkdir()
+    (path / "drafts" / "notes.txt").write_text("not a release", encoding="utf-8")
     draft = run("schema", "draft", "narrow.csv", "--out", "draft.json", cwd=path)
     assert draft.exit_code == 0
     return path
@@ -61,7 +63,7 @@ def narrow(folder: Path) -> sd.SyntheticRelease:
     """A release of few columns, which answers sooner, as the library reads it."""
     columns = ["age", "sex", "income", "fnlwgt", "education-num", "hours-per-week"]
     schema = sd.Schema({name: adult_schema()[name] for name in columns})
-    sd.SyntheticRelease(schema=schema, delta=1e-9).fit(adult().head(4000)).save(folder / NARROW)
+    sd.SyntheticRelease(schema=schema, delta=1e-9).fit(adult().head(1000)).save(folder / NARROW)
     return sd.load(folder / NARROW)
 
 
@@ -181,36 +183,36 @@ def test_the_nonprivate_comparison_says_how_far_it_is_on_a_terminal(folder, shor
 COMPARE = ("nonprivate-evaluate", "few.csv")
 BAD_INPUTS = [
     (("answer", "missing.release", "--marginal", "age"), "missing.release"),
-    (("answer", RELEASE), "ask one question"),
-    (("answer", RELEASE, "age"), "ask one question"),
-    (("answer", RELEASE, "--count", "age > 1", "--mean", "age"), "ask one question"),
-    (("answer", RELEASE, "--count", "age >"), "character 6"),
-    (("answer", RELEASE, "--count", "height > 3"), "'height'"),
-    (("answer", RELEASE, "--count", "__import__('os')"), "character"),
-    (("answer", RELEASE, "--count", "age > 3", "sex"), "is not an option"),
-    (("answer", RELEASE, "--marginal", "height"), "'height'"),
-    (("answer", RELEASE, "--marginal", "age", "--bins", "0"), "bins (0)"),
-    (("answer", RELEASE, "--mean", "sex"), "no mean"),
-    (("answer", RELEASE, "--quantile", "age", "--q", "2"), "q ("),
-    (("answer", RELEASE, "--mean", "age", "--q", "0.5"), "--q does not go with --mean"),
-    (("answer", RELEASE, "--count", "age > 3", "--where", "age > 1"), "--where does not go with --count"),
-    (("answer", RELEASE, "--marginal", "age", "--by", "sex"), "--by does not go with --marginal"),
-    (("answer", RELEASE, "--variance", "age", "--weight", "fnlwgt"), "--weight does not go with --variance"),
-    (("answer", RELEASE, "--correlation", "age"), "--correlation"),
-    (("answer", RELEASE, "--correlation", "age", "age"), "two different columns"),
-    (("answer", RELEASE, "--correlation", "age", "sex"), "have no correlation"),
-    (("answer", RELEASE, "--regression", "age"), "formula, character 4"),
-    (("answer", RELEASE, "--regression", "sex ~ age"), "levels, which a regression cannot explain"),
-    (("answer", RELEASE, "--share", "age >"), "character 6"),
-    (("answer", RELEASE, "--sum", "age", "--weight", "sex"), "have no weights"),
+    (("answer", NARROW), "ask one question"),
+    (("answer", NARROW, "age"), "ask one question"),
+    (("answer", NARROW, "--count", "age > 1", "--mean", "age"), "ask one question"),
+    (("answer", NARROW, "--count", "age >"), "character 6"),
+    (("answer", NARROW, "--count", "height > 3"), "'height'"),
+    (("answer", NARROW, "--count", "__import__('os')"), "character"),
+    (("answer", NARROW, "--count", "age > 3", "sex"), "is not an option"),
+    (("answer", NARROW, "--marginal", "height"), "'height'"),
+    (("answer", NARROW, "--marginal", "age", "--bins", "0"), "bins (0)"),
+    (("answer", NARROW, "--mean", "sex"), "no mean"),
+    (("answer", NARROW, "--quantile", "age", "--q", "2"), "q ("),
+    (("answer", NARROW, "--mean", "age", "--q", "0.5"), "--q does not go with --mean"),
+    (("answer", NARROW, "--count", "age > 3", "--where", "age > 1"), "--where does not go with --count"),
+    (("answer", NARROW, "--marginal", "age", "--by", "sex"), "--by does not go with --marginal"),
+    (("answer", NARROW, "--variance", "age", "--weight", "fnlwgt"), "--weight does not go with --variance"),
+    (("answer", NARROW, "--correlation", "age"), "--correlation"),
+    (("answer", NARROW, "--correlation", "age", "age"), "two different columns"),
+    (("answer", NARROW, "--correlation", "age", "sex"), "have no correlation"),
+    (("answer", NARROW, "--regression", "age"), "formula, character 4"),
+    (("answer", NARROW, "--regression", "sex ~ age"), "levels, which a regression cannot explain"),
+    (("answer", NARROW, "--share", "age >"), "character 6"),
+    (("answer", NARROW, "--sum", "age", "--weight", "sex"), "have no weights"),
     (("answer", "missing.release", "--regression", "age ~ *"), "formula, character 7"),
     (("answer", "missing.release", "--marginal", "age", "--bins", "0"), "bins (0)"),
-    (("report", RELEASE, "--out", "no/such/page.html"), "cannot be written"),
-    (("report", RELEASE, "--out", "published"), "is a folder"),
+    (("report", NARROW, "--out", "no/such/page.html"), "cannot be written"),
+    (("report", NARROW, "--out", "drafts"), "is a folder"),
     (("report", "adult.csv", "--out", "page.html"), "adult.csv"),
-    (("sample", RELEASE, "--given", "height=3", "--out", "page.csv"), "'height'"),
-    (("sample", RELEASE, "--given", "age", "--out", "page.csv"), "'age' holds numbers"),
-    (("sample", RELEASE, "--given", "age > 30 or age < 3 or", "--out", "page.csv"), "found the end"),
+    (("sample", NARROW, "--given", "height=3", "--out", "page.csv"), "'height'"),
+    (("sample", NARROW, "--given", "age", "--out", "page.csv"), "'age' holds numbers"),
+    (("sample", NARROW, "--given", "age > 30 or age < 3 or", "--out", "page.csv"), "found the end"),
     (("plan", "adult.schema.json", "--rows", "0"), "rows (0)"),
     (("plan", "adult.schema.json", "--rows", "many"), "'many'"),
     (("plan", "adult.schema.json"), "--rows"),
@@ -223,7 +225,7 @@ BAD_INPUTS = [
     (("nonprivate-evaluate", "narrow.csv", "adult.csv", "--schema", "adult.schema.json"), "is missing from the real"),
     (("release", "few.csv", "--schema", "draft.json", "--out", "page.csv"), "review"),
     (
-        ("release", "few.csv", "--schema", "adult.schema.json", "--out", "page.csv", "--save", "published"),
+        ("release", "few.csv", "--schema", "adult.schema.json", "--out", "page.csv", "--save", "drafts"),
         "not a release",
     ),
     (("release", "few.csv", "--out", "page.csv"), "--schema"),
@@ -233,7 +235,7 @@ BAD_INPUTS = [
 
 @pytest.mark.parametrize(("arguments", "word"), BAD_INPUTS, ids=lambda value: value if isinstance(value, str) else None)
 def test_bad_input_is_one_line_and_exit_code_2_and_writes_nothing(
-    folder: Path, told: list[str], arguments: tuple[str, ...], word: str
+    folder: Path, narrow: sd.SyntheticRelease, arguments: tuple[str, ...], word: str
 ) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     result = run(*arguments, cwd=folder)

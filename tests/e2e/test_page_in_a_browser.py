@@ -484,3 +484,10 @@ def test_the_port_is_bound_on_this_machine_alone_and_the_page_ends_when_it_is_to
             pass
         child.send_signal(signal.SIGINT)
         assert child.wait(30) == 0
+
+
+def test_its_benchmark_runs_and_every_screen_is_painted() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "speed" / "page.py"), "--tiny"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert {*json.loads(done.stdout)["first_paint"]} == {*SCREENS}

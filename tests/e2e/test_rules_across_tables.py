@@ -217,7 +217,6 @@ def test_a_schema_with_rules_is_written_and_read(names: set[str]) -> None:
 BAD: dict[str, tuple[Any, str]] = {
     "no table": (sd.LessEqual("born", "visits.year"), "table.column"),
     "an unknown column": (sd.LessEqual("persons.birth", "visits.year"), "'birth'"),
-    "one table": (sd.LessEqual("persons.born", "persons.died"), "not supported"),
     "three columns": (sd.Forbidden({"persons.sex": "m", "persons.born": 1950, "visits.code": "p"}), "two columns"),
     "other kinds": (sd.LessEqual("persons.born", "visits.cost"), "same kind"),
     "an unknown value": (sd.Forbidden({"persons.sex": "x", "visits.code": "p"}), "'x'"),

@@ -34,7 +34,7 @@ def cells(sample, reach):
 
 @pytest.mark.parametrize(("dimension", "scale", "reach"), [(1, 2.5, 8), (2, 0.6, 3), (2, 1.7, 5), (3, 0.4, 2)])
 def test_the_joint_law_is_exact_and_no_other_scale_fits(dimension, scale, reach):
-    draws = 8_000
+    draws = 3_500  # another scale passes with a chance below 1e-7
     zeros = np.zeros(dimension, dtype=np.int64)
     observed = cells(np.array([noise.linf_knorm(zeros, scale=scale) for _ in range(draws)]), reach)
     assert chisquare(observed, cell_probabilities(dimension, scale, reach) * draws).pvalue > P

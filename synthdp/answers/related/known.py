@@ -16,6 +16,7 @@ from synthdp.arrays import FloatArray
 from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout
 from synthdp.measurements import Measurements
 from synthdp.queries.related.person_tables import Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.related.siblings import symmetric, symmetric_stddev
 
 STRONG = 3.0
 """Most standard deviations of the noise that a measured relation is taken to be strong: it is found then, but for noise."""
@@ -142,8 +143,10 @@ class Known:
 
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
     """Return how strong a measured relation is beyond its margins; what has no margins is as strong as can be."""
-    if table.kind in (Kind.ONE, Kind.STAY):
+    if table.kind in (Kind.ONE, Kind.STAY, Kind.ALIKE):
         return STRONG * max(stddev, 1e-9)
+    if table.symmetric:
+        noisy, stddev = symmetric(noisy), symmetric_stddev(stddev, len(noisy))
     rows, columns = (np.maximum(noisy.sum(axis=axis), 0) for axis in (1, 0))
     gap = noisy - np.outer(rows, columns) / max(float(rows.sum()), 1.0)
     beyond = max(float((gap**2).mean()) - stddev**2, 0.0)

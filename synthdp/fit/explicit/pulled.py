@@ -97,7 +97,8 @@ def _over(problem: FitProblem, active: IntArray, *, seconds: float) -> Minimum:
     prices, widths = _prices_and_widths(problem)
     features = sp.csr_array(problem.A)[active] / problem.magnitude
     misses = sp.eye_array(k)
-    across = sp.csc_array(sp.hstack([*[features] * prices.size, misses, misses, -misses]))
+    beside = sp.kron(np.ones((1, prices.size)), features, format="csc")  # the same of every piece
+    across = sp.csc_array(sp.hstack([beside, misses, misses, -misses]))
     aim, free = (m / problem.magnitude * values[active] for values in (problem.b, np.asarray(problem.insensitive)))
     all_weight = np.append(np.ones(m * prices.size), np.zeros(3 * k))
     cost = np.concatenate([np.repeat(prices, m), np.zeros(k), np.tile(problem.row_weights[active], 2)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -196,6 +196,34 @@ def make_consistent(
     )
 
 
+def make_merged_consistent(tables: Iterable[NoisyTable], pooled: Effects) -> tuple[NoisyTable, ...]:
+    """Return tables of merged codes whose total and one-way margins are those of the pooled effects, merged alike.
+
+    A table is shifted additively, evenly along the other axes, so that its interactions stay as they were measured.  What
+    it says of its margins is not pooled: tables of all codes say it, too.
+
+    Parameters
+    ----------
+    tables
+        Independent noisy tables of merged codes, one a clique.
+    pooled
+        What all other answers say, the one-ways of all their columns among them.
+    """
+    return tuple(replace(table, counts=_with_margins(table, pooled).ravel()) for table in tables)
+
+
+def _with_margins(table: NoisyTable, pooled: Effects) -> FloatArray:
+    shape = table.shape(pooled.shape)
+    counts = table.counts.reshape(shape)
+    counts = counts + (pooled.total - counts.sum()) / counts.size
+    for axis, (j, groups) in enumerate(zip(table.clique, table.groups or (), strict=True)):
+        wanted = np.bincount(groups, weights=pooled.table((j,)))
+        gap = wanted - counts.sum(axis=tuple(other for other in range(len(shape)) if other != axis))
+        inside = [size if other == axis else 1 for other, size in enumerate(shape)]
+        counts = counts + gap.reshape(inside) * (len(wanted) / counts.size)
+    return np.asarray(counts)
+
+
 def pooled_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
     """Return the number of rows that the tables say together, by precision, and its standard deviation.
 
@@ -220,6 +248,11 @@ def _subsets(clique: Clique) -> Iterable[Clique]:
 def _effect(table: FloatArray, clique: Clique, part: Clique) -> FloatArray:
     """Return the margin of ``table`` on ``part``, centred along every axis."""
     margin: FloatArray = table.sum(axis=tuple(axis for axis, a in enumerate(clique) if a not in part))
-    for axis in range(margin.ndim):
-        margin = margin - margin.mean(axis=axis, keepdims=True)
-    return margin
+    return centred(margin)
+
+
+def centred(table: FloatArray) -> FloatArray:
+    """Return a table, shaped by its columns, with mean 0 along every axis: its interaction."""
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table

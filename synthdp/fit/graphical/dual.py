@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.distribution.junction_tree import JunctionTree
 from synthdp.distribution.markov_random_field import CalibratedTree, calibrate_tree
@@ -47,8 +47,12 @@ class Dual:
     possible: Sequence[BoolArray]
 
     def masked(self, potentials: Mapping[Clique, FloatArray]) -> Potentials:
-        """Return the potentials with the structural zeros in them."""
+        """Return the potentials of whole tables, with the structural zeros in them."""
         merged = dict(potentials)
+        for table in self.tables:
+            cells = table.merged_cells
+            if cells is not None:
+                merged[table.clique] = potentials[table.clique][cells]
         for clique, zeros in self.zeros.items():
             merged[clique] = merged[clique] + zeros if clique in merged else zeros
         return merged
@@ -66,7 +70,9 @@ class Dual:
             theta = potentials[table.clique]
             pull = ridge * theta - table.counts
             value += float(theta @ (0.5 * ridge * theta - table.counts))
-            expected = self.total * clique_marginal(self.tree, calibration.beliefs, table.clique)
+            expected = self.total * clique_marginal(
+                self.tree, calibration.beliefs, table.clique, merged=table.merged_cells
+            )
             gradients.append(np.where(possible, expected + pull, 0.0))
         return value, gradients
 
@@ -75,9 +81,11 @@ class Dual:
         return max((float(np.abs(g).sum()) for g in gradients), default=0.0) / self.total
 
 
-def clique_marginal(tree: JunctionTree, beliefs: Sequence[FloatArray], clique: Clique) -> FloatArray:
-    """Sum a clique's home belief to its flat table."""
-    home, inside = tree.place(clique)
+def clique_marginal(
+    tree: JunctionTree, beliefs: Sequence[FloatArray], clique: Clique, *, merged: IntArray | None = None
+) -> FloatArray:
+    """Sum a clique's home belief to its flat table, perhaps of merged codes."""
+    home, inside = tree.place(clique, merged=merged)
     return inside.margin(beliefs[home])
 
 

@@ -42,7 +42,7 @@ class _Fit:
         ]
         self.held: list[list[_HeldTable]] = [[] for _ in self.tree.nodes]
         for table, ridge, possible in zip(dual.tables, dual.ridges, dual.possible, strict=True):
-            home, inside = self.tree.place(table.clique)
+            home, inside = self.tree.place(table.clique, merged=table.merged_cells)
             self.held[home].append(_HeldTable(table.clique, table.counts, ridge, possible, inside))
         for held in self.held:
             held.sort(key=lambda table: len(table.clique))

@@ -127,8 +127,8 @@ class MaxEntropy:
         ----------
         tables
             Noisy tables that agree on the total and on shared margins (`consistency.make_consistent`), one
-            a clique.  The junction tree is made of their cliques; columns without a table come out uniform
-            and independent.
+            a clique, perhaps of merged codes.  The junction tree is made of their cliques; columns without a table
+            come out uniform and independent.
         shape
             Number of codes of each column.
         total
@@ -176,7 +176,9 @@ class MaxEntropy:
             ridges=[self.ridge_of(table) for table in tables],
             total=total,
             zeros=zeros,
-            possible=[clique_marginal(tree, uniform.beliefs, clique) > 0 for clique in cliques],
+            possible=[
+                clique_marginal(tree, uniform.beliefs, table.clique, merged=table.merged_cells) > 0 for table in tables
+            ],
         )
 
 

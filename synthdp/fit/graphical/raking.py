@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, FloatArray
+from synthdp.arrays import AnyArray, Codes, FloatArray, narrow
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.contingency import NoisyTable, cell_index, check_tables
 from synthdp.distribution.explicit import Explicit
@@ -88,7 +88,7 @@ class Particles:
         codes = model.sample(self.size, rng)
         raked = [
             RakedTable(
-                cells=cell_index(codes, model.shape, table.clique),
+                cells=_cells(codes, model.shape, table),
                 counts=table.counts,
                 potential=_potential(model, table),
                 ridge=self.ridges.ridge_of(table),
@@ -148,8 +148,20 @@ def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float
     return weights
 
 
+def _cells(codes: Codes, shape: Sequence[int], table: NoisyTable) -> AnyArray:
+    """Return the cell of a table that each row lies in."""
+    whole, merged = cell_index(codes, shape, table.clique), table.merged_cells
+    return whole if merged is None else narrow(merged, table.counts.size).take(whole)
+
+
 def _potential(model: Graphical, table: NoisyTable) -> FloatArray:
     known = model.potentials.get(table.clique)
     if known is None:
         return np.zeros(table.counts.size)
-    return np.where(np.isfinite(known), known, 0.0)
+    finite, merged = np.where(np.isfinite(known), known, 0.0), table.merged_cells
+    if merged is None:
+        return finite
+    potential = np.zeros(table.counts.size)
+    possible = np.isfinite(known)
+    potential[merged[possible]] = finite[possible]  # one value in all of a group's cells
+    return potential

@@ -87,9 +87,11 @@ def fit_histories(
 def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> None:
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
     most = LARGEST
-    if factor.table.kind is Kind.STAY:
+    if factor.table.kind in (Kind.STAY, Kind.ALIKE):
         step, most = 0.6, LARGEST_STAY
     else:
         now = now * (wanted.sum() / max(float(now.sum()), 1e-9))
+    if factor.table.kind in (Kind.SIBLING, Kind.ALIKE):
+        step *= 0.4
     moved = factor.theta + step * np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP)
     factor.theta = np.clip(moved, -most, most)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable, project_to_simplex
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
@@ -17,6 +18,7 @@ from synthdp.fit.misfits import fitting_pool
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.merging import merged_domains
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
@@ -40,12 +42,16 @@ class Knowledge:
         The groups of each column, and how they are divided into its leaves.
     domain
         The groups as axes, one a column.
+    coarser
+        The same columns with ever fewer groups, see `merged_domains`.
     zeros
         For the columns of each rule, which combinations of groups may occur, flat in C order.
     tables
         Measured tables of several columns, over their groups.
+    merged
+        Measured tables of merged groups.
     ridges
-        For their cliques, how far the table is trusted, see `best_ridge`.
+        For the cliques of both, how far the table is trusted, see `best_ridge`.
     tree
         Measured cliques that are to lie in the junction tree.
     off_tree
@@ -62,8 +68,10 @@ class Knowledge:
     columns: tuple[OneWay, ...]
     refinements: tuple[Refinement, ...]
     domain: Domain
+    coarser: tuple[Domain, ...]
     zeros: Mapping[Clique, BoolArray]
     tables: tuple[NoisyTable, ...] = ()
+    merged: tuple[NoisyTable, ...] = ()
     ridges: Mapping[Clique, float] = field(default_factory=dict)
     tree: tuple[Clique, ...] = ()
     off_tree: tuple[Clique, ...] = ()
@@ -98,10 +106,11 @@ class Knowledge:
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))
         known = cls(
             left=left, measured=measured, total=1.0, columns=columns, refinements=refinements, domain=domain,
-            zeros=structural_zeros(schema, domain),
+            coarser=(), zeros=structural_zeros(schema, domain),
         )  # fmt: skip
         total = pooled_total(known.one_way_tables)[0] if rows is None else float(rows)
-        return replace(known, total=max(1.0, total))
+        known = replace(known, total=max(1.0, total))
+        return replace(known, coarser=merged_domains(refinements, known.margins))
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:
@@ -143,7 +152,28 @@ class Knowledge:
 
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
         """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""
-        return replace(self, tables=(*self.tables, table), ridges={**self.ridges, table.clique: ridge})
+        ridges = {**self.ridges, table.clique: ridge}
+        if table.groups is not None:
+            return replace(self, merged=(*self.merged, table), ridges=ridges)
+        return replace(self, tables=(*self.tables, table), ridges=ridges)
+
+    def noise_of_merged(self, clique: Clique, level: int) -> float:
+        """Return the noise of what is measured of merged groups, in multiples of that of a table that costs as much.
+
+        With Gaussian noise that is the interaction alone, as one-ways are known: one record moves it less than a table.
+        It says nothing of rows with misfits; where there are any, the table is measured.  0 where a column has one group.
+        """
+        sizes = [int(self.coarser[level - 1].axes[j].releasable.sum()) for j in clique]
+        if min(sizes) < 2:
+            return 0.0
+        if self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique):
+            return 1.0
+        return math.sqrt(math.prod(1 - 1 / size for size in sizes))
+
+    def groups(self, clique: Clique, level: int) -> tuple[IntArray, ...]:
+        """Return the coarser group of each group of some columns, (groups,) each, at a level of merging, from 1 on."""
+        found = [self.coarser[level - 1].axes[j].groups_of(self.domain.axes[j]) for j in clique]
+        return tuple(groups for groups in found if groups is not None)
 
     def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
         """Return the same with more cliques inside and outside the junction tree."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import Clique
+from synthdp.arrays import Clique, FloatArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
+from synthdp.fit.graphical.consistency import centred
+from synthdp.fit.merged import merged_tables
 from synthdp.fit.misfits import noisy_effects
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
@@ -24,12 +26,14 @@ from synthdp.queries.total import Total
 LEAST_WEIGHT = 64
 """Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller."""
 
+_MERGED = ", of merged groups"
+
 LARGEST_FEATURE = 2**28
 """Most that a row adds to an interaction, so that no sum leaves 63 bits."""
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
-    """Measure every table of a batch with its own noise, all of them in one pass over the rows.
+    """Measure every table of a batch with its own noise, in one pass over the rows for each level of merging.
 
     Costs the shares of the batch, for the curator's neighbours.
 
@@ -44,21 +48,77 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     candidates
         Those that the batch was chosen from; they say what the model expected of each table.
     """
-    expected = {candidate.clique: candidate.expected for candidate in candidates}
+    expected = {(candidate.clique, candidate.level): candidate.expected for candidate in candidates}
+    for level in range(1 + len(known.coarser)):
+        shares = {clique: share for clique, share in batch.shares.items() if batch.levels.get(clique, 0) == level}
+        quiet = {
+            clique: share for clique, share in shares.items() if level and known.noise_of_merged(clique, level) < 1
+        }
+        loud = {clique: share for clique, share in shares.items() if clique not in quiet}
+        known, found = _measure_marginals(known, account, loud, level)
+        known, merged = _measure_merged_interactions(known, account, quiet, level)
+        for table in (*found, *merged):
+            model = expected[table.clique, level]
+            counts = table.counts if table.clique in loud else _with_margins_of(model, table)
+            known = known.with_table(table, ridge=best_ridge(counts, model, table.stddev))
+    return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
+
+
+def _measure_marginals(
+    known: Knowledge, account: Curator, shares: Mapping[Clique, float], level: int
+) -> tuple[Knowledge, list[NoisyTable]]:
+    """Measure tables at one level of merging, each with its own noise.
+
+    Costs the shares, for the curator's neighbours.
+    """
+    if not shares:
+        return known, []
+    domain = known.coarser[level - 1] if level else known.domain
     parts, left = [], known.left
-    for share in batch.shares.values():
+    for share in shares.values():
         part, left = left.take(share)
         parts.append(part.loss)
     found = account.measure_each(
-        [Marginals(known.domain, (clique,)) for clique in batch.shares],
+        [Marginals(domain, (clique,)) for clique in shares],
         spends=parts,
-        steps=["marginals of several columns: " + " × ".join(known.domain.names[j] for j in c) for c in batch.shares],
+        steps=[f"marginals of several columns{_MERGED if level else ''}: {_names(domain, [c])}" for c in shares],
     )
-    for clique, answers in zip(batch.shares, found, strict=True):
-        table = NoisyTable(clique=clique, counts=answers.answers, stddev=answers.stddev)
-        ridge = best_ridge(answers.answers, expected[clique], answers.stddev)
-        known = known.with_answers(answers, left=left).with_table(table, ridge=ridge)
-    return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
+    tables = []
+    for clique, answers in zip(shares, found, strict=True):
+        known = known.with_answers(answers, left=left)
+        groups = known.groups(clique, level) if level else None
+        tables.append(NoisyTable(clique=clique, counts=answers.answers, stddev=answers.stddev, groups=groups))
+    return known, tables
+
+
+def _measure_merged_interactions(
+    known: Knowledge, account: Curator, shares: Mapping[Clique, float], level: int
+) -> tuple[Knowledge, list[NoisyTable]]:
+    """Measure interactions of merged groups, in one question, each with the noise that its share buys.
+
+    Costs the shares, for the curator's neighbours.
+    """
+    if not shares:
+        return known, []
+    domain = known.coarser[level - 1]
+    noise = {c: known.left.table_stddev(share) * known.noise_of_merged(c, level) for c, share in shares.items()}
+    part, left = known.left.take(sum(shares.values()))
+    found = account.measure(
+        weighted_interactions(domain, noise),
+        spend=part.loss,
+        step=f"interactions of several columns{_MERGED}: {_names(domain, shares)}",
+    )
+    return known.with_answers(found, left=left), merged_tables([found], known.domain)
+
+
+def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
+    return ", ".join(" × ".join(domain.names[j] for j in clique) for clique in cliques)
+
+
+def _with_margins_of(expected: FloatArray, interaction: NoisyTable) -> FloatArray:
+    """Return the table that has the margins of an expected one and an interaction that was measured."""
+    shape = [int(groups.max()) + 1 for groups in interaction.groups or ()]
+    return expected + centred((interaction.counts - expected).reshape(shape)).ravel()
 
 
 def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -41,24 +41,31 @@ class Candidate:
         (cells,) counts under the current model.
     weight
         How much this table matters.
+    level
+        0 for a table of all groups, else how often they were merged.
+    noise
+        Noise in a cell, in multiples of that of a table that costs as much.
     """
 
     clique: Clique
     error: float
     expected: FloatArray
     weight: float = 1.0
+    level: int = 0
+    noise: float = 1.0
 
     def cells(self, stddev: float) -> float:
-        """Return the number of cells that noise of this size can hurt.
+        """Return the number of cells that the noise can hurt, where that of a table has this size.
 
         Noise hurts a cell by no more than the count that the model expects in it, since the fit leaves such a cell at
         the model.
         """
-        return float(np.minimum(MEAN_ABS * stddev, self.expected).sum() / (MEAN_ABS * stddev))
+        most = MEAN_ABS * stddev * self.noise
+        return float(np.minimum(most, self.expected).sum() / most)
 
     def gain(self, stddev: float) -> float:
         """Return the decrease of the L1 error, in rows, that measuring would bring."""
-        return self.weight * (self.error - MEAN_ABS * stddev * self.cells(stddev))
+        return self.weight * (self.error - MEAN_ABS * stddev * self.noise * self.cells(stddev))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,11 +80,14 @@ class Batch:
         Share for each clique that does not.
     gain
         Expected decrease of the weighted L1 error, in rows.
+    levels
+        Of those whose table is one of merged groups.
     """
 
     tree: Mapping[Clique, float]
     off_tree: Mapping[Clique, float]
     gain: float
+    levels: Mapping[Clique, int] = field(default_factory=dict)
 
     @property
     def shares(self) -> dict[Clique, float]:
@@ -153,9 +163,10 @@ class Planner:
         if not chosen:
             return Batch({}, {}, 0.0)
         stddev = budget.table_stddev(share / len(chosen))
-        shares = budget.shares_of_least_noise(share, [c.weight * max(c.cells(stddev), 1.0) for c in chosen])
+        shares = budget.shares_of_least_noise(share, [c.weight * c.noise * max(c.cells(stddev), 1.0) for c in chosen])
         priced = [(candidate.clique, part) for candidate, part in zip(chosen, shares, strict=True)]
-        return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain)
+        levels = {candidate.clique: candidate.level for candidate in chosen if candidate.level}
+        return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain, levels)
 
     def _choose(
         self,
@@ -176,8 +187,8 @@ class Planner:
         taken = list(base)
         rejections = 0
         order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
-        joining = _forest([candidates[i].clique for i in order], base)
-        for i in sorted(order, key=lambda i: candidates[i].clique not in joining):
+        joining = _forest([candidates[i].clique for i in order if not candidates[i].level], base)
+        for i in sorted(order, key=lambda i: (candidates[i].level, candidates[i].clique not in joining)):
             clique = candidates[i].clique
             if len(tree) + len(off_tree) >= size:
                 break

@@ -69,7 +69,7 @@ def unusual(layout: Layout) -> list[PersonTable]:
 
 
 def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return what each attribute has to do with itself one row before, and what two counts have to do with each other."""
+    """Return what each attribute has to do with itself one row before, or in another row where rows have no order."""
     found = []
     for one in attributes(layout):
         table = layout.tables[one.table]
@@ -80,9 +80,14 @@ def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
         if fine is None:
             continue
         key = {"table": one.table, "attribute": one.name, "grouping": fine}
-        if one.name == table.period:
+        many_levels = not layout.axis(one.table, one.name).grid.ordered and fine.size > MOST_STEPS
+        if table.order is Order.NONE and many_levels:
+            found.append(PersonTable(Kind.ALIKE, **key))  # type: ignore[arg-type]
+        elif table.order is Order.NONE:
+            found.append(PersonTable(Kind.SIBLING, **key, other=one.name, other_grouping=fine))  # type: ignore[arg-type]
+        elif one.name == table.period:
             found.append(PersonTable(Kind.ENTRY, **key, other=one.name, other_grouping=fine))  # type: ignore[arg-type]
-        elif not layout.axis(one.table, one.name).grid.ordered and fine.size > MOST_STEPS:
+        elif many_levels:
             found.append(PersonTable(Kind.STAY, **key))  # type: ignore[arg-type]
         else:
             found.append(PersonTable(Kind.STEP, **key, other=one.name, other_grouping=fine))  # type: ignore[arg-type]
@@ -90,7 +95,7 @@ def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
 
 
 def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return all other tables of two attributes: of one row, of a row and one above, of a row and the one before."""
+    """Return all other tables of two attributes: of one row, of a row and one above, of two rows of a parent row."""
     every = attributes(layout)
     found: list[PersonTable] = []
     for b in every:
@@ -106,7 +111,7 @@ def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
                     found += _of_one_table(layout, a, b, every, key | other)
                 elif a.table in layout.ancestors(b.table):
                     found.append(PersonTable(Kind.PARENT, **key, **other, above=a.table))  # type: ignore[arg-type]
-        if table.order is not Order.ROOT and table.at_most > 2:
+        if table.order not in (Order.ROOT, Order.NONE) and table.at_most > 2:
             found.append(PersonTable(Kind.BEFORE, **key, other=b.name, other_grouping=coarse))  # type: ignore[arg-type]
     return found
 
@@ -121,11 +126,15 @@ def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:
 def _of_one_table(
     layout: Layout, a: Attribute, b: Attribute, every: list[Attribute], key: dict[str, object]
 ) -> list[PersonTable]:
-    """Return the tables of two attributes of one table: of one row, and of a row and the one before."""
+    """Return the tables of two attributes of one table: of one row, of a row and the one before, of a row and another."""
     table = layout.tables[b.table]
     found = []
     if every.index(a) < every.index(b):
         found.append(PersonTable(Kind.ROW, **key))  # type: ignore[arg-type]
+    if table.order is Order.NONE:  # of two rows neither is the first: one table for both directions
+        if table.at_most > 1 and every.index(a) < every.index(b):
+            found.append(PersonTable(Kind.SIBLING, **key))  # type: ignore[arg-type]
+        return found
     if a.name != b.name and table.order is not Order.ROOT and table.at_most > 1:
         found.append(PersonTable(Kind.STEP, **key))  # type: ignore[arg-type]
     return found

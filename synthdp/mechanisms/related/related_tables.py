@@ -38,9 +38,11 @@ from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.queries.related.persons import Persons, whole_of_table
+from synthdp.queries.related.siblings import pair_shares, pairs_of, symmetric, symmetric_stddev
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
+from synthdp.sampling.possible_rules import check_rules
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
@@ -102,8 +104,14 @@ class RelatedTables(Spender):
             Of several tables.
         random_state
             Seed of the synthetic persons of the fit; it never reaches noise.
+
+        Raises
+        ------
+        SchemaError
+            If no rows obey all rules; nothing is spent then.
         """
         layout, rng = curator.layout, generator(random_state)
+        check_rules(layout)
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
         budget = BudgetAllocation.of(account)
@@ -169,15 +177,22 @@ class RelatedTables(Spender):
         scale = known.total / len(persons)
         for table, noisy, stddev in zip(tables, queries.split(found.answers), stddevs, strict=True):
             now = table.tabulate(persons) * scale
-            if table.kind is Kind.STAY:
+            if table.symmetric:
+                noisy, now = symmetric(noisy), symmetric(now)
+                stddev = symmetric_stddev(float(stddev), len(noisy))
+            if table.kind in (Kind.STAY, Kind.ALIKE):
                 came = _came(table, persons) * scale
                 now = came * min(1.0, max(0.0, float(noisy.sum())) / max(float(came.sum()), 1e-9))
                 counts = towards_stay(noisy, now, float(stddev))
             else:
                 counts = towards(noisy, now, float(stddev))
-            factor = Factor(table, np.zeros(table.sizes(known.layout)))
-            known.model.conditionals[table.table, table.attribute].factors.append(factor)
-            known.targets[id(factor)] = Target(counts, float(stddev))
+            factors = [(table, counts)]
+            if table.kind is Kind.SIBLING and not table.symmetric:  # of two rows either may be drawn first
+                factors.append((table.mirrored, counts.T))
+            for of, wanted in factors:
+                factor = Factor(of, np.zeros(of.sizes(known.layout)))
+                known.model.conditionals[of.table, of.attribute].factors.append(factor)
+                known.targets[id(factor)] = Target(wanted, float(stddev))
         return replace(known, left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables))
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int) -> None:
@@ -299,8 +314,13 @@ def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequenc
 
 
 def _came(table: PersonTable, persons: Persons) -> FloatArray:
-    """Return, for a table of staying, the weights of all steps by the value that they come from."""
+    """Return, for a table of staying, the weights of all steps by the value that they come from; so of pairs alike."""
     rows = persons.tables[table.table]
+    if table.kind is Kind.ALIKE:
+        first, second = pairs_of(rows)
+        weights = pair_shares(persons, table.table, ordered=False)[second] / persons.whole(table.table)
+        groups = table.grouping.of(rows[table.attribute][first], rows.group[first])
+        return np.asarray(np.bincount(groups, weights, table.grouping.size)[:, None], np.float64)
     later = rows.later
     before = table.grouping.of(rows[table.attribute][later - 1], rows.group[later - 1])
     weights = persons.step_shares(table.table, 1)[later] / persons.whole(table.table)

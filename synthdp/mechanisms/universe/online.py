@@ -100,7 +100,7 @@ class OnlineAnswer:
 class OnlineSession:
     """An open watch and what was learned in it; made by the mechanism's ``open``.
 
-    Costs nothing more than was charged when it was opened, however many queries are asked.  Several threads may ask it, in
+    Costs what was charged when it was opened, however many queries are asked.  Several threads may ask it, in
     the process that opened it: they are answered one after the other.
 
     Parameters

@@ -1,15 +1,15 @@
 """Contingency tables over the rows of persons, with weights such that one person counts as one.
 
 A person has several rows, so that a plain count of rows moves by as many.  Here the rows of a person share one: each of m
-rows counts 1/m, each of m - 1 steps from a row to the next 1/(m - 1), and where the cells of a person are known to differ,
-as by period, 1/sqrt(m).  Weights are whole numbers (`synthdp.queries.related.persons`), so that sums and sensitivities
-are exact (docs/proofs/persons.md).
+rows counts 1/m, each of m - 1 steps from a row to the next 1/(m - 1), each pair of rows without an order 2/(m (m - 1)),
+and where the cells of a person are known to differ, as by period, 1/sqrt(m).  Weights are whole numbers
+(`synthdp.queries.related.persons`), so that sums and sensitivities are exact (docs/proofs/persons.md).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -23,6 +23,7 @@ from synthdp.queries.linear import Counting
 from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds, expectations
 from synthdp.queries.protocol import check_overflow
 from synthdp.queries.related.persons import Persons, whole_of_table
+from synthdp.queries.related.siblings import pair_shares, pairs_of
 
 RANKS = 2**16
 """The whole number that stands for rank 1."""
@@ -39,6 +40,8 @@ class Kind(StrEnum):
     STEP = "an attribute of the row before and one of the row"
     STAY = "whether an attribute is that of the row before, by its value"
     BEFORE = "what the rows before have been and an attribute of the row"
+    SIBLING = "an attribute of a row and one of another row of the same parent row"
+    ALIKE = "whether two rows of a parent row have the same value, by the value"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +123,7 @@ class PersonTable:
             return (layout.tables[self.table].groups if self.by_period else 1), self.grouping.size
         if self.kind is Kind.STATE:
             return 1, self.grouping.size
-        if self.kind is Kind.STAY:
+        if self.kind in (Kind.STAY, Kind.ALIKE):
             return self.grouping.size, 1
         if self.other_grouping is None:
             raise ParameterError("a table of two attributes needs a grouping of each")
@@ -130,6 +133,20 @@ class PersonTable:
     def by_period(self) -> bool:
         """For `Kind.ONE`: whether each group of periods has its own."""
         return self.other == "period"
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the two axes are the same of two rows in no order: only cells on and above the diagonal are counted."""
+        return self.kind is Kind.SIBLING and self.other == self.attribute
+
+    @property
+    def mirrored(self) -> PersonTable:
+        """The same with its axes exchanged."""
+        if self.other_grouping is None:
+            raise ParameterError("a table of two attributes needs a grouping of each")
+        return replace(
+            self, attribute=self.other, grouping=self.other_grouping, other=self.attribute, other_grouping=self.grouping
+        )
 
     def even(self, layout: Layout) -> bool:
         """Return whether a person's cells are known to differ, so that each of m rows may count 1/sqrt(m)."""
@@ -164,6 +181,8 @@ class PersonTable:
             inside = self.grouping.of(rows[self.attribute][later - 1], rows.group[later - 1])
             return later, inside, persons.step_shares(self.table, 1)[later]
         second = self.grouping.of(rows[self.attribute], rows.group)
+        if self.kind in (Kind.SIBLING, Kind.ALIKE):
+            return self._of_siblings(persons, second)
         every = np.arange(len(rows))
         if self.kind is Kind.ONE:
             weights = persons.even_shares(self.table) if self.even(persons.layout) else persons.shares(self.table)
@@ -185,6 +204,20 @@ class PersonTable:
         else:
             first = self._first(rows[self.other], rows.group)
         return every, first * size + second, persons.shares(self.table)
+
+    def _of_siblings(self, persons: Persons, second: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        rows = persons.tables[self.table]
+        a, b = pairs_of(rows)
+        weights = pair_shares(persons, self.table, ordered=self.kind is Kind.SIBLING and not self.symmetric)[b]
+        if self.kind is Kind.ALIKE:
+            same = rows[self.attribute][a] == rows[self.attribute][b]
+            return b[same], second[b][same], weights[same]
+        size = self.grouping.size
+        if self.symmetric:
+            return b, np.minimum(second[a], second[b]) * size + np.maximum(second[a], second[b]), weights
+        first = self._first(rows[self.other], rows.group)
+        cells = np.concatenate([first[a] * size + second[b], first[b] * size + second[a]])
+        return np.concatenate([b, b]), cells, np.concatenate([weights, weights])
 
     def before(self, persons: Persons) -> IntArray:
         """Return the group of what the rows before a row have been: their mean rank, or the value two rows ago."""

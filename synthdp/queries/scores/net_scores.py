@@ -26,8 +26,15 @@ def multiset_count(cells: int, size: int) -> int:
 def multisets(cells: int, size: int) -> IntArray:
     """Return every multiset of ``size`` among ``cells`` as counts, (C(cells + size - 1, size), cells).
 
-    Stars and bars: a multiset is a choice of cells - 1 bars among size + cells - 1 places.
+    In lexicographic order, whichever of two ways is shorter: each is its elements, with repetition, or, by stars and
+    bars, a choice of cells - 1 bars among size + cells - 1 places.
     """
+    if size < cells:
+        chosen = itertools.combinations_with_replacement(range(cells), size)
+        elements = np.fromiter(itertools.chain.from_iterable(chosen), np.int64).reshape(-1, size)[::-1]
+        counts = np.zeros((len(elements), cells), np.int64)
+        np.add.at(counts, (np.arange(len(elements))[:, None], elements), 1)
+        return counts
     if cells == 1:
         return np.full((1, 1), size, np.int64)
     places = size + cells - 1

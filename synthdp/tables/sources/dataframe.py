@@ -65,9 +65,14 @@ class FrameSource:
         return tuple(self._frame.columns)
 
     @property
+    def rows(self) -> int:
+        """Number of rows, which is private where a row more may be one that is protected."""
+        return len(self._frame)
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is no row at all."""
-        return len(self._frame) == 0
+        return self.rows == 0
 
     @property
     def arrow_types(self) -> Mapping[str, str]:

@@ -122,6 +122,14 @@ def test_of_no_rows_nothing_is_known(exact_release: sd.SyntheticRelease, kind: s
     assert answered[["estimate", "standard_error", "lower", "upper"]].isna().all(axis=None)
 
 
+@pytest.mark.parametrize("make", [sd.mean, sd.sum, sd.variance])
+def test_of_a_group_without_rows_no_error_is_known_either(exact_release: sd.SyntheticRelease, make) -> None:
+    answered = exact_release.answer(make("b", where="c == 'x' and a < 3", by="c"))
+    known = answered[["estimate", "standard_error", "lower", "upper"]].notna()
+    assert known["estimate"].tolist() == known["standard_error"].tolist()
+    assert known.iloc[0].all()
+
+
 def covered(releases: int, questions: Iterable[tuple[str, str | None, tuple[str, ...]]]) -> float:
     """Return how many 95 % intervals of some questions hold the truth."""
     held = []

@@ -1,6 +1,7 @@
 """Fits of many drawn tables at once: those of the release's own fit, with noise of its own law."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from synthdp.answers.refit import Matched, refitted
 from synthdp.distribution.contingency import NoisyTable, contingency, table_size
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import make_consistent
+from synthdp.fit.graphical.consistency import make_consistent, make_merged_consistent, pooled_effects
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.queries.products import ClippedProducts
@@ -83,6 +84,49 @@ def test_its_noise_has_the_law_of_consistent_noisy_tables() -> None:
     sums = np.array([fitted[pairs == pair].sum(axis=0) for pair in range(12)])
     assert np.cov(sums) == pytest.approx(np.cov(np.transpose(wanted)), abs=0.9)
     assert fitted.sum(axis=0).std() == pytest.approx(5.0, rel=0.1)
+
+
+def released_merged(stddev: float) -> NoisyTable:
+    """The first and the last column, their codes merged to two groups and to one for each."""
+    groups = (np.array([0, 1, 0]), np.arange(2))
+    counts = TOTAL * np.array([1 / 3, 1 / 3, 1 / 6, 1 / 6])
+    return NoisyTable(clique=(0, 2), counts=counts, stddev=stddev, groups=groups)
+
+
+def merged_rows(weights: np.ndarray) -> np.ndarray:
+    """Rows in the four cells of that table, (4, r)."""
+    cells = 2 * (POINTS[:, 0] == 1) + POINTS[:, 2]
+    return np.array([weights[cells == cell].sum(axis=0) for cell in range(4)])
+
+
+def test_what_merged_tables_say_the_fits_to_drawn_tables_find_again() -> None:
+    rows = drawn(50)
+    ones = [table for table in released() if len(table.clique) == 1]
+    found = [
+        refitted(ones, SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=0.0, rng=Silent(), merged=merged)
+        for merged in ([], [released_merged(10.0)])
+    ]
+    off = [np.abs(merged_rows(weights) - merged_rows(rows)).max() for weights in found]
+    assert off[1] < 0.25 * off[0]
+
+
+@pytest.mark.slow
+def test_the_noise_of_merged_tables_has_its_law() -> None:
+    """Their margins have the noise of the one-ways, and their interactions their own."""
+    count, stddev = 4000, 3.0
+    ones = [table for table in released(stddev) if len(table.clique) == 1]
+    merged = released_merged(2 * stddev)
+    fitted = refitted(
+        ones, SHAPE, POINTS, np.full((len(POINTS), count), WEIGHT), weight=WEIGHT, total_stddev=5.0, rng=generator(0),
+        merged=[merged],
+    )  # fmt: skip
+    rng = np.random.default_rng(1)
+    wanted = []
+    for _ in range(count):
+        noisy = [replace(t, counts=t.counts + t.stddev * rng.standard_normal(t.counts.size)) for t in (*ones, merged)]
+        pooled = pooled_effects(noisy[:-1], SHAPE, total=TOTAL + 5.0 * rng.standard_normal())
+        wanted.append(make_merged_consistent(noisy[-1:], pooled)[0].counts)
+    assert np.cov(merged_rows(fitted)) == pytest.approx(np.cov(np.transpose(wanted)), abs=1.2)
 
 
 def products(stddev: float, gap: float) -> NoisyProducts:

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import synthdp as sd
+from synthdp.answers.alone import counted_alone
+from synthdp.answers.answers import NORMAL
 from synthdp.answers.grouping import Grouping, leaf_means, leaf_shares, runs_of
 from synthdp.answers.leaves import Histogram, least_squares
-from synthdp.answers.quantiles import Ladder
-from synthdp.answers.uneven import clumped, unevenness
+from synthdp.answers.quantiles import Ladder, quantile_intervals
+from synthdp.answers.uneven import clumped, heap_errors, unevenness
 from synthdp.domain.axis import Axis
 from synthdp.domain.refinement import Refinement
 
@@ -42,6 +45,77 @@ def test_noise_alone_is_no_unevenness() -> None:
     rng = np.random.default_rng(2)
     found = [unevenness(counted(100 + rng.normal(0, 50, UNITS // 10), 50.0), AXIS) for _ in range(50)]
     assert np.mean(found) < 0.05
+
+
+def test_one_heap_in_each_leaf_that_has_rows_is_all_the_unevenness_there_is() -> None:
+    rng = np.random.default_rng(4)
+    counts = np.zeros(UNITS // 10)
+    counts[::2] = 500.0
+    found = [unevenness(counted(counts + rng.normal(0, 60, len(counts)), 60.0), AXIS) for _ in range(50)]
+    assert np.mean(found) > 0.9
+
+
+@pytest.mark.parametrize("low", range(1, 10))
+@pytest.mark.parametrize("high", range(1, 10))
+def test_a_heap_beside_a_cut_is_within_the_error_wherever_it_lies(low: int, high: int) -> None:
+    """All places of the heaps of two leaves that are cut: the error of one is not more than that of all."""
+    rows, inside = np.array([100.0, 50.0, 300.0]), np.array([low / 10, 1.0, high / 10])
+    error = heap_errors(sparse.csr_array(inside[None, :]), rows, 1.0)[0]
+    of_first, of_last = (
+        np.abs(np.array([0.0, 1.0]) - part) * n for part, n in zip(inside[[0, 2]], rows[[0, 2]], strict=True)
+    )
+    assert error == pytest.approx(np.hypot(of_first.max(), of_last.max()))
+
+
+@pytest.mark.parametrize("part", [0.0, 1.0])
+def test_leaves_that_are_not_cut_have_no_error_of_heaps(part: float) -> None:
+    assert heap_errors(sparse.csr_array(np.array([[part]])), np.array([1000.0]), 1.0).tolist() == [0.0]
+
+
+def test_heaped_shares_put_each_cut_leaf_on_one_side_and_leave_the_others() -> None:
+    """Of two leaves, one is cut three to seven: its rows are all in one group, then all in the other."""
+    refinement = Refinement(AXIS, np.arange(AXIS.size) // 2, np.arange(1.0, AXIS.size + 1))
+    grouping = Grouping(
+        column=0, groups=(np.arange(UNITS) >= 13).astype(np.int64), labels=(0, 1), refinement=refinement
+    )
+    heaped = grouping.heaped()
+    assert heaped is not None
+    larger, smaller = heaped
+    assert grouping.cell_share[0] == pytest.approx([1 / 3 + 2 / 3 * 0.3, 2 / 3 * 0.7])
+    assert larger[0] == pytest.approx([1 / 3, 2 / 3])
+    assert smaller[0] == pytest.approx([1.0, 0.0])
+    assert larger[1:] == pytest.approx(grouping.cell_share[1:])
+    assert smaller[1:] == pytest.approx(grouping.cell_share[1:])
+
+
+def test_groups_that_cut_no_leaf_have_no_heaped_shares() -> None:
+    grouping = Grouping(
+        column=0, groups=np.arange(UNITS) // 10, labels=tuple(range(40)), refinement=Refinement.trivial(AXIS)
+    )
+    assert grouping.heaped() is None
+
+
+class _Counted:
+    """A column with a heap in every other leaf, known exactly."""
+
+    def leaves(self, column: int) -> object:
+        counts = np.zeros(AXIS.size)
+        counts[::2] = 1000.0
+        return counted(counts, 1e-3)
+
+    def uneven(self, column: int) -> float:
+        return unevenness(self.leaves(column), AXIS)
+
+
+@pytest.mark.parametrize("place", range(10))
+def test_a_condition_that_cuts_through_heaps_is_held_wherever_they_lie(place: int) -> None:
+    """Every cut of a leaf: x >= cut, where the rows of the leaf lie all at one place."""
+    for cut in range(100, 110):
+        shares = leaf_shares(AXIS, (np.arange(UNITS) >= cut).astype(np.int64), 2).T[[1]]
+        estimate, stddev = counted_alone(_Counted(), 0, shares)
+        truth = 1000 * (UNITS // 20 - 6 + (100 + place >= cut)) + 0.0
+        assert abs(estimate[0] - truth) <= NORMAL * stddev[0] + 1
+        assert NORMAL * stddev[0] <= 1001
 
 
 def test_levels_have_no_neighbours() -> None:
@@ -127,3 +201,14 @@ def test_a_ladder_gives_the_quantiles_of_rows_that_are_spread_over_units(seed: i
         np.flatnonzero(groups >= 0)[0],
         np.flatnonzero(groups >= 0)[-1],
     ]
+
+
+def test_where_rows_lie_within_a_leaf_moves_a_quantile_within_that_leaf() -> None:
+    """Of a leaf of one value nothing, of one of many as far as its ends, however unevenly rows may lie."""
+    axis = Axis("x", COLUMN, np.array([0, 1, 200]), np.arange(3))
+    leaves, inside = counted(np.array([600.0, 300.0, 100.0]), 1e-3), np.ones(UNITS, np.bool_)
+    spread = clumped(leaves.counts, 1.0)
+    found, lower, upper = quantile_intervals(leaves, axis, np.array([0.5, 0.75, 0.95]), inside, spread=spread)
+    assert found == pytest.approx([0.0, 100.0, 300.0], abs=1)
+    assert lower.tolist() == [0.0, 1.0, 200.0]
+    assert upper.tolist() == [0.0, 199.0, 399.0]

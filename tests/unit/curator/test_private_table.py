@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,6 +30,19 @@ def test_every_look_at_the_rows_is_counted():
     room.key_counts(("n",))
     list(room.raw_blocks(("n",)))
     assert room.reads == 4
+
+
+@pytest.mark.parametrize(("few_rows", "threads"), [(0, True), (60, True), (61, False), (10**9, False)])
+@pytest.mark.parametrize("adjacency", [Adjacency(), Adjacency("add_remove", "who", 2)], ids=["rows", "persons"])
+def test_small_tables_are_read_without_threads_and_give_the_same_integers(adjacency, few_rows, threads, monkeypatch):
+    table = pd.DataFrame({"n": np.arange(60) % 10, "m": np.arange(60) % 3 == 0, "who": np.arange(60) % 7})
+    schema = Schema({"n": Integer(0, 9), "m": Boolean()})
+    queries, started, start = one_ways(domain_of(schema)), [], threading.Thread.start
+    expected = PrivateTable(FrameSource(table), schema, adjacency).exact(queries).tolist()
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread) or start(thread))
+    monkeypatch.setattr(room_module, "FEW_ROWS", few_rows)
+    assert PrivateTable(FrameSource(table), schema, adjacency).exact(queries).tolist() == expected
+    assert (started != []) is threads
 
 
 def test_the_codes_of_the_last_four_domains_are_kept_and_older_ones_closed(monkeypatch):

@@ -47,7 +47,9 @@ def normal_score(tail):
     raise AssertionError("Newton's method did not end")
 
 
-@pytest.mark.parametrize(("sigma", "reach"), [(4.0, 130), (5.0, 200), (8.0, 400), (21.5, 900)])
+@pytest.mark.parametrize(
+    ("sigma", "reach"), [(4.0, 130), (5.0, 200), (8.0, 400), pytest.param(21.5, 900, marks=pytest.mark.slow)]
+)
 def test_integer_gaussian_noise_is_gaussian_dp_exactly(sigma, reach):
     """No threshold tells N_Z(0, sigma^2) from its shift by 1 better than the bound allows, however far in the tail.
 

@@ -134,6 +134,15 @@ def test_a_target_must_be_positive_and_finite(target):
         noise.gaussian_scale(1, rho=target)
 
 
+def test_a_sensitivity_that_is_too_large_is_refused_with_the_least_that_is():
+    assert noise.laplace_epsilon(2**63 - 1, scale=2.0**53) == pytest.approx(1024)
+    with pytest.raises(ParameterError, match=r"below 2\*\*63$"):
+        noise.laplace_epsilon(2**63, scale=2.0**53)
+    assert math.isfinite(noise.gaussian_rho(2**126 - 1, scale=2.0**53))
+    with pytest.raises(ParameterError, match=r"below 2\*\*126$"):
+        noise.gaussian_rho(2**126, scale=2.0**53)
+
+
 @pytest.mark.parametrize("sensitivity", [0, -1, 1.5, 2**63])
 def test_a_scale_needs_a_positive_integer_sensitivity(sensitivity):
     with pytest.raises(ParameterError, match="l1_sensitivity"):

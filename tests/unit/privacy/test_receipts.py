@@ -72,6 +72,16 @@ def test_noise_that_differs_by_a_thousandth_is_one_number():
     assert "stddev 2 to 2.003" in str(receipt(PureDP(1.0), item("t: a", stddev=2.0), item("t: b", stddev=2.003)))
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 3e5])
+def test_how_far_noise_differs_is_judged_by_its_size(unit):
+    alike, apart = (
+        str(receipt(PureDP(1.0), item("t: a", stddev=2 * unit), item("t: b", stddev=far * unit)))
+        for far in (2.001, 2.01)
+    )
+    assert " to " not in alike.partition("stddev")[2]
+    assert f"stddev {2 * unit:.4g} to {2.01 * unit:.4g}" in apart
+
+
 def test_a_step_with_a_colon_alone_keeps_its_whole_name():
     assert "    tables: a  " in str(receipt(PureDP(1.0), item("tables: a")))
 

@@ -28,17 +28,18 @@ def failed():
     return [check.name for check in noise_selftest() if not check.passed]
 
 
+@pytest.fixture
+def fewer(monkeypatch):
+    """So many draws are enough to notice what is far off."""
+    monkeypatch.setattr(selftest, "DRAWS", 10_000)
+
+
+@pytest.mark.usefixtures("fewer")  # `synthdp doctor` draws them all: tests/e2e/test_cli.py
 def test_exact_noise_passes_and_says_what_was_measured():
     checks = noise_selftest()
     assert [check.name.split(",")[0] for check in checks] == ["discrete Laplace"] * 3 + ["discrete Gaussian"] * 3
     assert all(check.passed for check in checks)
     assert all("chi-square" in check.detail for check in checks)
-
-
-@pytest.fixture
-def fewer(monkeypatch):
-    """So many draws are enough to notice what is far off."""
-    monkeypatch.setattr(selftest, "DRAWS", 10_000)
 
 
 @pytest.mark.usefixtures("fewer")
@@ -55,6 +56,7 @@ def test_noise_that_is_not_centred_fails(law, shift, monkeypatch):
     assert len(failed()) == 3
 
 
+@pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize("law", LAWS)
 def test_noise_whose_mean_and_variance_are_right_but_not_its_law_fails(law, monkeypatch):
     """OpenDP 0.14.0: every third value came too often.  Here an odd value goes to a neighbour, up or down alike."""

@@ -55,7 +55,7 @@ GIVEN = [
 
 @pytest.mark.parametrize(("given", "particles"), [(GIVEN[0], 0), (GIVEN[3], 500)])
 def test_rows_given_values_have_the_conditional_law_of_the_model(given, particles):
-    check_conditional_law(given, particles, draws=250)
+    check_conditional_law(given, particles, draws=150)
 
 
 @pytest.mark.slow

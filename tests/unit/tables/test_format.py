@@ -12,7 +12,7 @@ import pytest
 import strategies as my
 from hypothesis import given, strategies as st
 
-from synthdp.domain.encoder import decode, encode
+from synthdp.domain.encoder import decode, encode, fresh_labels
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError, FormatError
 from synthdp.schema.columns import (
@@ -57,6 +57,15 @@ def test_columns_come_in_the_order_of_the_table_and_only_those_of_the_schema():
     schema = Schema({"a": Integer(0, 9), "b": Integer(0, 9)})
     form = TableFormat.of(FrameSource(pd.DataFrame({"b": [1], "more": [1], "a": [1]})), schema)
     assert [name for name, _ in form.dtypes] == ["b", "a"]
+
+
+def test_a_source_is_asked_once_for_its_arrow_types(monkeypatch):
+    """A database would be asked as often."""
+    asked, types = [], FrameSource.arrow_types.fget
+    monkeypatch.setattr(FrameSource, "arrow_types", property(lambda source: asked.append(source) or types(source)))
+    form = TableFormat.of(FrameSource(pa.table({"x": pa.array([1], pa.int8())})), Schema({"x": Integer(0, 9)}))
+    assert "int8" in str(form.to_document())
+    assert len(asked) == 1
 
 
 def test_a_frame_of_pandas_has_a_plain_index_and_no_attributes():
@@ -189,3 +198,32 @@ def test_narrow_floats_stay_within_the_bounds(lower, width, dtype):
     assert (np.abs(values - exact) <= 2 * spacing).all()
     assert lower <= values.iloc[0] or width < spacing
     assert values.iloc[1] <= lower + width or width < spacing
+
+
+SMALL = {
+    "pandas": ["int8", "uint8", "int16", "bool", "float16", "Int8", "boolean"],
+    "polars": ["Int8", "UInt16", "Boolean", "Float32"],
+    "pyarrow": ["int8", "uint16", "bool", "float"],
+}
+
+
+@pytest.mark.parametrize(("library", "dtype"), [(library, one) for library, some in SMALL.items() for one in some])
+def test_fresh_keys_are_different_though_a_small_type_held_the_real_ones(library, dtype):
+    """A byte has room for 127 fresh keys: of more, two persons would get one key."""
+    arrow = {"bool": pa.bool_(), "float": pa.float32(), "int8": pa.int8(), "uint16": pa.uint16()}
+    frames = {
+        "pandas": lambda: pd.DataFrame({"k": pd.Series([0, 1, 1]).astype(dtype)}),
+        "polars": lambda: pl.DataFrame({"k": pl.Series([0, 1, 1]).cast(getattr(pl, dtype))}),
+        "pyarrow": lambda: pa.table({"k": pa.array([0, 1, 1]).cast(arrow[dtype])}),
+    }
+    schema = Schema({"k": Identifier()})
+    form = TableFormat.of(FrameSource(frames[library]()), schema)
+    made = form.build(schema, {"k": fresh_labels(Identifier().support(), 70_000)})
+    keys = next(iter(FrameSource(made).blocks({"k": Integer(0, 10**6)})))["k"].values
+    assert len(np.unique(keys)) == 70_000
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "float64", "object", "Int64"])
+def test_keys_keep_a_type_that_has_room_for_them(dtype):
+    table = pd.DataFrame({"k": pd.Series([1, 2, 3]).astype(dtype)})
+    assert dict(TableFormat.of(FrameSource(table), Schema({"k": Identifier()})).dtypes)["k"] == dtype

@@ -5,7 +5,7 @@ from joint_tables import all_rows, graphs, margin
 
 from synthdp.distribution.contingency import NoisyTable, cell_index, contingency, table_size
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import make_consistent, pooled_effects, pooled_total
+from synthdp.fit.graphical.consistency import make_consistent, make_merged_consistent, pooled_effects, pooled_total
 
 
 @st.composite
@@ -143,3 +143,17 @@ def test_the_pooled_total_weighs_tables_by_precision():
 def test_a_total_that_is_no_number_is_refused():
     with pytest.raises(ParameterError, match=r"total \(nan\) must be"):
         make_consistent([], (2,), total=float("nan"))
+
+
+def test_merged_tables_get_the_margins_of_the_others_and_keep_their_interactions():
+    shape, rng = (4, 5), np.random.default_rng(3)
+    ones = [NoisyTable(clique=(j,), counts=rng.normal(50, 9, size), stddev=2.0) for j, size in enumerate(shape)]
+    groups = (np.array([0, 1, 1, 0]), np.array([2, 0, 1, 1, 0]))
+    merged = NoisyTable(clique=(0, 1), counts=rng.normal(40, 9, 6), stddev=3.0, groups=groups)
+    pooled = pooled_effects(ones, shape, total=240.0)
+    (found,) = make_merged_consistent([merged], pooled)
+    before, after = merged.counts.reshape(2, 3), found.counts.reshape(2, 3)
+    assert after.sum(axis=1) == pytest.approx(np.bincount(groups[0], weights=pooled.table((0,))))
+    assert after.sum(axis=0) == pytest.approx(np.bincount(groups[1], weights=pooled.table((1,))))
+    centred = [t - t.mean(axis=0) - t.mean(axis=1, keepdims=True) + t.mean() for t in (before, after)]
+    assert centred[1] == pytest.approx(centred[0])

@@ -260,3 +260,61 @@ def test_what_does_not_fit_is_refused():
         MaxEntropy().fit([table], (2,), total=float("inf"))
     with pytest.raises(ParameterError, match="allowed: mask of clique"):
         MaxEntropy().fit([table], (2,), total=1.0, allowed={(0,): np.ones(3, bool)})
+
+
+GROUPS = (np.array([0, 1, 1, 0]), np.array([2, 0, 1, 1, 0]))
+
+
+def merged_table(shape, table, *, stddev):
+    """A table of merged codes of the first two columns, made of their whole table."""
+    whole = table.counts.reshape(shape[0], shape[1])
+    counts = np.zeros((2, 3))
+    np.add.at(counts, np.ix_(*GROUPS), whole)
+    return NoisyTable(clique=table.clique, counts=counts.ravel(), stddev=stddev, groups=GROUPS)
+
+
+@pytest.mark.parametrize("stddev", [0.5, 5.0, 50.0])
+def test_the_sweeps_reach_the_optimum_of_tables_of_merged_codes(stddev):
+    """The gradient of a merged table's potential is the sum over its groups of the joint table, by brute force."""
+    shape, rng = (4, 5, 3), np.random.default_rng(7)
+    whole, *others = noisy_tables(shape, [(0, 1), (0,), (1,), (1, 2)], rng, stddev=stddev)
+    merged = merged_table(shape, whole, stddev=stddev)
+    fit = PRECISE.fit([merged, *others], shape, total=100.0)
+    joint, _ = joint_table(shape, dict(fit.model.potentials))
+    theta = fit.model.potentials[(0, 1)].reshape(4, 5)
+    of_groups = np.zeros((2, 3))
+    of_groups[np.ix_(*GROUPS)] = theta
+    assert np.array_equal(of_groups[np.ix_(*GROUPS)], theta)
+    sums = np.zeros((2, 3))
+    np.add.at(sums, np.ix_(*GROUPS), margin(shape, joint, (0, 1)).reshape(4, 5))
+    gradient = 100.0 * sums.ravel() + PRECISE.ridge_of(merged) * of_groups.ravel() - merged.counts
+    assert np.abs(gradient).max() < 2e-3
+
+
+@pytest.mark.parametrize("steps", [0, 30])
+def test_a_table_whose_codes_all_stay_apart_is_fitted_like_a_whole_one(steps):
+    shape, rng = (4, 5, 3), np.random.default_rng(8)
+    tables = noisy_tables(shape, [(0, 1), (1, 2)], rng)
+    apart = NoisyTable(
+        clique=(0, 1), counts=tables[0].counts, stddev=tables[0].stddev, groups=(np.arange(4), np.arange(5))
+    )
+    solver = MaxEntropy(polish_steps=steps)
+    models = [solver.fit([first, tables[1]], shape, total=100.0).model for first in (tables[0], apart)]
+    assert models[1].marginal((0, 1, 2)) == pytest.approx(models[0].marginal((0, 1, 2)), rel=1e-9)
+
+
+def test_no_mass_comes_where_the_zeros_forbid_it_by_a_merged_table():
+    shape, rng = (4, 5, 3), np.random.default_rng(9)
+    whole = noisy_tables(shape, [(0, 1)], rng)[0]
+    allowed = np.ones(20, np.bool_)
+    allowed[[3, 7]] = False
+    merged = merged_table(shape, whole, stddev=1.0)
+    table = MaxEntropy().fit([merged], shape, total=100.0, allowed={(0, 1): allowed}).model.marginal((0, 1))
+    assert (table[~allowed] == 0).all()
+    assert (table[allowed] > 0).all()
+
+
+@pytest.mark.parametrize("groups", [(np.array([0, 1, 1]), GROUPS[1]), (GROUPS[0], np.array([2, 0, 1, 1, 0, 0]))])
+def test_groups_of_other_columns_are_refused(groups):
+    with pytest.raises(ParameterError):
+        MaxEntropy().fit([NoisyTable(clique=(0, 1), counts=np.ones(6), stddev=1.0, groups=groups)], (4, 5), total=6.0)

@@ -99,3 +99,24 @@ def test_what_does_not_fit_is_refused(model):
     table = NoisyTable(clique=(3,), counts=np.zeros(2), stddev=1.0)
     with pytest.raises(ParameterError, match="must lie within the 3 columns"):
         Particles(size=10).fit(model, [table], total=10.0, rng=rng)
+
+
+def test_rows_are_raked_to_a_table_of_merged_codes():
+    shape, groups = (4, 4), (np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0]))
+    wanted = np.array([400.0, 100.0, 200.0, 300.0])
+    flat = [NoisyTable(clique=(j,), counts=np.full(4, 250.0), stddev=1.0) for j in range(2)]
+    model = MaxEntropy().fit(flat, shape, total=1000.0).model
+    merged = NoisyTable(clique=(0, 1), counts=wanted, stddev=0.1, groups=groups)
+    found = Particles(size=20_000, sweeps=40).fit(model, [merged], total=1000.0, rng=np.random.default_rng(0))
+    table = np.zeros((2, 2))
+    np.add.at(table, np.ix_(*groups), found.marginal((0, 1)).reshape(4, 4))
+    assert 1000 * table.ravel() == pytest.approx(wanted, abs=2.0)
+
+
+def test_a_merged_table_of_the_tree_goes_on_from_the_tree_s_fit():
+    """Rows drawn from a tree that met its table already are left as they are."""
+    shape, groups = (4, 4), (np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0]))
+    merged = NoisyTable(clique=(0, 1), counts=np.array([400.0, 100.0, 200.0, 300.0]), stddev=50.0, groups=groups)
+    model = MaxEntropy(max_sweeps=200, tolerance=1e-9).fit([merged], shape, total=1000.0).model
+    found = Particles(size=20_000, sweeps=3).fit(model, [merged], total=1000.0, rng=np.random.default_rng(0))
+    assert np.abs(found.weights / found.weights.mean() - 1).max() < 0.05

@@ -1,5 +1,6 @@
 """The net mechanism: sizes, refusals, accuracy, and what a release is."""
 
+import itertools
 import math
 
 import numpy as np
@@ -37,6 +38,12 @@ def test_the_required_size_is_a_net_for_any_table(k, alpha):
 
 def test_one_row_less_than_required_is_not_proved():
     assert 2 * 40 * math.exp(-2 * (required_size(40, alpha=0.3) - 1) * 0.3**2) > 1
+
+
+@pytest.mark.parametrize(("cells", "size"), [(1, 3), (3, 1), (3, 2), (3, 3), (2, 5), (4, 6)])
+def test_multisets_are_all_sums_of_so_many_cells_in_lexicographic_order(cells, size):
+    every = [counts for counts in itertools.product(range(size + 1), repeat=cells) if sum(counts) == size]
+    assert multisets(cells, size).tolist() == [list(counts) for counts in every]
 
 
 def test_the_net_counts_multisets_not_sequences():

@@ -1,0 +1,129 @@
+"""Noisy tables of merged codes: read from a release's answers, freed of misfits, made to agree with all other tables.
+
+A weak relation of two columns of many codes is measured over few groups of them, where a table of all codes would be
+mostly noise.  Post-processing of noisy tables; knows no row and no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.distribution.contingency import NoisyTable
+from synthdp.domain.domain import Domain
+from synthdp.fit.graphical.consistency import make_merged_consistent
+from synthdp.fit.misfits import LEAST_STDDEV, fitting_pool, kept_cells, noisy_effects, noisy_tables, without_misfits
+from synthdp.measurements import Measurements
+from synthdp.queries.interactions import Interactions
+from synthdp.queries.marginals import Marginals
+
+
+def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[NoisyTable]:
+    """Return the tables of several columns that were measured over merged cells of a domain, columns in increasing order.
+
+    Of some only the interaction was measured: their margins say nothing, and are those of other tables in any fit.
+
+    Parameters
+    ----------
+    measurements
+        Noisy answers of a release, of whatever kind.
+    domain
+        Whose cells were merged.
+    """
+    found = []
+    for measured in measurements:
+        queries = measured.queries
+        if not isinstance(queries, (Marginals, Interactions)) or queries.domain is domain:
+            continue
+        if queries.domain.names != domain.names:
+            continue
+        for table in _tables(queries, measured):
+            groups = [queries.domain.axes[j].groups_of(domain.axes[j]) for j in table.clique]
+            merged = tuple(of for of in groups if of is not None)
+            if len(table.clique) > 1 and len(merged) == len(groups):
+                found.append(replace(table, groups=merged))
+    return found
+
+
+def _tables(queries: Marginals | Interactions, measured: Measurements) -> list[NoisyTable]:
+    """Return tables over all cells; an interaction that was measured alone is one whose margins say nothing."""
+    if isinstance(queries, Marginals):
+        return noisy_tables(queries, measured.answers, measured.stddev)
+    found = []
+    for effect in noisy_effects(queries, measured.answers, measured.stddev):
+        counts = np.zeros([queries.domain.shape[j] for j in effect.clique])
+        kept = [np.flatnonzero(queries.kept[j]) for j in effect.clique]
+        counts[np.ix_(*kept)] = effect.values.reshape([len(cells) for cells in kept])
+        found.append(NoisyTable(clique=effect.clique, counts=counts.ravel(), stddev=max(effect.stddev, LEAST_STDDEV)))
+    return found
+
+
+def merged_without_misfits(
+    merged: Iterable[NoisyTable], kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
+) -> list[NoisyTable]:
+    """Return tables of merged codes as they would be if misfits were spread like the values that fit, over kept codes alone.
+
+    Parameters
+    ----------
+    merged
+        No group holds both codes that are kept and others.
+    kept
+        Per column, which of its codes hold values that fit.
+    misfits
+        (d,) estimated rows that are misfits, 0 for none.
+    total
+        Number of rows.
+    """
+    found = []
+    for table in merged:
+        groups = dict(zip(table.clique, table.groups or (), strict=True))
+        remain = [_remaining(groups[j], cells) if j in groups else cells for j, cells in enumerate(kept)]
+        alone = NoisyTable(clique=table.clique, counts=table.counts, stddev=table.stddev)
+        inside = kept_cells(without_misfits(alone, remain, misfits, total=total), remain)
+        renumbered = tuple((np.cumsum(remain[j]) - 1)[of[kept[j]]] for j, of in groups.items())
+        found.append(replace(inside, groups=renumbered))
+    return found
+
+
+def make_merged_fitting(
+    tables: Sequence[NoisyTable],
+    merged: Sequence[NoisyTable],
+    kept: Sequence[BoolArray],
+    misfits: FloatArray,
+    *,
+    total: float,
+) -> tuple[NoisyTable, ...]:
+    """Return tables of merged codes without misfits that agree with tables of all codes.
+
+    Parameters
+    ----------
+    tables
+        Those of all codes, the one-ways among them.
+    merged, kept, misfits, total
+        As in `merged_without_misfits`.
+
+    Returns
+    -------
+    Tables of all groups, with a 0 in those that are not kept.
+    """
+    if not merged:
+        return ()
+    pooled = fitting_pool(tables, (), kept, misfits, total=total)
+    agreed = make_merged_consistent(merged_without_misfits(merged, kept, misfits, total=total), pooled)
+    found = []
+    for table, whole in zip(agreed, merged, strict=True):
+        inside = np.ones(1, np.bool_)
+        for j, of in zip(whole.clique, whole.groups or (), strict=True):
+            inside = np.logical_and.outer(inside, _remaining(of, kept[j])).ravel()
+        counts = np.zeros(whole.counts.size)
+        counts[inside] = table.counts
+        found.append(replace(whole, counts=counts, stddev=table.stddev))
+    return tuple(found)
+
+
+def _remaining(groups: IntArray, kept: BoolArray) -> BoolArray:
+    """Return which groups hold codes that are kept."""
+    return np.bincount(groups, weights=kept) > 0

@@ -1,0 +1,126 @@
+"""Few, well-filled groups of a column's groups: the coarser axes on which a weak relation is still worth its noise.
+
+Post-processing of noisy one-ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from synthdp.arrays import Clique, FloatArray, IntArray
+from synthdp.distribution.contingency import merged_cells
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.refinement import Refinement
+from synthdp.mechanisms.adaptive.selection import Candidate
+
+LEVELS = ((6, 0.85),)
+"""Groups that a column is merged into, finest first, and the part of a pair's distance from the model that they show.
+
+That part is .77 to .88 on Adult and hmeq at epsilon 1 and 10.  With a second and a third level, of four and of three
+groups, more pairs are measured, and strong relations get less (docs/benchmarks/planner.md).
+"""
+
+FEWER = 0.75
+"""Merged groups are a candidate where they have at most this part of the cells that the level before has."""
+
+
+def with_merged(
+    candidates: Sequence[Candidate],
+    groups: Callable[[Clique, int], tuple[IntArray, ...]],
+    noise: Callable[[Clique, int], float],
+    measured: Iterable[Clique],
+) -> list[Candidate]:
+    """Return candidates, and after them the same pairs over merged groups.
+
+    Their scores are guessed, so that they cost nothing of the budget: a smooth relation is nearly all seen in few groups.
+
+    Parameters
+    ----------
+    candidates
+        With their noisy scores.
+    groups
+        Returns the coarser group of each group of some columns at a level of merging.
+    noise
+        Returns the noise of what is measured then, see `Candidate`.
+    measured
+        Cliques whose tables were measured; pairs within them are left as they are.
+    """
+    known = [set(clique) for clique in measured]
+    merged = []
+    for candidate in candidates:
+        if len(candidate.clique) != 2 or any(set(candidate.clique) <= columns for columns in known):
+            continue
+        size = len(candidate.expected)
+        for level, (_, part) in enumerate(LEVELS, start=1):
+            cells = merged_cells(groups(candidate.clique, level))
+            loudness = noise(candidate.clique, level)
+            if cells.max() + 1 > FEWER * size or loudness == 0:  # without noise where a column has one group left
+                continue
+            expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
+            size = len(expected)
+            one = replace(candidate, error=part * candidate.error, expected=expected, level=level)
+            merged.append(replace(one, noise=loudness))
+    return [*candidates, *merged]
+
+
+def merged_domains(refinements: Sequence[Refinement], margins: Sequence[FloatArray]) -> tuple[Domain, ...]:
+    """Return the coarser axes of all columns, for each of `LEVELS`.
+
+    Parameters
+    ----------
+    refinements
+        The groups of each column.
+    margins
+        (groups,) their estimated rows, per column.
+    """
+    fine = [refinement.coarse() for refinement in refinements]
+    return tuple(
+        Domain(tuple(_axis(axis, margin, count) for axis, margin in zip(fine, margins, strict=True)))
+        for count, _ in LEVELS
+    )
+
+
+def _axis(axis: Axis, margin: FloatArray, count: int) -> Axis:
+    return Axis(axis.name, axis.column, axis.starts, merged_groups(axis, margin, count)[axis.cells])
+
+
+def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
+    """Return the coarser group of each of a column's groups, (groups,).
+
+    Neighbours are merged where groups have an order, to about equal rows; else the smallest are.  Special values and the
+    missing one are merged among themselves, as misfits are, and with nothing else.
+
+    Parameters
+    ----------
+    axis
+        The groups.
+    margin
+        (groups,) their estimated rows.
+    count
+        Most coarser groups, beside those of special values and of misfits.
+    """
+    weights = np.maximum(margin, 0.0) + 1e-9
+    valued = np.isfinite(axis.points) if axis.grid.ordered else axis.releasable
+    groups = np.zeros(axis.size, np.int64)
+    groups[valued] = (_of_ordered if axis.grid.ordered else _of_nominal)(weights[valued], count)
+    groups[~valued & axis.releasable] = axis.size
+    groups[~axis.releasable] = axis.size + 1
+    return np.asarray(np.unique(groups, return_inverse=True)[1], np.int64)
+
+
+def _of_ordered(weights: FloatArray, count: int) -> IntArray:
+    if len(weights) <= count:
+        return np.arange(len(weights))
+    middle = np.cumsum(weights) - weights / 2
+    return np.asarray(np.minimum(middle / weights.sum() * count, count - 1), np.int64)
+
+
+def _of_nominal(weights: FloatArray, count: int) -> IntArray:
+    groups = np.full(len(weights), count - 1)
+    largest = np.argsort(-weights, kind="stable")[: len(weights) if len(weights) <= count else count - 1]
+    groups[largest] = np.arange(len(largest))
+    return groups

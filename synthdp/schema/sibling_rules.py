@@ -1,0 +1,205 @@
+"""Rules between the rows of one parent row: what may be declared, and what is refused.  Knows schemas, no row.
+
+They name one column of a child table as ``table.column``.  Rules between columns of one row are in
+`synthdp.schema.constraints`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar
+
+from synthdp.checks import whole
+from synthdp.errors import SchemaError
+from synthdp.schema.column import Column, Levels, Steps
+from synthdp.schema.constraints import Forbidden
+from synthdp.schema.relation import Relation
+
+MOST_ORDERED = 24
+"""Most levels of an ordered column that a rule may count: of more, several levels share a cell."""
+
+
+class SiblingRule(ABC):
+    """One rule that the synthetic rows of every parent row obey: a frozen dataclass whose fields a schema file holds."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    kind: ClassVar[str]
+    """What the rule is called in a schema file."""
+
+    column: str
+    """The column, as ``table.column``."""
+
+    @abstractmethod
+    def check(self, column: Column, relation: Relation) -> None:
+        """Check the rule against its column and the relation in which its table is the child.
+
+        Raises
+        ------
+        SchemaError
+            In one sentence, if the rule cannot be kept.
+        """
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """Return what it says, for a receipt or a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class UniquePerParent(SiblingRule):
+    """No two rows of one parent row have the same value of a column; missing values aside.
+
+    Of the column that orders the rows, `Relation` says it: ``unique=True``.
+
+    Parameters
+    ----------
+    column
+        Of a child table, as ``table.column``.  It must have as many values as a parent row may have rows.
+
+    Examples
+    --------
+    >>> from synthdp import UniquePerParent
+    >>> UniquePerParent("diagnoses.code").in_words()
+    'no two rows of one parent row have the same diagnoses.code'
+    """
+
+    kind: ClassVar[str] = "unique_per_parent"
+
+    column: str
+
+    def check(self, column: Column, relation: Relation) -> None:
+        """Check that there are enough values."""
+        values = _values(column)
+        if values is not None and values < relation.at_most:
+            raise SchemaError(
+                f"{self.column!r} is to be unique among {relation.at_most} rows, but has {values} values: lower at_most of "
+                f"{relation.where} or leave the rule out"
+            )
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        return f"no two rows of one parent row have the same {self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPerParent(SiblingRule):
+    """Of the rows of one parent row, so many have one of some values: at most one head of a household, or exactly one.
+
+    Parameters
+    ----------
+    column
+        A column with levels of a child table, as ``table.column``.
+    values
+        A level or a list of levels; ``None`` stands for missing.
+    at_least
+        0, or 1: then a parent row that has rows has such a row.
+    at_most
+        How many rows may be such; ``None`` for any number.
+
+    Examples
+    --------
+    >>> from synthdp import RowsPerParent
+    >>> RowsPerParent("members.role", "head", at_least=1, at_most=1).in_words()
+    'of the rows of one parent row, exactly 1 has members.role head'
+    """
+
+    kind: ClassVar[str] = "rows_per_parent"
+
+    column: str
+    values: Any
+    at_least: int = 0
+    at_most: int | None = None
+
+    def __post_init__(self) -> None:
+        given = self.values if isinstance(self.values, (list, tuple, set, frozenset)) else [self.values]
+        object.__setattr__(self, "values", list(Forbidden({"values": list(given)}).values["values"]))
+        object.__setattr__(self, "at_least", whole("at_least", self.at_least, least=0, most=1))
+        if self.at_most is not None:
+            object.__setattr__(self, "at_most", whole("at_most", self.at_most, least=self.at_least))
+        if self.at_least == 0 and self.at_most is None:
+            raise SchemaError("a RowsPerParent rule needs at_least=1 or at_most")
+
+    def check(self, column: Column, relation: Relation) -> None:
+        """Check the levels, and that the other rows have some."""
+        if not column.labelled:
+            raise SchemaError(f"column {self.column!r} of a RowsPerParent rule must have levels, not numbers or times")
+        levels = _levels(column)
+        if column.ordered and len(levels) > MOST_ORDERED:
+            raise SchemaError(
+                f"column {self.column!r} of a RowsPerParent rule has {len(levels)} ordered levels, more than {MOST_ORDERED}"
+            )
+        if not self.values:
+            raise SchemaError(f"a RowsPerParent rule lists no value of column {self.column!r}")
+        for value in self.values:
+            if isinstance(value, tuple) or not (column.nullable if value is None else column.may_hold(value)):
+                raise SchemaError(f"a rule names the value {value!r}, which column {self.column!r} cannot hold")
+        others = len({*levels, *([None] if column.nullable else [])} - set(self.values))
+        if not others and self.at_most is not None and self.at_most < relation.at_most:
+            raise SchemaError(
+                f"a RowsPerParent rule names all values of column {self.column!r}: at_most of {relation.where} says how "
+                "many rows there are"
+            )
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        if self.at_least == self.at_most:
+            many = f"exactly {self.at_least}"
+        else:
+            many = f"at least {self.at_least}" if self.at_most is None else f"at most {self.at_most}"
+            many += f" and at most {self.at_most}" if self.at_least and self.at_most is not None else ""
+        said = " or ".join("missing" if value is None else str(value) for value in self.values)
+        return f"of the rows of one parent row, {many} {'has' if many.endswith('1') else 'have'} {self.column} {said}"
+
+
+@dataclass(frozen=True, slots=True)
+class NeverFalls(SiblingRule):
+    """A column never falls from one row of a parent row to a later one, in the order of the relation; missing ones aside.
+
+    Parameters
+    ----------
+    column
+        A number, a time or ordered levels of a child table that has an order, as ``table.column``.
+
+    Examples
+    --------
+    >>> from synthdp import NeverFalls
+    >>> NeverFalls("years.grade").in_words()
+    'years.grade never falls from one row of a parent row to the next'
+    """
+
+    kind: ClassVar[str] = "never_falls"
+
+    column: str
+
+    def check(self, column: Column, relation: Relation) -> None:
+        """Check that there is an order of rows and one of values."""
+        if relation.order is None:
+            raise SchemaError(f"{self.column!r} is never to fall, but {relation.where} has no order of rows")
+        if not column.ordered:
+            raise SchemaError(f"{self.column!r} is never to fall, but its values have no order")
+
+    def in_words(self) -> str:
+        """Return what it says."""
+        return f"{self.column} never falls from one row of a parent row to the next"
+
+
+SIBLING_KINDS: Mapping[str, type[SiblingRule]] = {one.kind: one for one in (UniquePerParent, RowsPerParent, NeverFalls)}
+"""Every kind by its name in database schema files."""
+
+
+def _levels(column: Column) -> tuple[Any, ...]:
+    support = column.support()
+    return support.levels if isinstance(support, Levels) else ()
+
+
+def _values(column: Column) -> int | None:
+    """Return how many different values a column has, where they can be counted; ``None`` for very many."""
+    match column.support():
+        case Levels(levels):
+            return len(levels)
+        case Steps(first, last):
+            return last - first + 1
+    return None
