@@ -12,7 +12,7 @@ import pytest
 import strategies as my
 from hypothesis import example, given, strategies as st
 
-from synthdp.curator.contribution import Bounding, first_rows, kept_rows, rows_of
+from synthdp.curator.contribution import Bounding, first_rows, kept_rows, mixed as splitmix64, rows_of
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import Labels, Numbers
@@ -166,3 +166,13 @@ def test_the_rows_of_a_unit_that_are_kept_have_its_smallest_hashes(rows, most):
         hashed = [(hashlib.sha256(word.encode()).digest(), *row) for word, row in zip(words, mine, strict=True)]
         expected += [(a, b) for _, a, b in sorted(hashed)[:most]]
     assert sorted(zip(kept["x"].tolist(), kept["y"].tolist(), strict=True)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("seed", "first"), [(0, 0xE220A8397B1DCDAF), (1234567, 6457827717110365317), (2**64 - 1, 0xE4D971771B652C20)]
+)
+def test_rows_are_hashed_by_splitmix64_as_published(seed, first):
+    """Steele, Lea, Flood 2014, with the constants of Vigna's splitmix64.c: its first number from a seed."""
+    column = np.array([seed], np.uint64)
+    assert splitmix64(np.zeros(1, np.uint64), column).tolist() == [first]
+    assert splitmix64(column, np.zeros(1, np.uint64)).tolist() == [first]

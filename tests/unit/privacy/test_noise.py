@@ -134,6 +134,14 @@ def test_a_target_must_be_positive_and_finite(target):
         noise.gaussian_scale(1, rho=target)
 
 
+@pytest.mark.parametrize("rho", [0.01, 0.5, 1.5, 7.0])
+@pytest.mark.parametrize("l2_squared", [1, 3, 2**40])
+def test_the_scale_of_gaussian_noise_is_the_least_that_keeps_its_rho(l2_squared, rho):
+    scale = noise.gaussian_scale(l2_squared, rho=rho)
+    assert noise.gaussian_rho(l2_squared, scale=scale) <= rho
+    assert noise.gaussian_rho(l2_squared, scale=scale * (1 - 1e-12)) > rho
+
+
 def test_a_sensitivity_that_is_too_large_is_refused_with_the_least_that_is():
     assert noise.laplace_epsilon(2**63 - 1, scale=2.0**53) == pytest.approx(1024)
     with pytest.raises(ParameterError, match=r"below 2\*\*63$"):
