@@ -236,4 +236,20 @@ if apart:
             "tests/audit/test_database_audit.py::test_a_person_moves_all_answers_of_a_release_by_what_the_claim_allows_and_hardly_less",
         ),
     ),
+    Mutation(
+        "a pair of siblings weighs as much as its person",
+        "R5",
+        "pair_shares",
+        "above * (one // pairs)",
+        "above * one",
+        ("tests/unit/queries/test_siblings.py::test_no_household_moves_tables_of_siblings_by_more_than_their_norms",),
+    ),
+    Mutation(
+        "pairs in either order weigh as much as pairs in one",
+        "R5",
+        "pair_shares",
+        "1 if ordered else 2",
+        "2",
+        ("tests/unit/queries/test_siblings.py::test_no_household_moves_tables_of_siblings_by_more_than_their_norms",),
+    ),
 )
