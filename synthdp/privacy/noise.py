@@ -120,7 +120,7 @@ def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
 def geometric(*, scale: float) -> int:
     """Draw one number z ≥ 0 with P(z) ∝ exp(−z/scale): the one-sided noise of the sparse vector technique.
 
-    What it costs is said by what it is added to (`synthdp.privacy.above_threshold`).
+    Costs what is said by what it is added to (`synthdp.privacy.above_threshold`).
 
     Parameters
     ----------

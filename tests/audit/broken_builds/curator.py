@@ -162,8 +162,8 @@ return self._spend(item, lambda _: found)
         "an account inside an account has the whole budget again",
         "R19",
         "Curator.open_account",
-        "Curator(self._vault, budget=inner)",
-        "Curator(self._vault, budget=inner if type(inner) is not type(self.budget) else self.budget)",
+        "Curator(self._vault, budget=early.budget)",
+        "Curator(self._vault, budget=early.budget if type(early.budget) is not type(self.budget) else self.budget)",
         (
             "tests/unit/curator/test_accounts.py::test_all_gaussian_noise_of_a_tree_of_accounts_costs_no_more_than_its_root",
         ),
@@ -339,5 +339,57 @@ return self._spend(item, lambda _: found)
                 "test_so_many_rows_of_each_person_are_kept_by_the_statement_that_is_printed"
             ),
         ),
+    ),
+    Mutation(
+        "a code is counted with the number of other sign",
+        "R5",
+        "magnitude_bins",
+        "values == code",
+        "np.abs(values) == abs(code)",
+        ("tests/unit/curator/test_noisy_heaps.py::test_a_number_is_counted_once_whatever_it_is",),
+    ),
+    Mutation(
+        "a heap that noise may explain is one",
+        "–",
+        "without_heaps",
+        "counts.clear()",
+        "counts.rows > 0",
+        ("tests/unit/curator/test_noisy_heaps.py::test_a_code_that_noise_may_explain_is_neither_a_heap_nor_an_end",),
+    ),
+    Mutation(
+        "digits are read off the heaps too",
+        "–",
+        "except_heaps",
+        "values[~np.isin(values, heaps)] if len(heaps) else values",
+        "values",
+        ("tests/unit/curator/test_noisy_heaps.py::test_digits_are_those_of_the_numbers_that_are_no_heaps",),
+    ),
+    Mutation(
+        "a range is cut to a heap while many numbers hide in noise",
+        "–",
+        "_much_outside",
+        "outside > max(HIDDEN * held.rows, OUTSIDE * stddev)",
+        "False",
+        (
+            "tests/unit/curator/test_noisy_ranges.py::test_a_heap_is_not_cut_out_of_many_numbers_none_of_whose_parts_is_clear",
+        ),
+    ),
+    Mutation(
+        "a plan says that a refusal costs less than it does",
+        "R19",
+        "refusal_costs",
+        "early.cost(end)",
+        "early.cost(ends[0])",
+        (
+            "tests/unit/planning/test_dry_run.py::test_a_plan_says_what_a_refusal_would_cost_and_the_ledger_has_just_that",
+        ),
+    ),
+    Mutation(
+        "rows are hashed by another constant",
+        "–",
+        "contribution.mixed",
+        "np.uint64(0xBF58476D1CE4E5B9)",
+        "np.uint64(0xBF58476D1CE4E5BA)",
+        ("tests/unit/curator/test_contribution.py::test_rows_are_hashed_by_splitmix64_as_published",),
     ),
 )

@@ -85,7 +85,8 @@ def test_a_known_column_costs_nothing_and_stands_on_the_receipt() -> None:
     table = pd.DataFrame({"month": rng.integers(1, 13, 2000), "age": rng.integers(20, 80, 2000)})
     schema = {"month": sd.Schema.known("month"), "age": sd.Integer()}
     release = sd.SyntheticRelease(schema=schema, epsilon=3.0).fit(table)
-    assert not [item for item in release.receipt_.items if "month" in item.step]
-    assert [item for item in release.receipt_.items if "age" in item.step]
+    found = [item.step for item in release.receipt_.items if " × " not in item.step]  # of one column alone
+    assert not [step for step in found if "month" in step]
+    assert [step for step in found if "age" in step]
     assert "known column 'month'" in str(release.receipt_)
     assert release.schema_["month"] == sd.Integer(1, 12)
