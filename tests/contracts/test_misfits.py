@@ -178,7 +178,7 @@ def test_relations_are_those_among_the_values_that_fit(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("auto", "l1 fit, lp", "smooth, exact")))
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("auto", "smooth, exact")))
         for name, (columns, _) in MECHANISMS.items()
         if set(NUMBERS) <= set(columns)
     ],

@@ -45,6 +45,7 @@ def test_levels_and_numbers_of_education_agree_in_every_row_of_adult(release, tm
     assert (written["education"].map(CODES) == written["education-num"]).all()
 
 
+@pytest.mark.slow
 def test_a_condition_and_a_table_of_a_label_are_those_of_its_code(release):
     rows = release.sample(300, given={"education-num": (13, 16), "sex": "Female"})
     assert (rows["education-num"] >= 13).all()

@@ -33,15 +33,15 @@ def _expected_warnings() -> Iterator[None]:
 
 
 def covering() -> list[Any]:
-    """Every named mechanism on a third of the tables, the default on all, and every other pair of choices among them.
+    """Every named mechanism on a fifth of the tables, the default on all, and every other pair of choices among them.
 
-    A variant, or a mechanism that is given as an object, meets a fifth; the others are ``slow``.
+    A variant, or a mechanism that is given as an object, meets a ninth; the others are ``slow``.
     """
     cells: list[Any] = []
     for (i, mechanism), (j, world) in itertools.product(enumerate(MECHANISMS), enumerate(WORLDS)):
-        solver = SOLVERS[(i + j) % len(SOLVERS)] if mechanism in NAMES and (i + j) % 3 == 0 else "auto"
+        solver = SOLVERS[(i + j) % len(SOLVERS)] if mechanism in NAMES and (i + j) % 5 == 0 else "auto"
         chosen = (mechanism, solver, world, [*PROMISES][(2 * i + j) % len(PROMISES)])
-        rare = mechanism != "auto" and bool((i + j) % (3 if mechanism in PLAIN else 5))
+        rare = mechanism != "auto" and bool((i + j) % (5 if mechanism in PLAIN else 9))
         cells.append(pytest.param(*chosen, marks=[pytest.mark.slow] * rare))
     return cells
 
@@ -80,13 +80,13 @@ WILD = {
 
 
 def wildly() -> list[Any]:
-    """Every mechanism on every small table, with answers in turns; other answers, and twins of another, are ``slow``."""
+    """Every mechanism on half of the small tables, with answers in turns; the rest, and twins of another, are ``slow``."""
     small = ["numbers", "labels", "rules", "one level"]
     twins = ["Automatic", "AdaptiveMarginals", "SmoothSynthesis", "L1Fit", "FourierMarginals"]  # of what a name makes
     turns = itertools.product(enumerate(MECHANISMS), enumerate(small), enumerate(WILD))
     return [
         pytest.param(
-            mechanism, world, answers, marks=[pytest.mark.slow] * ((i + j) % len(WILD) != k or mechanism in twins)
+            mechanism, world, answers, marks=[pytest.mark.slow] * ((i + j) % (2 * len(WILD)) != k or mechanism in twins)
         )
         for (i, mechanism), (j, world), (k, answers) in turns
     ]

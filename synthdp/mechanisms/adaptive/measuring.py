@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,9 @@ LEAST_WEIGHT = 64
 """Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller."""
 
 _MERGED = ", of merged groups"
+
+MOST_NAMED = 3
+"""Most pairs of one question that its line on the receipt names."""
 
 LARGEST_FEATURE = 2**28
 """Most that a row adds to an interaction, so that no sum leaves 63 bits."""
@@ -106,13 +109,18 @@ def _measure_merged_interactions(
     found = account.measure(
         weighted_interactions(domain, noise),
         spend=part.loss,
-        step=f"interactions of several columns{_MERGED}: {_names(domain, shares)}",
+        step=f"interactions of several columns{_MERGED}: {_named(domain, shares)}",
     )
     return known.with_answers(found, left=left), merged_tables([found], known.domain)
 
 
 def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
     return ", ".join(" × ".join(domain.names[j] for j in clique) for clique in cliques)
+
+
+def _named(domain: Domain, cliques: Collection[Clique]) -> str:
+    """Return the names of a few pairs, of more how many there are."""
+    return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} of them"
 
 
 def _with_margins_of(expected: FloatArray, interaction: NoisyTable) -> FloatArray:
