@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from flagship import schema_of
+from flagship import bootstrap, schema_of
+from json_lines import keep
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 from without_noise import TABLES, without_noise
@@ -48,11 +49,6 @@ def exact_tables(table: pd.DataFrame, schema: Schema, epsilon: float, seed: int)
     """Release by the same plan, its tables of several columns counted exactly.  Not private."""
     with without_noise(TABLES):
         return release(table, schema, epsilon, seed)
-
-
-def bootstrap(table: pd.DataFrame, _schema: Schema, _epsilon: float, seed: int) -> pd.DataFrame:
-    """Draw real rows with replacement.  Not private."""
-    return table.sample(len(table), replace=True, random_state=seed)
 
 
 METHODS: dict[str, Callable[[pd.DataFrame, Schema, float, int], pd.DataFrame]] = {
@@ -123,11 +119,7 @@ def main() -> None:
                 record |= {"seed": seed, "rows": len(synthetic), "accuracy": accuracy(synthetic, test)}
                 records.append(record | {"cpu_seconds": seconds})
                 print(json.dumps(records[-1]), flush=True)
-    found = markdown(records)
-    print(found)
-    if options.out is not None:
-        options.out.write_text("".join(json.dumps(record) + "\n" for record in records))
-        options.out.with_suffix(".md").write_text(found + "\n")
+    keep(records, markdown(records), options.out)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from json_lines import keep
 from without_noise import EVERYTHING, TABLES, without_noise
 
 from synthdp import (
@@ -223,11 +224,7 @@ def main() -> None:
             for run, score in zip(runs, scores, strict=True):
                 records.append(run | score)
                 print(json.dumps(records[-1]), flush=True)
-    found = markdown(records)
-    print(found)
-    if options.out is not None:
-        options.out.write_text("".join(json.dumps(record) + "\n" for record in records))
-        options.out.with_suffix(".md").write_text(found + "\n")
+    keep(records, markdown(records), options.out)
 
 
 if __name__ == "__main__":

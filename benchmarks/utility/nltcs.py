@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from json_lines import keep
 
 from synthdp import AdaptiveMarginals, ApproxDP, Categorical, Curator, Schema
 from synthdp.distribution.contingency import contingency
@@ -100,11 +101,7 @@ def main() -> None:
         for seed in range(1 if options.tiny else options.seeds):
             records.append(run(table, epsilon, seed) | {"optimum": best})
             print(json.dumps(records[-1]), flush=True)
-    found = markdown(records)
-    print(found)
-    if options.out is not None:
-        options.out.write_text("".join(json.dumps(record) + "\n" for record in records))
-        options.out.with_suffix(".md").write_text(found + "\n")
+    keep(records, markdown(records), options.out)
 
 
 if __name__ == "__main__":
