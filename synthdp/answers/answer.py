@@ -16,7 +16,7 @@ from scipy import sparse
 
 from synthdp.answers.alone import average, counted_alone, summed
 from synthdp.answers.answers import MEASURED, MODEL, NORMAL, STUDENT, Answers, show_errors, show_values, with_intervals
-from synthdp.answers.bootstrap import Bootstrap, draw_leaves, root_mean_square
+from synthdp.answers.bootstrap import Pools, draw_leaves, root_mean_square
 from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
 from synthdp.answers.division import MOST_CELLS, Division, divided
@@ -40,6 +40,7 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.answers.regression import Regressions
+from synthdp.answers.straight import straight_errors
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels
@@ -102,8 +103,8 @@ class Asker:
     def __init__(self, model: SyntheticModel, measurements: tuple[Measurements, ...], *, random_state: int = 0) -> None:
         self.model, self.random_state = model, random_state
         self.direct = Direct(model, measurements)
-        self.bootstrap = Bootstrap(self.direct, random_state)
-        self.regressions = Regressions(self.bootstrap, random_state)
+        self.pools = Pools(self.direct, random_state)
+        self.regressions = Regressions(self.direct, self.pools, random_state)
         self._last: tuple[Clique, FloatArray] | None = None
 
     def ask(self, question: Question) -> Answers:
@@ -266,6 +267,10 @@ class Asker:
         estimate, stddev = self._by_model(division.groupings, lambda table: pearson(division.sums(table)))
         of_variances = math.hypot(*(self.direct.variance_error(j) for j in shifts)) / 2
         stddev = np.hypot(stddev, np.abs(estimate) * of_variances)
+        if len(shifts) > 1 and self.direct.leaves(0) is not None:
+            columns = [grouping.column for grouping in division.groupings]
+            pool = self.pools.of(columns)
+            stddev = np.hypot(stddev, straight_errors(pool, list(shifts))[0, 1])
         return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
@@ -388,9 +393,9 @@ class Asker:
         estimate = averages(function, points_of(drawn))
         errors: list[FloatArray] = []
         if self.direct.leaves(0) is not None:
-            pool = self.bootstrap.replicates
-            values = values_of(function, points_of([pool.leaves[:, j] for j in columns]))
-            errors = [fitted - rows for fitted, rows in self.bootstrap.averages(values, columns)][1:]
+            pool = self.pools.of(columns)
+            values = values_of(function, points_of([pool.leaves(j) for j in columns]))
+            errors = [fitted - rows for fitted, rows in pool.averages(values, columns)][1:]
         return with_intervals({}, estimate, root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
     def _counted_by_model(
@@ -435,7 +440,9 @@ class Asker:
         return np.asarray(np.sqrt(squares))
 
     def _replicated(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        return iter(()) if self.direct.leaves(0) is None else self.bootstrap.tables(groupings)
+        if self.direct.leaves(0) is None:
+            return iter(())
+        return self.pools.of(grouping.column for grouping in groupings).tables(groupings)
 
     def _grouped(self, groupings: tuple[Grouping, ...], shares: Sequence[FloatArray] | None = None) -> FloatArray:
         """Return the model's table of groups, in rows; by other shares of cells in groups, if there are some."""

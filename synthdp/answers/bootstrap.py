@@ -11,7 +11,7 @@ of these points, so that all replicates are computed together, and a table of gr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,12 +22,13 @@ from scipy.special import ndtr
 from synthdp.answers.direct import Direct
 from synthdp.answers.grouping import Grouping
 from synthdp.answers.misfit import Misfit
+from synthdp.answers.part import Part, near
 from synthdp.answers.refit import Matched, refitted
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import pooled_total
-from synthdp.fit.merged import merged_tables, merged_without_misfits
+from synthdp.fit.merged import merged_without_misfits
 from synthdp.fit.misfits import kept_cells, without_misfits
 from synthdp.randomness import Generator, generator
 
@@ -64,6 +65,13 @@ class Replicates:
     fitted: FloatArray
 
 
+MOST_TOGETHER, NEAREST = 64, 30
+"""Columns of which all share one pool of points; a question about a wider table has one of the nearest columns."""
+
+POOLS = 4
+"""Pools of some columns of a wide table that are kept."""
+
+
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
     """Replicates of a release, drawn when first needed.
@@ -91,6 +99,11 @@ class Bootstrap:
             object.__setattr__(self, "points", max(FEWEST_POINTS, min(POINTS, fitting)))
 
     @cached_property
+    def misfit(self) -> Misfit:
+        """The relations that the release leaves open."""
+        return Misfit.of(self.direct)
+
+    @cached_property
     def replicates(self) -> Replicates:
         """The drawn tables and their fits."""
         rng, model, tables = generator(self.random_state), self.direct.model, self._tables
@@ -101,7 +114,7 @@ class Bootstrap:
         for j in range(codes.shape[1]):
             leaves[:, j] = draw_leaves(self._hedged(j), codes[:, j], rng)
         rows = np.full((self.points, 1 + self.size), weight)
-        misfit = Misfit.of(self.direct)
+        misfit = self.misfit
         for r, likely in enumerate(misfit.weights(leaves, rng, self.size), start=1):
             drawn = rng.poisson(weight * likely / max(float(likely.mean()), 1e-12)).astype(np.float64)
             rows[:, r] = drawn * (total / max(float(drawn.sum()), 1.0))
@@ -128,7 +141,7 @@ class Bootstrap:
         The first pair is of the model itself: by the law of its rows, and by the points that stand for it.  What lies
         between these two lies between those of every other pair, and is no error.
         """
-        found, clique = self.replicates, tuple(grouping.column for grouping in groupings)
+        found, clique = self.replicates, tuple(self.direct.place(grouping.column) for grouping in groupings)
         sizes = table_shape(self.direct.model.domain.shape, clique)
         cells = cell_index(found.codes, self.direct.model.domain.shape, clique)
         places, weights = self._entries(groupings)
@@ -148,7 +161,7 @@ class Bootstrap:
         """Return where each point goes in a table of groups and how much of it, once for all powers of values."""
         places, weights = [np.zeros(self.points, np.int64)], [np.ones(self.points)]
         for grouping in groupings:
-            leaves, count = self.replicates.leaves[:, grouping.column].astype(np.int64), len(grouping.labels)
+            leaves, count = self.leaves(grouping.column).astype(np.int64), len(grouping.labels)
             drawn = draw(grouping.leaf_share, leaves, generator(self.random_state + 1 + 2 * grouping.column))
             inside = drawn >= 0
             entries = [np.maximum(drawn, 0) + power * count for power in range(grouping.powers)]
@@ -173,9 +186,13 @@ class Bootstrap:
         found = self.replicates
         ratio = np.ones(found.rows.shape)
         for j in columns:
-            share = leaf_shares_of(self.direct.model.refinements[j], self.leaf_counts(j))
-            ratio *= (share / np.maximum(share[:, :1], 1e-300))[found.leaves[:, j]]
+            share = leaf_shares_of(self.direct.model.refinements[self.direct.place(j)], self.leaf_counts(j))
+            ratio *= (share / np.maximum(share[:, :1], 1e-300))[self.leaves(j)]
         return found.fitted * ratio, found.rows
+
+    def leaves(self, column: int) -> Codes:
+        """Return the leaf of each point in a column of the release, (m,)."""
+        return self.replicates.leaves[:, self.direct.place(column)]
 
     def leaf_counts(self, column: int) -> FloatArray:
         """Return the counts of a column's leaves that releases of the drawn tables would have found, (leaves, 1 + size).
@@ -183,7 +200,7 @@ class Bootstrap:
         The first ones are those that the points were drawn by.
         """
         if column not in self._leaf_counts:
-            self._leaf_counts[column] = self._counted(column)
+            self._leaf_counts[column] = self._counted(self.direct.place(column))
         return self._leaf_counts[column]
 
     @cached_property
@@ -219,8 +236,7 @@ class Bootstrap:
     def _merged(self) -> list[NoisyTable]:
         """The tables of merged cells that the release's model was fitted to, over the cells that are kept."""
         direct = self.direct
-        found = merged_tables(direct.measurements, direct.model.domain)
-        return merged_without_misfits(found, direct.kept, direct.misfits, total=direct.total[0])
+        return merged_without_misfits(direct.merged, direct.kept, direct.misfits, total=direct.total[0])
 
     @property
     def _tables(self) -> list[NoisyTable]:
@@ -236,6 +252,43 @@ class Bootstrap:
             stddev = first[2] * max(1.0, first[0].size / groups) ** 0.5
             found.append(NoisyTable(clique=(column,), counts=counts, stddev=stddev))
         return found + self.direct.fitting
+
+
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """The bootstrap of a release: one of all columns, or of a wide table one for the columns of each question.
+
+    Parameters
+    ----------
+    direct
+        The release.
+    random_state
+        Seed of the replicates.
+    """
+
+    direct: Direct
+    random_state: int
+
+    def of(self, columns: Iterable[int]) -> Bootstrap:
+        """Return a bootstrap that has some columns, the one that was made last if there is one."""
+        if len(self.direct.model.domain) <= MOST_TOGETHER:
+            return self._whole
+        asked = set(columns)
+        found = next((one for had, one in reversed(self._kept) if asked <= had), None)
+        if found is None:
+            some = near(self.direct, sorted(asked), NEAREST)
+            found = Bootstrap(Part.of(self.direct, some), self.random_state)
+            self._kept.append((frozenset(some), found))
+            del self._kept[:-POOLS]
+        return found
+
+    @cached_property
+    def _whole(self) -> Bootstrap:
+        return Bootstrap(self.direct, self.random_state)
+
+    @cached_property
+    def _kept(self) -> list[tuple[frozenset[int], Bootstrap]]:
+        return []
 
 
 def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:

@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.answers.leaves import Histogram, LeafCounts, SpreadLeaves, least_squares
+from synthdp.answers.screened import Screened, screened
 from synthdp.answers.uneven import clumped, unevenness
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import Effects, NoisyEffect
 from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.merged import merged_tables
 from synthdp.fit.misfits import (
     LEAST_FIT,
     fitting_effects,
@@ -138,20 +140,38 @@ class Direct:
     @cached_property
     def effects(self) -> Effects:
         """All main effects and interactions that were measured, in tables or alone, over the cells that are kept."""
-        return fitting_pool(self.tables, self._measured_alone, self.kept, self.misfits, total=self.total[0])
+        return fitting_pool(self.tables, self.measured_alone, self.kept, self.misfits, total=self.total[0])
 
     @cached_property
     def fitting_effects(self) -> list[NoisyEffect]:
         """The effects that were measured alone, as they would be without misfits, over the cells that are kept."""
-        return fitting_effects(self._measured_alone, self.misfits, total=self.total[0])
+        return fitting_effects(self.measured_alone, self.misfits, total=self.total[0])
 
     @cached_property
-    def _measured_alone(self) -> list[NoisyEffect]:
+    def measured_alone(self) -> list[NoisyEffect]:
+        """The effects that were measured by themselves."""
         found = []
         for measured in self.measurements:
             if isinstance(measured.queries, Interactions) and measured.queries.domain is self.model.domain:
                 found += noisy_effects(measured.queries, measured.answers, measured.stddev)
         return found
+
+    @cached_property
+    def merged(self) -> list[NoisyTable]:
+        """The measured tables over merged cells."""
+        return merged_tables(self.measurements, self.model.domain)
+
+    @cached_property
+    def screened(self) -> Screened | None:
+        """What the screening says of relations between columns."""
+        measured = np.zeros((len(self.model.domain),) * 2, np.bool_)
+        for a, b in (clique for clique in self._had if len(clique) == 2):
+            measured[a, b] = measured[b, a] = True
+        return screened(self.measurements, self.model.domain, measured, max(self.total[0], 1.0))
+
+    def place(self, column: int) -> int:
+        """Return the position of a column of the release in `model`."""
+        return column
 
     def has(self, clique: Clique) -> bool:
         """Say whether the table of these columns was measured, in a larger one or by all of its effects."""

@@ -16,28 +16,14 @@ import numpy as np
 from scipy import sparse
 
 from synthdp.answers.direct import Direct
+from synthdp.answers.random_functions import RANK, RandomFunctions
 from synthdp.answers.sharpening import Sharpening
 from synthdp.answers.within_cells import tilts
-from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Sparse
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
-from synthdp.domain.axis import Axis
-from synthdp.domain.grid import has_labels
-from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.queries.scores.pair_distances import PairDistances
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
-
-RANK = 4
-"""Random functions of a column; a relation is a sum of so many products."""
-
-WAVES = 6
-"""Cosines in a random function of an ordered column."""
-
-DECAY = 2
-"""Power of a cosine's frequency by which it is divided: relations of real columns go one way more often than up and down.
-
-Chosen on hmeq and Males (docs/benchmarks/answers.md)."""
 
 WITHIN = 0.5
 """Chosen, like `TRIPLES`, so that intervals of Adult hold the truth as often as they say (docs/explanation/answers.md).
@@ -67,9 +53,6 @@ FAINT = 3.0
 
 GOING_ON = 2.0
 """Most that a relation goes on within a cell, in multiples of what the other cells say; drawn evenly from 0."""
-
-SAMPLE = 500
-"""Rows by which the size of a random relation is found: to about 3 %."""
 
 LEAST_EXCESS = 0.01
 """Dependence that the model has too much, as a part of the rows, below which it is left alone."""
@@ -163,28 +146,26 @@ class Misfit:
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
         """Yield, ``size`` times, the relative change of the weight of rows, (n, d) leaves, by relations drawn anew."""
-        columns = [_Column.of(self.direct.model, j) for j in range(leaves.shape[1])]
-        starts = np.cumsum([0, *(len(column.mass) for column in columns)])[:-1]
-        place = np.ascontiguousarray((leaves + starts).T)
+        columns, refinements = RandomFunctions.of(self.direct.model), self.direct.model.refinements
+        place = np.ascontiguousarray((leaves + columns.starts).T)
         pairs = np.argwhere(np.triu(self.strengths) > 0)
         measured = np.array([self.direct.has((a, b)) for a, b in pairs.tolist()], np.bool_)
         systematic = np.zeros(len(leaves))
         for (a, b), table in self.excess.items():
-            systematic += table[columns[a].cell[leaves[:, a]], columns[b].cell[leaves[:, b]]]
+            systematic += table[refinements[a].coarse_cell[leaves[:, a]], refinements[b].coarse_cell[leaves[:, b]]]
         within = tilts(self.direct.model, leaves)
         for _ in range(size):
-            functions = [column.functions(rng) for column in columns]
+            functions = columns.drawn(rng)
             chosen = rng.permutation(len(pairs))[:RELATIONS]
             whole, known = np.zeros(self.strengths.shape), np.zeros(self.strengths.shape)
             if len(chosen):
                 a, b = pairs[chosen].T
-                height = self.strengths[a, b] / np.maximum(_mean_products(columns, functions, a, b), 1e-12)
+                height = self.strengths[a, b] / np.maximum(columns.sizes(functions, a, b), 1e-12)
                 height *= math.sqrt(len(pairs) / len(chosen))
                 whole[a, b], known[a, b] = height, height * measured[chosen]
             some = rng.permutation(leaves.shape[1])[:TOGETHER]
-            between = [column.between(function) for column, function in zip(columns, functions, strict=True)]
             change = systematic + within @ rng.uniform(0, GOING_ON, within.shape[1])
-            for values, means in zip(_by_rank(functions), _by_rank(between), strict=True):
+            for values, means in zip(_by_rank(functions), _by_rank(columns.between(functions)), strict=True):
                 at = values.take(place)
                 change += _quadratic(at, whole)
                 if known.any():
@@ -194,104 +175,12 @@ class Misfit:
             yield change * min(1.0, STRONGEST / max(float(change.std()), 1e-12))
 
 
-@dataclass(frozen=True, eq=False)
-class _Column:
-    """What random functions of a column's leaves are made of.
-
-    Parameters
-    ----------
-    mass
-        (leaves,) part of the rows in each leaf.
-    cell
-        (leaves,) coarse cell of each.
-    sample
-        (SAMPLE,) leaves of rows, in random order.
-    regular
-        Leaves that have an order.
-    waves
-        (regular, WAVES) cosines over them.
-    """
-
-    mass: FloatArray
-    cell: IntArray
-    sample: IntArray
-    regular: IntArray
-    waves: FloatArray
-
-    @classmethod
-    def of(cls, model: SyntheticModel, j: int) -> _Column:
-        """Return those of one column."""
-        mass, axis = leaf_mass(model, j), model.refinements[j].fine
-        steps = np.cumsum(mass)
-        places = generator(j).permutation((np.arange(SAMPLE) + 0.5) / SAMPLE * steps[-1])
-        sample = np.minimum(np.searchsorted(steps, places), len(mass) - 1)
-        first = _first_indices(axis)
-        order = np.argsort(first, kind="stable")
-        regular = np.zeros(0, np.int64) if has_labels(axis.column) else order[first[order] < axis.grid.regular]
-        inside = mass[regular]
-        place = (np.cumsum(inside) - inside / 2) / max(float(inside.sum()), 1e-300)
-        waves = np.cos(math.pi * place[:, None] * np.arange(1, WAVES + 1))
-        return cls(mass, model.refinements[j].coarse_cell, sample, regular, waves)
-
-    def functions(self, rng: Generator) -> FloatArray:
-        """Return random functions of the leaves with mean 0, (leaves, RANK): smooth ones where leaves have an order."""
-        values = rng.standard_normal((len(self.mass), RANK))
-        if len(self.regular):
-            heights = rng.standard_normal((WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None] ** DECAY
-            values[self.regular] = self.waves @ heights
-        return np.asarray(values - self.mass @ values)
-
-    def between(self, functions: FloatArray) -> FloatArray:
-        """Return the mean of functions over each coarse cell, put on its leaves: what a measured table shows of them."""
-        sums = np.zeros((int(self.cell.max()) + 1, functions.shape[1]))
-        np.add.at(sums, self.cell, functions * self.mass[:, None])
-        mass = np.bincount(self.cell, weights=self.mass)
-        return np.asarray((sums / np.maximum(mass, 1e-300)[:, None])[self.cell])
-
-
-def _mean_products(columns: list[_Column], functions: list[FloatArray], a: IntArray, b: IntArray) -> FloatArray:
-    """Return for pairs of columns the mean of the absolute sum of products of their functions, were they independent."""
-    drawn = np.stack([f[column.sample] for column, f in zip(columns, functions, strict=True)])  # (d, SAMPLE, RANK)
-    return np.array([np.abs(np.einsum("ij,ij->i", drawn[i], drawn[j])).mean() for i, j in zip(a, b, strict=True)])
-
-
-def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
-    """Return the part of the model's rows in each leaf of a column, (leaves,)."""
-    refinement = model.refinements[column]
-    table = refinement.table()
-    inside = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
-    return np.asarray(model.distribution.marginal((column,)) @ inside)
-
-
 def _relations(direct: Direct, known: dict[Clique, float]) -> dict[Clique, float]:
     """Return for each pair of columns about how far from independent it is: an L1 distance as a part of the rows."""
-    rows = max(direct.total[0], 1.0)
-    for measured in direct.measurements:
-        asked = measured.queries
-        if isinstance(asked, MarginalDistances) and asked.domain is direct.model.domain:
-            offsets = asked.queries.offsets[:-1]
-            expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.denominator), offsets)
-            distances = np.sqrt(np.maximum(_shrunk(measured.answers, measured.stddev) ** 2 - expected**2, 0.0))
-            return dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True))
-        if isinstance(asked, PairDistances):
-            return _relations_of_wide(direct, known, asked, measured.answers)
-    typical = float(np.mean(list(known.values()) or [0.0]))
-    return {pair: known[pair] if direct.has(pair) else typical for pair in known}
-
-
-def _relations_of_wide(
-    direct: Direct, known: dict[Clique, float], asked: PairDistances, answers: FloatArray
-) -> dict[Clique, float]:
-    """Return the relations of measured pairs, and for all others the mean that the screening of many pairs leaves them."""
-    columns, (left, right) = direct.model.domain.index(*asked.domain.names), asked.pairs
-    missed = np.array([not direct.has((columns[a], columns[b])) for a, b in zip(left, right, strict=True)])
-    typical = 0.0
-    if missed.any():
-        total = float(asked.margins[0].sum())
-        roots = np.array([np.sqrt(margin / total).sum() for margin in asked.margins])
-        chance = math.sqrt(2 / math.pi * total / asked.denominator) * roots[left[missed]] * roots[right[missed]]
-        typical = math.sqrt(max(float(answers[missed].mean()) ** 2 - float(chance.mean()) ** 2, 0.0))
-    typical /= max(direct.total[0], 1.0)
+    found = direct.screened
+    if found is not None and found.distances:
+        return found.distances
+    typical = float(np.mean(list(known.values()) or [0.0])) if found is None else found.typical
     return {pair: known[pair] if direct.has(pair) else typical for pair in known}
 
 
@@ -358,22 +247,9 @@ def _faint(direct: Direct, column: int, rng: Generator, size: int) -> FloatArray
     return factors
 
 
-def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
-    """Draw noisy scores towards their mean, by as much as their spread is noise (James and Stein 1961)."""
-    mean = float(scores.mean())
-    signal = max(0.0, float(scores.var()) - stddev**2)
-    return mean + (scores - mean) * (signal / (signal + stddev**2))
-
-
-def _first_indices(axis: Axis) -> IntArray:
-    first = np.zeros(axis.size, np.int64)
-    first[axis.cells[::-1]] = axis.starts[::-1]
-    return first
-
-
-def _by_rank(functions: list[FloatArray]) -> AnyArray:
-    """Return functions of the leaves of all columns, one column after the other, by rank; in single precision."""
-    return np.ascontiguousarray(np.concatenate(functions).T, np.float32)
+def _by_rank(functions: FloatArray) -> AnyArray:
+    """Return functions of the leaves by rank; in single precision."""
+    return np.ascontiguousarray(functions.T, np.float32)
 
 
 def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:

@@ -167,7 +167,7 @@ def refitted(
     total = weight * len(codes)
     totals = np.maximum(total + total_stddev * rng.standard_normal(count), 1.0)
     pooled = pooled_effects(tables, shape, total=total, effects=effects)
-    noise = {part: _centred(rng.standard_normal((*table_shape(shape, part), count)) * precision**-0.5)
+    noise = {part: _centred(_white(rng, (*table_shape(shape, part), count), precision**-0.5))
              for part, precision in pooled.precisions.items()}  # fmt: skip
     raked = []
     agreed = make_consistent(tables, shape, total=total, effects=effects)
@@ -179,7 +179,7 @@ def refitted(
         sums = sparse.csr_array((np.ones(len(place), np.float32), (place, np.arange(len(place)))))
         size, of_table = table.counts.size, noise
         if table.groups is not None:
-            of_table = _merged_noise(table, noise, rng.standard_normal((*table.shape(shape), count)))
+            of_table = _merged_noise(table, noise, _white(rng, (*table.shape(shape), count), table.stddev))
         target = sums @ rows + (totals - total) / size + _noise_at(cells, table, shape, of_table)
         ridge = MaxEntropy().ridge_of(table)
         rest = (table.counts[cells] - np.bincount(place) * weight) / ridge
@@ -226,7 +226,7 @@ def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
     return np.asarray(np.exp(change))
 
 
-def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[Clique, FloatArray]) -> FloatArray:
+def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[Clique, AnyArray]) -> FloatArray:
     """Return the noise of some cells of a consistent table, (cells, r): its effects', spread evenly."""
     clique, sizes = table.clique, table.shape(shape)
     codes = np.unravel_index(cells, sizes)
@@ -239,13 +239,13 @@ def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[C
     return np.asarray(found, np.float64)
 
 
-def _merged_noise(table: NoisyTable, noise: Mapping[Clique, FloatArray], white: FloatArray) -> dict[Clique, FloatArray]:
+def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: AnyArray) -> dict[Clique, AnyArray]:
     """Return the noise of a merged table's effects: of its columns that of all codes, merged, else its own."""
     found = {}
     for part in _subsets(table.clique):
         axes = tuple(table.clique.index(j) for j in part)
         others = tuple(axis for axis in range(len(table.clique)) if axis not in axes)
-        found[part] = _centred(table.stddev * white.sum(axis=others))
+        found[part] = _centred(white.sum(axis=others))
         if len(part) == 1 and part in noise and table.groups is not None:
             groups = table.groups[axes[0]]
             found[part] = np.zeros((int(groups.max()) + 1, white.shape[-1]))
@@ -253,7 +253,14 @@ def _merged_noise(table: NoisyTable, noise: Mapping[Clique, FloatArray], white: 
     return found
 
 
-def _centred(values: FloatArray) -> FloatArray:
+def _white(rng: Generator, shape: tuple[int, ...], stddev: float) -> AnyArray:
+    """Return independent normal noise, in single precision: tables have many cells, and an error bar few digits."""
+    found = rng.standard_normal(shape, np.float32)
+    found *= np.float32(stddev)
+    return found
+
+
+def _centred(values: AnyArray) -> AnyArray:
     """Return values with mean 0 along every axis but the last."""
     for axis in range(values.ndim - 1):
         values = values - values.mean(axis=axis, keepdims=True)

@@ -14,11 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.answers.answers import MODEL, Answers, with_intervals
-from synthdp.answers.bootstrap import Bootstrap, draw_leaves, root_mean_square
+from synthdp.answers.bootstrap import Bootstrap, Pools, draw_leaves, root_mean_square
 from synthdp.answers.derived import grouping_of, modelled_column
+from synthdp.answers.direct import Direct
 from synthdp.answers.expressions import comparisons_of, points_where, truth
 from synthdp.answers.grouping import Grouping, numbers_of
 from synthdp.answers.questions import Regression
+from synthdp.answers.straight import straight_errors
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray
 from synthdp.domain.grid import labels_of
 from synthdp.errors import ParameterError
@@ -31,6 +33,9 @@ POINTS = 100_000
 MOST_COEFFICIENTS = 80
 
 _AT_ONCE = 2**20
+
+LEAST_EIGENVALUE, HALVINGS = 0.05, 6
+"""Of correlations that are changed at random; a change that leads below is halved, so often at most."""
 
 COLLINEAR = 1e-7
 """A column whose variance that earlier columns do not explain is below this part of it has no coefficient."""
@@ -72,9 +77,9 @@ class Points:
         return cls(model, lambda j: draw_leaves(model.refinements[j], codes[:, j], generator(seed + j)), seed)
 
     @classmethod
-    def of_pool(cls, bootstrap: Bootstrap, seed: int) -> Points:
+    def of_pool(cls, model: SyntheticModel, bootstrap: Bootstrap, seed: int) -> Points:
         """Return the points that the replicates of a bootstrap share."""
-        return cls(bootstrap.direct.model, lambda j: bootstrap.replicates.leaves[:, j], seed)
+        return cls(model, bootstrap.leaves, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,29 +88,37 @@ class Regressions:
 
     Parameters
     ----------
-    bootstrap
-        Of the release.
+    direct
+        The release.
+    pools
+        Its bootstrap.
     seed
         Of the points; equal questions get equal answers.
     """
 
-    bootstrap: Bootstrap
+    direct: Direct
+    pools: Pools
     seed: int
 
     @property
     def model(self) -> SyntheticModel:
         """The released model."""
-        return self.bootstrap.direct.model
+        return self.direct.model
 
     @cached_property
     def drawn(self) -> Points:
         """Rows of the model."""
         return Points.of_model(self.model, self.seed)
 
+    def pool(self, bootstrap: Bootstrap) -> Points:
+        """Return the points of a bootstrap; those of the last are kept."""
+        if not self._pool or self._pool[0][0] is not bootstrap:
+            self._pool[:] = [(bootstrap, Points.of_pool(self.model, bootstrap, self.seed))]
+        return self._pool[0][1]
+
     @cached_property
-    def pool(self) -> Points:
-        """Points of the bootstrap."""
-        return Points.of_pool(self.bootstrap, self.seed)
+    def _pool(self) -> list[tuple[Bootstrap, Points]]:
+        return []
 
     def answer(self, question: Regression) -> Answers:
         """Return the coefficients, those of each group one after the other."""
@@ -115,8 +128,10 @@ class Regressions:
         if len(names) > MOST_COEFFICIENTS:
             raise ParameterError(f"this regression has {len(names)} coefficients; ask for at most {MOST_COEFFICIENTS}")
         grouped = [grouping_of(self.model, name, None) for name in question.by]
-        for comparison in () if question.where is None else comparisons_of(question.where):
-            modelled_column(self.model, comparison.column)
+        compared = [
+            modelled_column(self.model, comparison.column)[0]
+            for comparison in (() if question.where is None else comparisons_of(question.where))
+        ]
         cells = list(np.ndindex(*(len(grouping.labels) for grouping in grouped)))
         if len(cells) * len(names) > MOST_COEFFICIENTS**2:
             raise ParameterError("this regression has too many groups: ask for fewer")
@@ -125,25 +140,40 @@ class Regressions:
             for at, (name, grouping) in enumerate(zip(question.by, grouped, strict=True))
         }
         estimate, stddev = np.empty((2, len(cells), len(names)))
-        known = self.bootstrap.direct.leaves(0) is not None
+        known = self.direct.leaves(0) is not None
+        bootstrap = self.pools.of([*columns, *compared, *(grouping.column for grouping in grouped)])
         for row, cell in enumerate(cells):
             inside = [
                 self._inside(points, question, columns) & _of_cell(points, grouped, cell)
-                for points in ([self.drawn, self.pool] if known else [self.drawn])
+                for points in ([self.drawn, self.pool(bootstrap)] if known else [self.drawn])
             ]
             design = self._design(self.drawn, question, inside[0])
             estimate[row] = design.fit()
-            errors = list(self._errors(question, inside[1], columns)) if known else []
+            errors = list(self._errors(question, bootstrap, inside[1], columns)) if known else []
             stddev[row] = np.hypot(root_mean_square(errors, len(names)), design.errors())
             stddev[row] = np.hypot(stddev[row], self._of_variances(terms, estimate[row], design))
         labels["term"] = [*names] * len(cells)
         return with_intervals(labels, estimate.ravel(), stddev.ravel(), [MODEL] * estimate.size)
 
-    def _errors(self, question: Regression, inside: BoolArray, columns: list[int]) -> Iterator[FloatArray]:
+    def _errors(
+        self, question: Regression, bootstrap: Bootstrap, inside: BoolArray, columns: list[int]
+    ) -> Iterator[FloatArray]:
         """Yield for each replicate how far the coefficients of its fit are from those of its table."""
-        design = self._design(self.pool, question, inside)
-        fitted, rows = (design.fits(weights[inside, 1:]) for weights in self.bootstrap.weights(columns))
-        yield from fitted - rows
+        design = self._design(self.pool(bootstrap), question, inside)
+        fitted, rows = (weights[inside, 1:] for weights in bootstrap.weights(columns))
+        yield from design.fits(fitted) - design.fits(rows, self._straight(question, bootstrap))
+
+    def _straight(self, question: Regression, bootstrap: Bootstrap) -> FloatArray:
+        """Return by what correlations may differ from a drawn table's, (p + 1, p + 1), as `Design` has its columns."""
+        names, places, at = (*question.formula.terms, question.formula.response), {}, 1
+        for name in names:
+            j, column = modelled_column(self.model, name)
+            if column.quantity != "label":
+                places[at] = j
+            at += len(self._labels(name))
+        found = np.zeros((at, at))
+        found[np.ix_(list(places), list(places))] = straight_errors(bootstrap, list(places.values()))
+        return found
 
     def _of_variances(self, terms: Sequence[str], coefficients: FloatArray, design: Design) -> FloatArray:
         """Return what noise in the variances of terms leaves open in the coefficients, each over its term's variance."""
@@ -153,7 +183,7 @@ class Regressions:
             j, _ = modelled_column(self.model, name)
             size = len(self._labels(name))
             if self.model.schema[name].quantity != "label":
-                errors[at] = abs(coefficients[at]) * self.bootstrap.direct.variance_error(j)
+                errors[at] = abs(coefficients[at]) * self.direct.variance_error(j)
             at += size
         errors[0] = math.sqrt(float(np.nansum((errors[1:] * design.centre[1:-1]) ** 2)))
         return errors
@@ -229,9 +259,16 @@ class Design:
         """Return the coefficients of least squares, (p,); NaN for what earlier columns explain already."""
         return self._solution.coefficients
 
-    def fits(self, weights: FloatArray) -> FloatArray:
-        """Return those of weighted least squares for each column of weights, (m, r); (r, p)."""
-        return np.array([self._solved(gram).coefficients for gram in self._products(weights)])
+    def fits(self, weights: FloatArray, open_to: FloatArray | None = None) -> FloatArray:
+        """Return those of weighted least squares for each column of weights, (m, r); (r, p).
+
+        Correlations are changed at random, by standard deviations (p + 1, p + 1), as far as they remain some.
+        """
+        grams = self._products(weights)
+        if open_to is not None and open_to.any():
+            rng = generator(0)
+            grams = np.array([_changed(gram, open_to * rng.standard_normal(open_to.shape)) for gram in grams])
+        return np.array([self._solved(gram).coefficients for gram in grams])
 
     def errors(self) -> FloatArray:
         """Return the standard errors of the coefficients were the rows a random sample, (p,)."""
@@ -280,6 +317,19 @@ class _Solution(NamedTuple):
     inverse: FloatArray
     scaled: FloatArray
     back: FloatArray
+
+
+def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
+    """Return mean products of columns whose correlations are changed, by less where they would be those of no columns."""
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    upper = np.triu(change, 1)
+    change = (upper + upper.T) * np.outer(scale, scale)
+    least = np.linalg.eigvalsh(gram)[0]
+    for _ in range(HALVINGS):
+        if np.linalg.eigvalsh(gram + change)[0] >= min(least, LEAST_EIGENVALUE):
+            return gram + change
+        change = change / 2
+    return gram
 
 
 def _independent(gram: FloatArray) -> IntArray:

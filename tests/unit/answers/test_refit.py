@@ -27,8 +27,8 @@ WEIGHT = TOTAL / len(POINTS)
 class Silent:
     """Draws no noise."""
 
-    def standard_normal(self, shape: tuple[int, ...] | int) -> np.ndarray:
-        return np.zeros(shape)
+    def standard_normal(self, shape: tuple[int, ...] | int, dtype: type = float) -> np.ndarray:
+        return np.zeros(shape, dtype)
 
 
 def released(stddev: float = 10.0) -> list[NoisyTable]:

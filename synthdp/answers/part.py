@@ -1,0 +1,170 @@
+"""The part of a wide release that a question needs: its columns, and those whose relations with them were measured.
+
+An error bar of few columns owes next to nothing to columns far away.  Reads public structure and noisy answers only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from synthdp.answers.direct import Direct
+from synthdp.answers.leaves import LeafCounts
+from synthdp.answers.screened import Screened
+from synthdp.arrays import Clique, Codes, FloatArray, Table
+from synthdp.distribution.components import Components
+from synthdp.distribution.contingency import NoisyTable, Shape
+from synthdp.distribution.protocol import Distribution, Evidence
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.fit.graphical.consistency import NoisyEffect
+from synthdp.randomness import Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Direct):
+    """What the noisy tables of some columns say; columns are numbered among them.
+
+    Parameters
+    ----------
+    whole
+        The release.
+    columns
+        Positions of the columns in it, increasing.
+    """
+
+    whole: Direct
+    columns: Clique
+
+    @classmethod
+    def of(cls, whole: Direct, columns: Iterable[int]) -> Part:
+        """Return some columns of a release."""
+        chosen, model = tuple(sorted(columns)), whole.model
+        few = replace(
+            model,
+            domain=Domain(tuple(model.domain.axes[j] for j in chosen)),
+            refinements=tuple(model.refinements[j] for j in chosen),
+            distribution=of_columns(model.distribution, chosen),
+        )
+        return cls(few, (), whole, chosen)
+
+    def place(self, column: int) -> int:
+        """Return the position of a column of the release among these."""
+        return self.columns.index(column)
+
+    @cached_property
+    def tables(self) -> list[NoisyTable]:
+        """The measured tables of these columns."""
+        return [replace(table, clique=self._placed(table.clique)) for table in self.whole.tables if self._holds(table)]
+
+    @cached_property
+    def merged(self) -> list[NoisyTable]:
+        """Those over merged cells."""
+        return [replace(table, clique=self._placed(table.clique)) for table in self.whole.merged if self._holds(table)]
+
+    @cached_property
+    def measured_alone(self) -> list[NoisyEffect]:
+        """The effects of these columns that were measured by themselves."""
+        found = [effect for effect in self.whole.measured_alone if self._holds(effect)]
+        return [replace(effect, clique=self._placed(effect.clique)) for effect in found]
+
+    @cached_property
+    def total(self) -> tuple[float, float]:
+        """That of the release."""
+        return self.whole.total
+
+    @cached_property
+    def products(self) -> None:
+        """None: products are measured of tables of few columns."""
+        return
+
+    @cached_property
+    def misfits(self) -> FloatArray:
+        """Those of these columns."""
+        return self.whole.misfits[list(self.columns)]
+
+    @cached_property
+    def screened(self) -> Screened | None:
+        """What the screening says of these columns."""
+        found, inside = self.whole.screened, set(self.columns)
+        if found is None:
+            return None
+        distances = {self._placed(pair): one for pair, one in found.distances.items() if inside.issuperset(pair)}
+        return Screened(distances, found.typical)
+
+    def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
+        """Return the first histogram of a column."""
+        return self.whole.first_level(self.columns[column])
+
+    def leaves(self, column: int) -> LeafCounts | None:
+        """Return the counts of a column's leaves."""
+        return self.whole.leaves(self.columns[column])
+
+    def _holds(self, measured: NoisyTable | NoisyEffect) -> bool:
+        return set(measured.clique) <= set(self.columns)
+
+    def _placed(self, clique: Clique) -> Clique:
+        return tuple(self.columns.index(j) for j in clique)
+
+
+def near(direct: Direct, asked: Iterable[int], most: int) -> Clique:
+    """Return columns that a question is about and up to ``most`` with those that they are related to, nearest first."""
+    beside: dict[int, set[int]] = defaultdict(set)
+    measured: list[NoisyTable | NoisyEffect] = [*direct.tables, *direct.merged, *direct.measured_alone]
+    for clique in (one.clique for one in measured):
+        for j in clique:
+            beside[j].update(clique)
+    found = dict.fromkeys(asked)
+    ring: Sequence[int] = list(found)
+    while ring and len(found) < most:
+        ring = sorted({i for j in ring for i in beside[j]} - found.keys())[: most - len(found)]
+        found |= dict.fromkeys(ring)
+    return tuple(sorted(found))
+
+
+def of_columns(distribution: Distribution, columns: Sequence[int]) -> Distribution:
+    """Return the distribution of some columns, increasing; of independent groups only those that have one are used."""
+    if not isinstance(distribution, Components):
+        return FewColumns(distribution, tuple(columns))
+    found, parts = [], []
+    for of_group, part in zip(distribution.columns, distribution.parts, strict=True):
+        inside = [i for i, j in enumerate(of_group) if j in columns]
+        if inside:
+            found.append(tuple(columns.index(of_group[i]) for i in inside))
+            parts.append(FewColumns(part, tuple(inside)))
+    return Components(shape=tuple(distribution.shape[j] for j in columns), columns=found, parts=parts)
+
+
+@dataclass(frozen=True, slots=True)
+class FewColumns:
+    """Some columns of a distribution; a `Distribution`.
+
+    Parameters
+    ----------
+    whole
+        Of more columns.
+    columns
+        Positions of the columns, increasing.
+    """
+
+    whole: Distribution
+    columns: Clique
+
+    @property
+    def shape(self) -> Shape:
+        """Number of codes of each column."""
+        return tuple(self.whole.shape[j] for j in self.columns)
+
+    def marginal(self, clique: Clique) -> Table:
+        """Return a marginal of the whole; see `Distribution.marginal`."""
+        return self.whole.marginal(tuple(self.columns[j] for j in clique))
+
+    def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
+        """Draw rows of the whole; see `Distribution.sample`."""
+        evidence = {self.columns[j]: weights for j, weights in (given or {}).items()}
+        drawn = self.whole.sample(rows, rng, given=evidence, independent=independent)
+        return np.asfortranarray(drawn[:, list(self.columns)])

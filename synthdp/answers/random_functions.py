@@ -1,0 +1,131 @@
+"""Random functions of the leaves of columns: what random relations between columns are made of.
+
+All columns together, one after the other, so that many columns take few steps.  Reads the model alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from synthdp.arrays import FloatArray, IntArray, Sparse
+from synthdp.domain.axis import Axis
+from synthdp.domain.grid import has_labels
+from synthdp.randomness import Generator, generator
+from synthdp.sampling.synthetic_model import SyntheticModel
+
+RANK = 4
+"""Random functions of a column; a relation is a sum of so many products."""
+
+WAVES = 6
+"""Cosines in a random function of an ordered column."""
+
+DECAY = 2
+"""Power of a cosine's frequency by which it is divided: relations of real columns go one way more often than up and down.
+
+Chosen on hmeq and Males (docs/benchmarks/answers.md)."""
+
+SAMPLE = 500
+"""Rows by which the size of a random relation is found: to about 3 %."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RandomFunctions:
+    """The leaves of all columns, one column after the other, and the cosines over those that have an order.
+
+    Parameters
+    ----------
+    starts
+        (d,) where each column's leaves begin.
+    column
+        (leaves,) column of each leaf.
+    mass
+        (leaves,) part of the rows in each leaf.
+    cell
+        (leaves,) coarse cell of each, counted through all columns.
+    mean
+        (cells, leaves) sparse: the mean over each cell.
+    sample
+        (d, SAMPLE) leaves of rows, in random order.
+    ordered
+        Leaves that have an order.
+    waves
+        (ordered, WAVES) cosines over them.
+    """
+
+    starts: IntArray
+    column: IntArray
+    mass: FloatArray
+    cell: IntArray
+    mean: Sparse
+    sample: IntArray
+    ordered: IntArray
+    waves: FloatArray
+
+    @classmethod
+    def of(cls, model: SyntheticModel) -> RandomFunctions:
+        """Return those of a model's columns."""
+        masses = [leaf_mass(model, j) for j in range(len(model.domain))]
+        sizes = [len(mass) for mass in masses]
+        starts = np.cumsum([0, *sizes])[:-1]
+        mass = np.concatenate(masses)
+        first_cells = np.cumsum([0, *model.domain.shape])
+        cell = np.concatenate([r.coarse_cell + begin for r, begin in zip(model.refinements, first_cells, strict=False)])
+        sums = np.bincount(cell, mass, int(first_cells[-1]))
+        share = mass / np.maximum(sums, 1e-300)[cell]
+        mean: Sparse = sparse.csr_array((share, (cell, np.arange(len(mass)))), shape=(len(sums), len(mass)))
+        even = (np.arange(SAMPLE) + 0.5) / SAMPLE
+        sample = []
+        for j, own in enumerate(masses):
+            steps = np.cumsum(own)
+            found = np.searchsorted(steps, generator(j).permutation(even) * steps[-1])
+            sample.append(starts[j] + np.minimum(found, len(own) - 1))
+        ordered, waves = [np.zeros(0, np.int64)], [np.zeros((0, WAVES))]
+        for j, own in enumerate(masses):
+            regular = _in_order(model.refinements[j].fine)
+            inside = own[regular]
+            place = (np.cumsum(inside) - inside / 2) / max(float(inside.sum()), 1e-300)
+            ordered.append(starts[j] + regular)
+            waves.append(np.cos(math.pi * place[:, None] * np.arange(1, WAVES + 1)))
+        column = np.repeat(np.arange(len(sizes)), sizes)
+        return cls(
+            starts, column, mass, cell, mean, np.stack(sample), np.concatenate(ordered), np.concatenate(waves)
+        )  # fmt: skip
+
+    def drawn(self, rng: Generator) -> FloatArray:
+        """Return random functions of each column's leaves with mean 0, (leaves, RANK): smooth where there is an order."""
+        values = rng.standard_normal((len(self.mass), RANK))
+        heights = rng.standard_normal((len(self.starts), WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None] ** DECAY
+        values[self.ordered] = np.einsum("iw,iwk->ik", self.waves, heights[self.column[self.ordered]])
+        values -= np.add.reduceat(values * self.mass[:, None], self.starts)[self.column]
+        return values
+
+    def between(self, functions: FloatArray) -> FloatArray:
+        """Return the mean of functions over each coarse cell, put on its leaves: what a measured table shows of them."""
+        return np.asarray((self.mean @ functions)[self.cell])
+
+    def sizes(self, functions: FloatArray, a: IntArray, b: IntArray) -> FloatArray:
+        """Return for pairs of columns the mean of the absolute sum of products of their functions, were they independent."""
+        drawn = functions.astype(np.float32)[self.sample]  # (d, SAMPLE, RANK)
+        return np.asarray(np.abs(np.einsum("pik,pik->pi", drawn[a], drawn[b])).mean(axis=1, dtype=np.float64))
+
+
+def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
+    """Return the part of the model's rows in each leaf of a column, (leaves,)."""
+    refinement = model.refinements[column]
+    table = refinement.table()
+    inside = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    return np.asarray(model.distribution.marginal((column,)) @ inside)
+
+
+def _in_order(axis: Axis) -> IntArray:
+    """Return the leaves that have an order, in it."""
+    if has_labels(axis.column):
+        return np.zeros(0, np.int64)
+    first = np.zeros(axis.size, np.int64)
+    first[axis.cells[::-1]] = axis.starts[::-1]
+    order = np.argsort(first, kind="stable")
+    return np.asarray(order[first[order] < axis.grid.regular])
