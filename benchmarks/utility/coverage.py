@@ -91,7 +91,8 @@ TABLES: dict[str, Callable[[], tuple[pd.DataFrame, Any]]] = {
     "health": lambda: rdataset("AER", "HealthInsurance"), "nmes": lambda: rdataset("AER", "NMES1988"),
     "cps": lambda: rdataset("AER", "CPS1988"), "doctor": lambda: rdataset("Ecdat", "DoctorAUS"),
     "males": lambda: rdataset("Ecdat", "Males"), "computers": lambda: rdataset("Ecdat", "Computers"),
-    "vietnam": lambda: rdataset("Ecdat", "VietNamI"),
+    "vietnam": lambda: rdataset("Ecdat", "VietNamI"), "benefits": lambda: rdataset("Ecdat", "Benefits"),
+    "food": lambda: rdataset("Ecdat", "BudgetFood"),
 }  # fmt: skip
 
 

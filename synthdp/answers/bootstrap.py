@@ -35,10 +35,10 @@ from synthdp.randomness import Generator, generator
 REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
 
-POINTS, FEWEST_POINTS = 12_000, 6_000
+POINTS, FEWEST_POINTS = 12_000, 5_000
 """Points of the model that all replicates share; more take more time, and only combinations rarer than one see it."""
 
-MOST_CODES = 180_000
+MOST_CODES = 150_000
 """Points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a second."""
 
 NEARLY_WHOLE = 1e-9

@@ -7,6 +7,7 @@ the noise, so the error bar is exact, or of first order where misfits are spread
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -325,20 +326,23 @@ class Direct:
         return np.asarray(variance)
 
     def _histograms(self, column: int) -> list[tuple[Axis, FloatArray, float]]:
-        name = self.model.domain.names[column]
-        found = []
+        return self._histograms_by_name.get(self.model.domain.names[column], [])
+
+    @cached_property
+    def _histograms_by_name(self) -> dict[str, list[tuple[Axis, FloatArray, float]]]:
+        found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)
         for measured in self.measurements:
             queries = measured.queries
             if not isinstance(queries, Marginals) or queries.domain is self.model.domain:
                 continue
             tables = queries.split(measured.answers)
             for clique, counts in zip(queries.cliques, tables, strict=True):
-                if len(clique) == 1 and queries.domain.names[clique[0]] == name:
+                if len(clique) == 1:
                     axis = queries.domain.axes[clique[0]]
                     if axis.releasable.sum() < min(2, axis.grid.releasable):  # it only says how many rows fit
                         continue
-                    found.append((axis, np.asarray(counts, np.float64), measured.stddev))
-        return found
+                    found[axis.name].append((axis, np.asarray(counts, np.float64), measured.stddev))
+        return dict(found)
 
 
 def _subsets(clique: Clique) -> Sequence[Clique]:

@@ -17,9 +17,10 @@ from scipy import sparse
 
 from synthdp.answers.direct import Direct
 from synthdp.answers.random_functions import RANK, RandomFunctions
+from synthdp.answers.refit import sums_of
 from synthdp.answers.sharpening import Sharpening
 from synthdp.answers.within_cells import tilts
-from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Sparse
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
 from synthdp.randomness import Generator, generator
@@ -135,7 +136,7 @@ class Misfit:
         drawn = rows.astype(np.float32)
         found = np.maximum(found, 0.0) * drawn
         for j in sorted({j for pair in self.sharper for j in pair}):
-            into: Any = sparse.csr_array((np.ones(len(leaves), np.float32), (cells[j], np.arange(len(leaves)))))
+            into: Any = sums_of(cells[j], self.direct.model.domain.shape[j])
             before, after = into @ drawn, into @ found
             found *= np.divide(before, after, out=np.ones_like(after), where=after > 0).take(cells[j], axis=0)
         for j, cell in enumerate(cells):
@@ -237,9 +238,8 @@ def _faint(direct: Direct, column: int, rng: Generator, size: int) -> FloatArray
     factors = np.ones((direct.model.domain.shape[column], size))
     if leaves is None:
         return factors
-    places = (cell, np.arange(len(cell)))
-    of_cell: Sparse = sparse.csr_array((np.ones(len(cell)), places), shape=(len(factors), len(cell)))
     modelled = direct.model.distribution.marginal((column,)) * direct.total[0]
+    of_cell = sums_of(cell, len(factors))
     stddev = np.sqrt(leaves.variances(of_cell))
     low = (modelled > 0) & (modelled < FAINT * stddev)
     noisy = (of_cell @ leaves.counts)[low, None] + stddev[low, None] * rng.standard_normal((int(low.sum()), size))

@@ -176,7 +176,7 @@ def refitted(
         key = key if table.merged_cells is None else table.merged_cells[key]
         place, first = numbered(key)
         cells = key[first]
-        sums = sparse.csr_array((np.ones(len(place), np.float32), (place, np.arange(len(place)))))
+        sums = sums_of(place, len(cells))
         size, of_table = table.counts.size, noise
         if table.groups is not None:
             of_table = _merged_noise(table, noise, _white(rng, (*table.shape(shape), count), table.stddev))
@@ -245,12 +245,18 @@ def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: An
     for part in _subsets(table.clique):
         axes = tuple(table.clique.index(j) for j in part)
         others = tuple(axis for axis in range(len(table.clique)) if axis not in axes)
-        found[part] = _centred(white.sum(axis=others))
+        found[part] = _centred(white.sum(axis=others) if others else white.copy())
         if len(part) == 1 and part in noise and table.groups is not None:
             groups = table.groups[axes[0]]
             found[part] = np.zeros((int(groups.max()) + 1, white.shape[-1]))
             np.add.at(found[part], groups, noise[part])
     return found
+
+
+def sums_of(place: IntArray, size: int) -> Sparse:
+    """Return what sums values by their places, (size, values): one entry a column, in single precision."""
+    entries = (np.ones(len(place), np.float32), place, np.arange(len(place) + 1))
+    return sparse.csc_array(entries, shape=(size, len(place)))
 
 
 def _white(rng: Generator, shape: tuple[int, ...], stddev: float) -> AnyArray:
@@ -261,9 +267,9 @@ def _white(rng: Generator, shape: tuple[int, ...], stddev: float) -> AnyArray:
 
 
 def _centred(values: AnyArray) -> AnyArray:
-    """Return values with mean 0 along every axis but the last."""
+    """Change values so that they have mean 0 along every axis but the last, and return them."""
     for axis in range(values.ndim - 1):
-        values = values - values.mean(axis=axis, keepdims=True)
+        values -= values.mean(axis=axis, keepdims=True)
     return values
 
 

@@ -27,7 +27,7 @@ from synthdp.errors import ParameterError
 from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
-POINTS = 100_000
+POINTS = 60_000
 """Rows drawn from a model to estimate coefficients; what their number leaves open is part of the error."""
 
 MOST_COEFFICIENTS = 80

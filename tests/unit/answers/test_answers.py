@@ -272,7 +272,7 @@ def test_columns_are_solved_and_replicates_drawn_once_however_many_questions_are
     assert len(drawn) == 1
 
 
-@pytest.mark.parametrize(("columns", "points"), [(2, POINTS), (15, POINTS), (20, 9_000), (600, FEWEST_POINTS)])
+@pytest.mark.parametrize(("columns", "points"), [(2, POINTS), (15, 10_000), (20, 7_500), (600, FEWEST_POINTS)])
 def test_of_wide_tables_the_replicates_share_fewer_points(columns: int, points: int) -> None:
     schema = sd.Schema({f"x{j}": sd.Boolean() for j in range(columns)})
     domain = domain_of(schema)
