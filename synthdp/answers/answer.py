@@ -255,7 +255,10 @@ class Asker:
             labels, basis = division.labels, [MODEL] * division.size
         if isinstance(question, Variance):
             return with_intervals(labels, *found, basis, lowest=0.0)
-        return with_intervals(labels, *found, basis, column=column)
+        lowest, highest = float(values[there > 0].min()), float(values[there > 0].max())
+        if isinstance(question, Sum):
+            lowest, highest = (0.0 if lowest >= 0 else -math.inf), (0.0 if highest <= 0 else math.inf)
+        return with_intervals(labels, *found, basis, lowest=lowest, highest=highest, column=column)
 
     def _correlation(self, question: Correlation) -> Answers:
         shifts = {}

@@ -39,8 +39,10 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-MEANT = {"&": "and", "|": "or", "!": "not", "~": "not"}
-"""What stands for the signs that pandas and C have."""
+HINTS = {"&": "use 'and'", "|": "use 'or'", "!": "use 'not'", "~": "use 'not'"} | dict.fromkeys(
+    "'\"`", "it needs another one"
+)
+"""What is said of signs that pandas and C have, and of those that begin a text or a name and do not end it."""
 
 _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "none", "true", "false"})
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -387,7 +389,7 @@ def _tokens(text: str) -> list[_Token]:
         found = _TOKEN.match(text, at)
         if found is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            hint = f": use {MEANT[text[at]]!r}" if text[at] in MEANT else ""
+            hint = f": {HINTS[text[at]]}" if text[at] in HINTS else ""
             raise ParameterError(f"expression, character {at + 1}: {text[at]!r} cannot be read{hint}")
         kind = str(found.lastgroup)
         tokens.append(_token(kind, found[kind], found.start(kind) + 1))

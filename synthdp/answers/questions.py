@@ -5,7 +5,7 @@ Plain data; `synthdp.answers` knows how to answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -342,6 +342,8 @@ def _parsed(where: str | None) -> Node | None:
 
 
 def _names(by: By) -> tuple[str, ...]:
+    if not isinstance(by, Iterable):
+        raise ParameterError("by must be the name of a column, or a list of names")
     names = (by,) if isinstance(by, str) else tuple(by)
     if len(set(names)) < len(names) or len(names) > MOST_COLUMNS:
         raise ParameterError(f"by must be at most {MOST_COLUMNS} different columns")

@@ -102,6 +102,7 @@ def test_conditions_mean_what_pandas_means(lower: int, upper: int, listed: list[
         ("age >", "character 6: expected a value"),
         ("age > 3 age", "character 9: expected 'and', 'or' or the end"),
         ("age ; 3", "character 5: ';' cannot be read"),
+        ("age == '3", "character 8: .* cannot be read: it needs another one"),
         ("(age > 3", "expected '\\)'"),
         ("age in 3", "expected a list in parentheses"),
         ("age in (3", "expected ',' or '\\)'"),

@@ -183,9 +183,23 @@ def test_a_question_without_an_answer_is_refused(exact_release: sd.SyntheticRele
         (lambda: sd.count(by=["c", "c"]), "different columns"),
         (lambda: sd.correlation("a", "a"), "two different columns"),
         (lambda: sd.mean("a", by=[3]), "by name"),
+        (lambda: sd.mean("a", by=3), "a list of names"),
         (lambda: sd.sum("a", weight=3), "by name"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_when_it_is_made(make, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         make()
+
+
+@pytest.mark.parametrize("weight", [None, "b"])
+def test_means_and_sums_stay_where_the_schema_lets_them_be(weight: str | None) -> None:
+    """Of few rows the noise alone would lead further."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = sd.SyntheticRelease(schema=SCHEMA, epsilon=0.2).fit(table().head(400))
+    means, sums = (release.answer(ask("a", by="c", weight=weight)).dropna() for ask in (sd.mean, sd.sum))
+    assert len(means) == len(sums) > 0
+    assert (means[["lower", "estimate", "upper"]] >= SCHEMA["a"].lower).all(axis=None)
+    assert (means[["lower", "estimate", "upper"]] <= SCHEMA["a"].upper).all(axis=None)
+    assert (sums[["lower", "estimate", "upper"]] >= 0).all(axis=None)
