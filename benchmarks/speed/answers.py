@@ -1,11 +1,12 @@
-"""Time answers and reports against the release itself: five tables of different shape, each at epsilon = 1.
+"""Time answers and reports against the release itself: six tables of different shape, each at epsilon = 1.
 
-    python benchmarks/speed/answers.py [--tiny]
+    python benchmarks/speed/answers.py [--tiny] [--table NAME ...]
 
-JSON lines on standard output: seconds of the release, of the first answer of a new process's kind (nothing kept), of a
-later one, and of the report; each also as a part of the release's time, and the seconds of all processors together, which
-other work on the machine changes less.  All tables but Adult are made by a generator: the
-flights-like one has the shape and the kinds of columns of a year of flights, 336 776 rows of 19 columns.
+JSON lines on standard output: seconds of the release, of opening it from a file, of the first answer of a new process's
+kind (nothing kept), of a later one, of one about columns that were not asked about, and of the report; each also as a part
+of the release's time, and the seconds of all processors together, which other work on the machine changes less.  All tables
+but Adult are made by a generator: the flights-like one has the shape and the kinds of columns of a year of flights, 336 776
+rows of 19 columns.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -87,6 +89,7 @@ def tables(tiny: bool) -> Iterator[tuple[str, pd.DataFrame, Any]]:
         yield "small", adult().head(1000), adult_schema()
         yield "numbers", numbers(50_000), None
         yield "flights-like", flights_like(336_776), None
+        yield "wide-300", wide(20_000, 300), None
 
 
 def questions(model: Any) -> Iterator[tuple[str, Any]]:
@@ -116,8 +119,11 @@ def main() -> None:
     """Release, ask and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tiny", action="store_true", help="two tables of few rows")
+    parser.add_argument("--table", action="append", help="one of the tables; repeatable")
     options = parser.parse_args()
     for name, table, schema in tables(options.tiny):
+        if options.table and name not in options.table:
+            continue
         estimator = sd.SyntheticRelease(schema=schema, epsilon=1.0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -125,10 +131,18 @@ def main() -> None:
         release = estimator.release_
         facts = {"benchmark": "answers", "table": name, "rows": len(table), "columns": table.shape[1]}
         show(facts, "release", whole, whole)
+        with tempfile.TemporaryDirectory() as folder:
+            estimator.save(f"{folder}/{name}.release")
+            show(facts, "open", seconds(lambda: sd.load(f"{folder}/{name}.release")), whole)  # noqa: B023
         for kind, question in questions(release.model):
             asker = Asker(release.model, release.measurements)
             show(facts, f"first {kind}", seconds(lambda: asker.ask(question)), whole)  # noqa: B023
             show(facts, f"later {kind}", seconds(lambda: asker.ask(question)), whole)  # noqa: B023
+        asker, others = Asker(release.model, release.measurements), list(release.model.schema)
+        asker.ask(sd.marginal(*others[:2]))
+        asker.ask(sd.share(f"`{others[0]}` is null and `{others[1]}` is null"))
+        other = sd.marginal(*others[-3:-1])
+        show(facts, "later marginal of 2 other columns", seconds(lambda: asker.ask(other)), whole)  # noqa: B023
         show(facts, "report", seconds(lambda: report_page(release, fingerprint="speed")), whole)  # noqa: B023
 
 

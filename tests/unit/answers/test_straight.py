@@ -8,7 +8,7 @@ import synthdp as sd
 from synthdp.answers.answer import Asker
 from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import Direct
-from synthdp.answers.regression import LEAST_EIGENVALUE, _changed
+from synthdp.answers.regression import LEAST_EIGENVALUE, Design, _changed
 from synthdp.answers.straight import STRAIGHT, mean_size, straight_errors
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner
@@ -67,17 +67,29 @@ def test_only_pairs_that_were_not_measured_are_open(blind: sd.SyntheticRelease) 
     assert STRAIGHT >= found[0, 1] > found[1, 2] >= 0
 
 
-def test_what_is_open_is_in_the_error_of_a_correlation_and_of_a_slope(
+def test_what_is_open_is_in_the_error_of_a_correlation(
     blind: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, measured = blind.release_.output, blind.release_.measurements
-    asked = sd.correlation("b", "a"), sd.regression("b ~ a")
-    correlation, slope = (Asker(model, measured).ask(question).stddev[-1] for question in asked)
-    open_to = straight_errors(Bootstrap(direct(blind)), [0, 1])[0, 1]
+    def error() -> float:
+        return float(Asker(blind.release_.output, blind.release_.measurements).ask(sd.correlation("b", "a")).stddev[0])
+
+    found, open_to = error(), straight_errors(Bootstrap(direct(blind)), [0, 1])[0, 1]
     monkeypatch.setattr("synthdp.answers.straight.STRAIGHT", 0.0)
-    before, slope_before = (Asker(model, measured).ask(question).stddev[-1] for question in asked)
-    assert correlation**2 == pytest.approx(before**2 + open_to**2)
-    assert slope_before < slope < 2 * np.hypot(slope_before, open_to)
+    assert found**2 == pytest.approx(error() ** 2 + open_to**2)
+
+
+def test_slopes_vary_as_much_as_the_correlations_that_are_open() -> None:
+    """Of one term the slope is the correlation times the ratio of the standard deviations."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    design = Design.of(np.column_stack([np.ones(2000), x, 3 * (0.5 * x + rng.normal(size=2000))]))
+    open_to = np.zeros((3, 3))
+    open_to[1, 2] = open_to[2, 1] = 0.1
+    weights = np.ones((2000, 400))
+    slopes = design.fits(weights, open_to)[:, 1]
+    assert slopes.std() == pytest.approx(0.1 * 3 * np.sqrt(1.25), rel=0.1)
+    assert slopes.mean() == pytest.approx(design.fit()[1], abs=0.06)
+    assert design.fits(weights, 0 * open_to)[:, 1] == pytest.approx(design.fit()[1])
 
 
 @pytest.mark.parametrize("size", [0.01, 0.3, 3.0])
