@@ -43,13 +43,17 @@ def test_a_range_is_more_than_four_times_too_wide_in_less_than_one_of_five_thous
 
 @pytest.mark.slow
 def test_ranges_of_few_whole_numbers_hold_them_all_and_are_at_most_four_times_as_wide():
-    """Of 4000 columns .6 are expected to be wider at most: more than seven once in ten million times."""
-    rng = np.random.default_rng(4)
+    """Of 2000 columns a quarter of one is expected to be wider, at most: more than six once in 10⁷ times.
+
+    Codes that are kept apart, such as -1, are no numbers of the range.
+    """
+    rng = np.random.default_rng()
     wide = 0
-    for _ in range(4000):
+    for _ in range(2000):
         values = few_valued(rng)
         found = found_in(values)
+        values = values[~np.isin(values, found.special)]
         assert found.lower <= values.min()
         assert values.max() <= found.upper
-        wide += found.upper - found.lower > 4 * np.ptp(values)
-    assert wide <= 7
+        wide += found.upper - found.lower > 4 * max(np.ptp(values), 1)
+    assert wide <= 6
