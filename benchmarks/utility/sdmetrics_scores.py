@@ -8,9 +8,9 @@ categorical, all others numerical.  The tables are those that ``undeclared.py --
 
 The report compares a number with a category by ten equal bins between the least and the largest value of each table by
 itself.  So its score depends on the most extreme rows: ``--clipped k`` scores the real table against itself with the k
-least and the k largest rows of each column of numbers moved to the next one: no release does better that does not know them.  ``--ends`` also
-scores each released table with two more rows: the real table's least number of each column, and its largest, which no private
-release may have.  A line has the score of each pair that counts.
+least and the k largest rows of each column of numbers moved to the next one: no release does better that does not know them.
+``--ends`` also scores each released table with two more rows: the real table's least number of each column, and its
+largest, which no private release may have.  A line has the score of each pair that counts.
 """
 
 from __future__ import annotations

@@ -325,14 +325,15 @@ def _with_bounds(
         looks = int(may_cut(held.rows, plan.noise.stddev / plan.resolution))
     if whole and upper <= 0:  # powers of two below zero are open at their lower end, parts are at their upper one
         lower, upper = lower + 1, upper + 1
-    most = PARTS
+    most, heap = PARTS, False
     for i in range(looks):
         lower, upper, k = parts_of_range(lower, upper, whole=whole, most=most)
         part = (upper - lower) / k
         parts = look("bounds", partial(part_bins, lower=lower, upper=upper, parts=k), k, share)
         last = i == looks - 1
-        lower, upper = narrowed(parts, lower, upper, held=held, narrow=narrow, whole=whole, last_look=last)
-        most = PARTS * (2 if 3.5 < (upper - lower) / part < 6.5 else 1)
+        lower, upper = narrowed(parts, lower, upper, held=held, narrow=narrow, whole=whole, last_look=last, heap=heap)
+        left = (upper - lower) / part
+        most, heap = PARTS * (2 if 3.5 < left < 6.5 else 1), left < 6.5
         if may_stay(parts, part, lower, upper, whole=whole):
             break
     if whole:

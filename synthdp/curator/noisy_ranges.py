@@ -32,6 +32,9 @@ BESIDE = 3e-6
 """Chance that noise alone passes for values in one of the bins beside clear ones, of which there are at most four: once in
 80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`)."""
 
+BESIDE_FEW, FEW = 1e-3, 0.05
+"""The same where it would take a larger share of the numbers: to clip so many costs more than a range that is too wide."""
+
 LIKELY = 2.0
 """A power beyond the last is taken with it if it holds more than so many standard deviations of noise, where that leaves
 the range narrow."""
@@ -51,6 +54,9 @@ SURELY = 2.0
 OUTSIDE = 5.2
 """A part is filled, and others hold values too, alone or with their neighbours, if they have more than so many standard
 deviations of noise: noise alone has once in 60 000 looks."""
+
+FEW_PARTS, MUCH = 2, 0.2
+"""Where noise may hide a larger share of the numbers in eight parts together, a heap has so few parts at most."""
 
 HIDING = 4.0
 """Numbers are missed outside some parts if more than so many standard deviations are, and more than `HIDDEN` of them."""
@@ -228,6 +234,7 @@ def narrowed(
     narrow: bool = False,
     whole: bool = False,
     last_look: bool = True,
+    heap: bool = False,
 ) -> tuple[float, float]:
     """Return a range without parts at its ends.
 
@@ -250,6 +257,9 @@ def narrowed(
         Whether the numbers are whole.
     last_look
         Whether there is no further one.
+    heap
+        Whether the range was cut to a heap before.  If not, and noise may hide many numbers, only a heap of one or two parts
+        is cut out, with weaker evidence of others and more neighbours.
     """
     parts = len(counts.rows)
     part = (upper - lower) / parts
@@ -257,11 +267,14 @@ def narrowed(
     start, stop = _filled(counts)
     span = span_of_parts(counts, part, whole=whole)
     if start < stop and not narrow and _width(0.0, (last - first) * part, whole=whole) > NARROW * span:
-        tight = last_look or (whole and part == 1) or span >= 2 * part
+        few = stop - start <= FEW_PARTS
+        careful = not heap and OUTSIDE * counts.stddev * math.sqrt(WINDOWS[-1]) > MUCH * held.rows
+        tight = not careful and (last_look or (whole and part == 1) or span >= 2 * part)
         most = int(NARROW * span / part + 1e-9) + (whole and part == 1) if tight else None
         kept = _with_neighbours(counts, start, stop, most)
         near = max(start - 1, kept[0]), min(stop + 1, kept[1])
-        if not _others(counts, *kept) and not _much_outside(counts, *near, held=held):
+        others = _others(counts, *kept, deviations=HIDING if careful else OUTSIDE)
+        if (few or not careful) and not others and not _much_outside(counts, *near, held=held):
             first, last = kept
     return lower + first * part, lower + last * part
 
@@ -319,6 +332,8 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last of the bins beside one another, from a clear one on, that hold more than noise explains."""
     near = counts.above(BESIDE)
+    if near > FEW * held_clearly(counts).rows:
+        near = counts.above(BESIDE_FEW)
     while True:
         beside = [place + step * i for i in (1, 2) if 0 <= place + step * i < POWER_BINS]
         farther = [bin_ for bin_ in beside if counts.rows[bin_] > near]
@@ -327,12 +342,12 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
         place = farther[-1]
 
 
-def _others(counts: NoisyCounts, first: int, last: int) -> bool:
+def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) -> bool:
     """Return whether parts outside some hold more than noise explains, alone or with their neighbours."""
     rows = counts.rows.copy()
     rows[first:last] = 0
     sums = (np.convolve(rows, np.ones(width), mode="valid") / math.sqrt(width) for width in WINDOWS)
-    return any(bool((one > OUTSIDE * counts.stddev).any()) for one in sums)
+    return any(bool((one > deviations * counts.stddev).any()) for one in sums)
 
 
 def _filled(counts: NoisyCounts) -> tuple[int, int]:

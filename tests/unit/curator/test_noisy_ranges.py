@@ -49,6 +49,8 @@ def test_noise_alone_makes_a_range_once_in_a_million_times(law, factor, found):
 def test_far_bins_need_more_rows_than_those_beside_clear_ones():
     gaussian = NoiseLaw.GAUSSIAN
     assert coarse_range(powers_with({0: 1000, 2: 5.0}, gaussian)) == (0.0, 8.0)
+    assert coarse_range(powers_with({0: 1000, 2: 4.0}, gaussian)) == (1.0, 2.0)
+    assert coarse_range(powers_with({0: 50, 2: 4.0}, gaussian)) == (0.0, 8.0)
     assert coarse_range(powers_with({0: 1000, 3: 5.0}, gaussian)) == (1.0, 2.0)
     assert coarse_range(powers_with({0: 1000, 10: 7.0}, gaussian)) == (0.0, 2.0**11)
 
@@ -131,8 +133,16 @@ def test_the_side_with_more_rows_keeps_one_part_more():
 def test_a_range_is_cut_to_a_heap_unless_many_numbers_are_missed_in_it(hidden, found):
     rows = np.zeros(PARTS)
     rows[10:13] = 200.0
-    counts = NoisyCounts(rows=rows, stddev=20.0, law=NoiseLaw.GAUSSIAN)
+    counts = NoisyCounts(rows=rows, stddev=8.0, law=NoiseLaw.GAUSSIAN)
     assert narrowed(counts, 0.0, float(PARTS), held=held([*rows, hidden])) == found
+
+
+@pytest.mark.parametrize(("parts", "heap", "found"), [(2, False, (8, 14)), (3, False, (0, 32)), (3, True, (9, 14))])
+def test_where_noise_may_hide_many_numbers_only_the_narrowest_heaps_are_cut_out_at_first(parts, heap, found):
+    rows = np.zeros(PARTS)
+    rows[10 : 10 + parts] = 20.0
+    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    assert narrowed(counts, 0.0, float(PARTS), held=held(rows), heap=heap) == found
 
 
 @given(st.floats(1, 1e6), st.floats(0.1, 1e4))
