@@ -1,6 +1,6 @@
 """SDMetrics' overall quality of released tables, and of real tables whose most extreme rows are clipped.
 
-    python benchmarks/utility/sdmetrics_scores.py real.csv synthetic.csv ... [--out results.jsonl]
+    python benchmarks/utility/sdmetrics_scores.py real.csv synthetic.csv ... [--ends] [--out results.jsonl]
     python benchmarks/utility/sdmetrics_scores.py real.csv --clipped 0 1 5 10 20 50 [--out results.jsonl]
 
 Runs in an environment of its own that has SDMetrics (measured: 0.32.0); texts and columns of at most two values are
@@ -9,6 +9,8 @@ categorical, all others numerical.  The tables are those that ``undeclared.py --
 The report compares a number with a category by ten equal bins between the least and the largest value of each table by
 itself.  So its score depends on the most extreme rows: ``--clipped k`` scores the real table against itself with the k
 least and the k largest rows of each column of numbers moved to the next one: no release does better that does not know them.
+``--ends`` also scores each released table with two more rows: the real table's least number of each column, and its
+largest, which no private release may have.  A line has the score of each pair that counts.
 """
 
 from __future__ import annotations
@@ -23,15 +25,18 @@ import pandas as pd
 from json_lines import tell
 
 
-def scores(real: pd.DataFrame, other: pd.DataFrame, categorical: list[str]) -> dict[str, float]:
-    """Overall score, and that of single columns and of pairs."""
+def scores(real: pd.DataFrame, other: pd.DataFrame, categorical: list[str]) -> dict[str, Any]:
+    """Overall score, that of single columns and of pairs, and of each pair that counts."""
     from sdmetrics.reports.single_table import QualityReport
 
     kinds = {name: {"sdtype": "categorical" if name in categorical else "numerical"} for name in real}
     report = QualityReport()
     report.generate(real, other, {"columns": kinds}, verbose=False)
     parts = report.get_properties().set_index("Property")["Score"]
-    return {"overall": report.get_score(), "columns": parts["Column Shapes"], "pairs": parts["Column Pair Trends"]}
+    pairs = report.get_details("Column Pair Trends").dropna(subset=["Score"])
+    each = {f"{row['Column 1']}, {row['Column 2']}": round(row["Score"], 3) for _, row in pairs.iterrows()}
+    overall = {"overall": report.get_score(), "columns": parts["Column Shapes"], "pairs": parts["Column Pair Trends"]}
+    return overall | {"each_pair": each}
 
 
 def typed(table: pd.DataFrame, like: pd.DataFrame, categorical: list[str]) -> pd.DataFrame:
@@ -52,6 +57,14 @@ def clipped(table: pd.DataFrame, rows: int, categorical: list[str]) -> pd.DataFr
     return made
 
 
+def with_ends(table: pd.DataFrame, real: pd.DataFrame, categorical: list[str]) -> pd.DataFrame:
+    """Return the table with two more rows: the first, with the least and the largest number of each column of the other."""
+    numbers = [name for name in real if name not in categorical]
+    rows = table.iloc[[0, 0]].copy()
+    rows[numbers] = np.array([real[numbers].min(), real[numbers].max()])
+    return pd.concat([table, rows], ignore_index=True)
+
+
 def read(path: Path) -> pd.DataFrame:
     """Read a table whose missing values are empty fields only."""
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
@@ -63,6 +76,7 @@ def main() -> None:
     parser.add_argument("real", type=Path)
     parser.add_argument("synthetic", type=Path, nargs="*")
     parser.add_argument("--clipped", type=int, nargs="*", default=[])
+    parser.add_argument("--ends", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -73,6 +87,9 @@ def main() -> None:
     for path in options.synthetic:
         made = typed(read(path).reindex(columns=list(raw)), raw, categorical)
         records.append({"part": "sdmetrics", "table": path.name, **scores(real, made, categorical)})
+        if options.ends:
+            more = with_ends(made, real, categorical)
+            records.append({"part": "sdmetrics_ends", "table": path.name, **scores(real, more, categorical)})
     for rows in options.clipped:
         made = clipped(real, rows, categorical)
         records.append({"part": "clipped", "table": options.real.name, "rows": rows, **scores(real, made, categorical)})

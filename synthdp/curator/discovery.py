@@ -23,10 +23,11 @@ from synthdp.curator.noisy_ranges import (
     coarse_range,
     held_clearly,
     is_narrow,
-    is_narrow_by_parts,
     may_cut,
+    may_stay,
     narrowed,
     part_bins,
+    parts_of_range,
     power_bins,
     spacing_bins,
     spacing_of,
@@ -63,11 +64,11 @@ from synthdp.tables.columns.plain import quantity_of
 KIND_SHARE = 0.1
 """Share of a column's budget that says what the objects are that it holds."""
 
-POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
-"""Shares of a column of numbers: the look at powers of two, each of two looks at equal parts, and the look at digits."""
-
 LOOKS = 2
 """Most looks at equal parts."""
+
+POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
+"""Shares of a column of numbers: the look at powers of two, each of two looks at equal parts, and the look at digits."""
 
 LEVELS_WEIGHT = 2.0
 """Weight of a column of levels beside one of numbers in the division of the budget: every level must pass the threshold, but
@@ -315,20 +316,27 @@ def _with_bounds(
     if found is None:
         return None, least, 0.0
     held = held_clearly(powers)
-    lower, upper = stretched(powers, *found)
-    top = upper
+    whole = column.whole
+    lower, upper = stretched(powers, *found, whole=whole)
     share = PARTS_SHARE + spare / LOOKS
-    narrow, looks = is_narrow(powers, lower, upper), LOOKS
+    narrow, looks = is_narrow(powers, lower, upper, whole=whole), LOOKS
     if narrow:  # another look is only worth its cost if its noise lets it cut anything off
         plan = histogram_plan(adjacency, loss.fraction(share), PARTS)
         looks = int(may_cut(held.rows, plan.noise.stddev / plan.resolution))
-    for _ in range(looks):
-        part = (upper - lower) / PARTS
-        parts = look("bounds", partial(part_bins, lower=lower, upper=upper), PARTS, share)
-        lower, upper = narrowed(parts, lower, upper, held=held, narrow=narrow)
-        if is_narrow_by_parts(parts, round((upper - lower) / part)):
+    if whole and upper <= 0:  # powers of two below zero are open at their lower end, parts are at their upper one
+        lower, upper = lower + 1, upper + 1
+    most, heap = PARTS, False
+    for i in range(looks):
+        lower, upper, k = parts_of_range(lower, upper, whole=whole, most=most)
+        part = (upper - lower) / k
+        parts = look("bounds", partial(part_bins, lower=lower, upper=upper, parts=k), k, share)
+        last = i == looks - 1
+        lower, upper = narrowed(parts, lower, upper, held=held, narrow=narrow, whole=whole, last_look=last, heap=heap)
+        left = (upper - lower) / part
+        most, heap = PARTS * (2 if 3.5 < left < 6.5 else 1), left < 6.5
+        if may_stay(parts, part, lower, upper, whole=whole):
             break
-    if column.whole and (upper < top or top > 0):  # parts are open at their upper end, as powers of two above zero are
+    if whole:
         upper = max(math.ceil(upper) - 1, math.floor(lower))
     column = _with_heaps(column, heaps)
     plain = column.with_bounds(float(lower), float(upper))

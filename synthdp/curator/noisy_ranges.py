@@ -19,20 +19,21 @@ POWER_BINS = 4 * EXPONENTS + 1
 """Bins of the first look: negative powers, zero, positive powers."""
 
 PARTS = 32
-"""Equal parts of the found range that a later look tells apart."""
-
-FEW_PARTS = 4
-"""A range whose clear parts are so few is narrowed to them and their neighbours, if `HIDDEN` allows; two of them, if no more
-than noise or `HIDDEN` seem to lie in all others together."""
+"""Equal parts of the found range that a later look tells apart; twice as many where the one before left four to six of its
+own, of a heap at a border of them."""
 
 HIDDEN = 0.07
-"""Largest share of the numbers that noise may hide in eight other parts, or that may seem to lie in all others."""
+"""Largest share of the numbers that may seem to lie in the parts that are cut off."""
 
 CLEAR = 1e-6
 """Chance that noise alone passes for values anywhere in a histogram."""
 
-BESIDE = 1e-3
-"""Chance that noise alone passes for values in a bin beside clear ones: it widens a range, but makes none."""
+BESIDE = 3e-6
+"""Chance that noise alone passes for values in one of the bins beside clear ones, of which there are at most four: once in
+80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`)."""
+
+BESIDE_FEW, FEW = 1e-3, 0.05
+"""The same where it would take a larger share of the numbers: to clip so many costs more than a range that is too wide."""
 
 LIKELY = 2.0
 """A power beyond the last is taken with it if it holds more than so many standard deviations of noise, where that leaves
@@ -50,9 +51,15 @@ HARDLY_ANY = 0.005
 
 SURELY = 2.0
 
-OUTSIDE = 4.0
-"""Parts outside a few clear ones that hold more than so many standard deviations of noise, alone, with their neighbours or
-all together, hold values too."""
+OUTSIDE = 5.2
+"""A part is filled, and others hold values too, alone or with their neighbours, if they have more than so many standard
+deviations of noise: noise alone has once in 60 000 looks."""
+
+FEW_PARTS, MUCH = 2, 0.2
+"""Where noise may hide a larger share of the numbers in eight parts together, a heap has so few parts at most."""
+
+HIDING = 4.0
+"""Numbers are missed outside some parts if more than so many standard deviations are, and more than `HIDDEN` of them."""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of neighbouring bins that are looked at together, where fewer of them are not clear."""
@@ -158,7 +165,7 @@ def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
     return lower, upper
 
 
-def is_narrow(counts: NoisyCounts, lower: float, upper: float) -> bool:
+def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = False) -> bool:
     """Return whether a range is surely at most `NARROW` times as wide as what its numbers span, by their powers of two.
 
     They span at least the distance between the first and the last power that are clear alone.
@@ -166,22 +173,43 @@ def is_narrow(counts: NoisyCounts, lower: float, upper: float) -> bool:
     clear = np.flatnonzero(counts.clear())
     if not len(clear):
         return False
-    span = _edge(int(clear[-1]), low=True) - _edge(int(clear[0]), low=False)
-    return upper - lower <= NARROW * span
+    gap = _edge(int(clear[-1]), low=True) - _edge(int(clear[0]), low=False)
+    return _width(lower, upper, whole=whole) <= NARROW * _least_span(gap, apart=len(clear) > 1, whole=whole)
 
 
-def is_narrow_by_parts(counts: NoisyCounts, width: float) -> bool:
-    """Return the same by the parts of an earlier range, for a range of this width in parts."""
-    clear = np.flatnonzero(counts.clear())
-    return bool(len(clear)) and width <= NARROW * (clear[-1] - clear[0] - 1)
+def span_of_parts(counts: NoisyCounts, part: float, *, whole: bool = False) -> float:
+    """Return what the numbers of a range surely span, by its filled parts, each of which is ``part`` wide."""
+    first, last = _filled(counts)
+    return _least_span(part * (last - first - 2), apart=last - first > 1, whole=whole)
 
 
-def stretched(counts: NoisyCounts, lower: float, upper: float) -> tuple[float, float]:
+def may_stay(counts: NoisyCounts, part: float, lower: float, upper: float, *, whole: bool = False) -> bool:
+    """Return whether the same is so of a range by the parts of one that it is in, each of which is ``part`` wide."""
+    return _width(lower, upper, whole=whole) <= NARROW * span_of_parts(counts, part, whole=whole)
+
+
+def parts_of_range(lower: float, upper: float, *, whole: bool, most: int) -> tuple[float, float, int]:
+    """Return a range with the number of equal parts of it that are looked at: at most one for each whole number."""
+    if not whole:
+        return lower, upper, most
+    lower, upper = math.floor(lower), max(math.ceil(upper), math.floor(lower) + 1)
+    return float(lower), float(upper), min(upper - lower, most)
+
+
+def stretched(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = False) -> tuple[float, float]:
     """Return a range with the next power at either end that is likely to hold values, as far as it stays narrow."""
     likely, last = counts.rows > LIKELY * counts.stddev, 2.0**EXPONENTS
-    if -last < lower < 0 and likely[int(power_bins(np.array(lower)))] and is_narrow(counts, 2 * lower, upper):
+    if (
+        -last < lower < 0
+        and likely[int(power_bins(np.array(lower)))]
+        and is_narrow(counts, 2 * lower, upper, whole=whole)
+    ):
         lower *= 2
-    if 0 < upper < last and likely[int(power_bins(np.array(upper)))] and is_narrow(counts, lower, 2 * upper):
+    if (
+        0 < upper < last
+        and likely[int(power_bins(np.array(upper)))]
+        and is_narrow(counts, lower, 2 * upper, whole=whole)
+    ):
         upper *= 2
     return lower, upper
 
@@ -191,20 +219,29 @@ def may_cut(rows: float, stddev: float) -> bool:
     return HARDLY_ANY * rows >= SURELY * stddev
 
 
-def part_bins(values: FloatArray, lower: float, upper: float) -> FloatArray:
+def part_bins(values: FloatArray, lower: float, upper: float, *, parts: int) -> FloatArray:
     """Return the part of a range that each number lies in; the ends take what lies beyond."""
     with np.errstate(over="ignore"):  # a warning would tell of one far value
-        return np.clip(np.floor((values - lower) / ((upper - lower) / PARTS)), 0, PARTS - 1)
+        return np.clip(np.floor((values - lower) / ((upper - lower) / parts)), 0, parts - 1)
 
 
 def narrowed(
-    counts: NoisyCounts, lower: float, upper: float, *, held: Estimate, narrow: bool = False
+    counts: NoisyCounts,
+    lower: float,
+    upper: float,
+    *,
+    held: Estimate,
+    narrow: bool = False,
+    whole: bool = False,
+    last_look: bool = True,
+    heap: bool = False,
 ) -> tuple[float, float]:
     """Return a range without parts at its ends.
 
-    If a few parts are clear, and no others hold clearly more than noise explains, together or by windows, it is these and as
-    many on either side, unless the range is ``narrow`` as it is.  Otherwise the ends that surely hold hardly any numbers are
-    cut off.  To clip numbers costs more than to keep empty parts, which the one-way histogram, with less noise, finds.
+    If it may be more than `NARROW` times as wide as its numbers span, and the other parts hold no more than noise explains,
+    together or by windows, it is the filled parts with some on either side: as many as there are, or, if no further look
+    would tell more, no more than keep it so narrow.  Otherwise the ends that surely hold hardly any numbers are cut off.  To
+    clip numbers costs more than to keep empty parts, which the one-way histogram, with less noise, finds.
 
     Parameters
     ----------
@@ -216,17 +253,29 @@ def narrowed(
         How many numbers there are, by an earlier look.
     narrow
         Whether the range surely is hardly too wide.
+    whole
+        Whether the numbers are whole.
+    last_look
+        Whether there is no further one.
+    heap
+        Whether the range was cut to a heap before.  If not, and noise may hide many numbers, only a heap of one or two parts
+        is cut out, with weaker evidence of others and more neighbours.
     """
+    parts = len(counts.rows)
+    part = (upper - lower) / parts
     first, last = _surely_filled(counts)
-    clear = np.flatnonzero(counts.clear())
-    if len(clear) and not narrow:
-        width = int(clear[-1]) + 1 - int(clear[0])
-        hidden = OUTSIDE * counts.stddev * math.sqrt(WINDOWS[-1])
-        few = max(int(clear[0]) - width, 0), min(int(clear[-1]) + 1 + width, PARTS)
-        allowed = FEW_PARTS if hidden <= HIDDEN * counts.rows[clear].sum() else FEW_PARTS // 2
-        if width <= allowed and not _others(counts, *few) and not _much_outside(counts, *few, held=held):
-            first, last = few
-    part = (upper - lower) / PARTS
+    start, stop = _filled(counts)
+    span = span_of_parts(counts, part, whole=whole)
+    if start < stop and not narrow and _width(0.0, (last - first) * part, whole=whole) > NARROW * span:
+        few = stop - start <= FEW_PARTS
+        careful = not heap and OUTSIDE * counts.stddev * math.sqrt(WINDOWS[-1]) > MUCH * held.rows
+        tight = not careful and (last_look or (whole and part == 1) or span >= 2 * part)
+        most = int(NARROW * span / part + 1e-9) + (whole and part == 1) if tight else None
+        kept = _with_neighbours(counts, start, stop, most)
+        near = max(start - 1, kept[0]), min(stop + 1, kept[1])
+        others = _others(counts, *kept, deviations=HIDING if careful else OUTSIDE)
+        if (few or not careful) and not others and not _much_outside(counts, *near, held=held):
+            first, last = kept
     return lower + first * part, lower + last * part
 
 
@@ -283,6 +332,8 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last of the bins beside one another, from a clear one on, that hold more than noise explains."""
     near = counts.above(BESIDE)
+    if near > FEW * held_clearly(counts).rows:
+        near = counts.above(BESIDE_FEW)
     while True:
         beside = [place + step * i for i in (1, 2) if 0 <= place + step * i < POWER_BINS]
         farther = [bin_ for bin_ in beside if counts.rows[bin_] > near]
@@ -291,12 +342,34 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
         place = farther[-1]
 
 
-def _others(counts: NoisyCounts, first: int, last: int) -> bool:
+def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) -> bool:
     """Return whether parts outside some hold more than noise explains, alone or with their neighbours."""
     rows = counts.rows.copy()
     rows[first:last] = 0
     sums = (np.convolve(rows, np.ones(width), mode="valid") / math.sqrt(width) for width in WINDOWS)
-    return any(bool((one > OUTSIDE * counts.stddev).any()) for one in sums)
+    return any(bool((one > deviations * counts.stddev).any()) for one in sums)
+
+
+def _filled(counts: NoisyCounts) -> tuple[int, int]:
+    """Return the first part that holds more than noise explains, and the one after the last; both 0 if there is none."""
+    filled = np.flatnonzero(counts.rows > OUTSIDE * counts.stddev)
+    return (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
+
+
+def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | None) -> tuple[int, int]:
+    """Return some parts with as many neighbours on either side.
+
+    There are fewer neighbours, of which the side with more rows has one more, if all together are more than ``most``; but at
+    least one on either side.
+    """
+    wanted = 2 * (last - first)
+    spare = wanted if most is None else min(wanted, max(most - (last - first), 2))
+    half, odd = divmod(spare, 2)
+    before, after = counts.rows[max(first - half - 1, 0) : first].sum(), counts.rows[last : last + half + 1].sum()
+    return (
+        max(first - half - odd * int(before > after), 0),
+        min(last + half + odd * int(before <= after), len(counts.rows)),
+    )
 
 
 def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: Estimate) -> bool:
@@ -307,18 +380,29 @@ def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: Estimate)
     """
     stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
     outside = held.rows - float(counts.rows[first:last].sum())
-    return outside > max(HIDDEN * held.rows, OUTSIDE * stddev)
+    return outside > max(HIDDEN * held.rows, HIDING * stddev)
 
 
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
     """Return the first part and the one after the last without the ends that surely hold hardly any numbers."""
     most = HARDLY_ANY * counts.rows.sum()
-    noise = SURELY * counts.stddev * np.sqrt(np.arange(1, PARTS + 1))
+    parts = len(counts.rows)
+    noise = SURELY * counts.stddev * np.sqrt(np.arange(1, parts + 1))
     first, last = (
         int(np.argmin(np.maximum.accumulate(np.cumsum(rows) + noise) <= most))
         for rows in (counts.rows, counts.rows[::-1])
     )
-    return (first, PARTS - last) if first + last < PARTS else (0, PARTS)
+    return (first, parts - last) if first + last < parts else (0, parts)
+
+
+def _width(lower: float, upper: float, *, whole: bool) -> float:
+    """Return how wide a range is, in which the upper end itself is no value if numbers are whole."""
+    return upper - lower - whole
+
+
+def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
+    """Return how far two numbers are apart at least that lie on either side of a gap, which may be empty."""
+    return math.floor(gap) + 1.0 if whole and apart else max(gap, 0.0)
 
 
 def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:

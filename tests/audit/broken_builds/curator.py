@@ -214,7 +214,7 @@ return self._spend(item, lambda _: found)
         "every discovered range is called narrow",
         "–",
         "noisy_ranges.is_narrow",
-        "return upper - lower <= NARROW * span",
+        "return _width(lower, upper, whole=whole) <= NARROW * _least_span(gap, apart=len(clear) > 1, whole=whole)",
         "return True",
         (
             "tests/unit/curator/test_noisy_ranges.py::test_a_range_that_is_called_narrow_is_never_wider_than_four_times_what_its_numbers_span",
@@ -368,10 +368,30 @@ return self._spend(item, lambda _: found)
         "a range is cut to a heap while many numbers hide in noise",
         "–",
         "_much_outside",
-        "outside > max(HIDDEN * held.rows, OUTSIDE * stddev)",
+        "outside > max(HIDDEN * held.rows, HIDING * stddev)",
         "False",
         (
             "tests/unit/curator/test_noisy_ranges.py::test_a_heap_is_not_cut_out_of_many_numbers_none_of_whose_parts_is_clear",
+        ),
+    ),
+    Mutation(
+        "noise beside clear powers of two widens a range",
+        "–",
+        "noisy_ranges._widened",
+        "counts.above(BESIDE)",
+        "counts.above(1e-3)",
+        (
+            "tests/unit/curator/test_noisy_ranges.py::test_noise_of_four_standard_deviations_beside_clear_powers_widens_no_range",
+        ),
+    ),
+    Mutation(
+        "a heap keeps more of what is beside it than keeps its range narrow",
+        "–",
+        "noisy_ranges.narrowed",
+        "most = int(",
+        "most = PARTS + int(",
+        (
+            "tests/unit/curator/test_noisy_ranges.py::test_what_is_left_of_a_range_is_at_most_four_times_what_its_filled_parts_span",
         ),
     ),
     Mutation(
