@@ -61,7 +61,7 @@ def only(ideas: str) -> Iterator[None]:
         if "levels" in ideas:
             stack.enter_context(patch.object(merging, "LEVELS", LEVELS))
         if ideas in ("six", "levels"):
-            stack.enter_context(patch.object(Knowledge, "noise_of_merged", lambda *_: 1.0))
+            stack.enter_context(patch.object(Knowledge, "noise_of_pair", lambda *_: 1.0))
         yield
 
 

@@ -199,8 +199,8 @@ def test_interactions_alone_are_measured_where_noise_is_gaussian_and_no_column_h
     known = columns_known(sd.Curator(rows, schema=SCHEMA, budget=budget))
     sizes = [known.coarser[0].axes[j].releasable.sum() for j in range(4)]
     exact = np.sqrt((1 - 1 / sizes[0]) * (1 - 1 / sizes[1]))
-    assert known.noise_of_merged((0, 1), 1) == pytest.approx(exact if quiet else 1.0)
-    assert known.noise_of_merged((1, 3), 1) == 1.0
+    assert known.noise_of_pair((0, 1), 1) == pytest.approx(exact if quiet else 1.0)
+    assert known.noise_of_pair((1, 3), 1) == 1.0
 
 
 def test_less_noise_for_the_same_share_is_more_gain():
