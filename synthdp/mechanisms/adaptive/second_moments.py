@@ -35,7 +35,7 @@ MOST_SHARE = 0.05
 AIM = 0.01
 """Noise in a correlation below which no more is spent."""
 
-MOST_NOISE = 0.12
+MOST_NOISE = 0.1
 """Noise in a correlation above which nothing is spent: it could hardly be told from chance."""
 
 MOST_COLUMNS = 32

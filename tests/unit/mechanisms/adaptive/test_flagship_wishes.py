@@ -76,3 +76,15 @@ def test_a_release_can_be_stopped_at_any_stage_and_what_it_cost_stays_charged(st
     assert asked.remaining is None
     with pytest.raises(BudgetExceededError):
         AdaptiveMarginals(spend=BUDGET).release(asked)
+
+
+def test_pairs_of_which_the_interaction_alone_was_measured_come_through():
+    release = AdaptiveMarginals(second_stage=0.0).release(
+        Curator(FOLLOWERS, schema=SCHEMA, budget=ApproxDP(20.0, 1e-9)), random_state=0
+    )
+    asked = [m.queries for m in release.measurements if isinstance(m.queries, Interactions)]
+    assert {clique for queries in asked for clique in queries.cliques} >= {(0, 1), (0, 2), (0, 3), (0, 4)}
+    real = np.histogram2d(FOLLOWERS["a"], FOLLOWERS["b"], bins=10)[0] / len(FOLLOWERS)
+    fitted = release.output.distribution.marginal((0, 1)).reshape(real.shape)
+    alone = np.outer(real.sum(axis=1), real.sum(axis=0))
+    assert np.abs(fitted - real).sum() < 0.1 * np.abs(alone - real).sum()
