@@ -35,8 +35,11 @@ ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
 ROUND_SIGNALS = (7_500.0, 15_000.0)
 """Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
 
-ONE_WAYS_KNOWN = 1_500.0
-"""Such a signal above which a pair's interaction alone is measured, since its margins tell nothing new."""
+ONE_WAYS_KNOWN = 7_500.0
+"""Such a signal above which a pair's interaction alone is measured, since its margins tell nothing new.
+
+From 1 500 on tables of three columns gain by it already, and single columns lose (docs/benchmarks/planner.md).
+"""
 
 SCREENS = (0.07, 0.1)
 """Part of the first and of the second round that goes to its screening."""

@@ -9,6 +9,7 @@ from synthdp.errors import BudgetExceededError
 from synthdp.fit.misfits import noisy_effects
 from synthdp.mechanisms.adaptive.adaptive_marginals import STAGES
 from synthdp.queries.interactions import Interactions
+from synthdp.queries.marginals import Marginals
 
 RNG = np.random.default_rng(2)
 NAMES = ["a", "b", "c", "d", "e"]
@@ -34,10 +35,12 @@ def curator() -> Curator:
 
 
 def noise_of_tables(**wishes) -> dict[tuple[int, ...], float]:
-    """The noise of the interaction of each pair that the first round measures."""
+    """The noise of each table of several columns, or of its interaction, that the first round measures."""
     release = AdaptiveMarginals(second_stage=0.0, **wishes).release(curator(), random_state=0)
-    asked = [m for m in release.measurements if isinstance(m.queries, Interactions)]
-    return {e.clique: e.stddev for m in asked for e in noisy_effects(m.queries, m.answers, m.stddev)}
+    whole = {m.queries.cliques[0]: m.stddev for m in release.measurements
+             if isinstance(m.queries, Marginals) and len(m.queries.cliques[0]) > 1}  # fmt: skip
+    alone = [m for m in release.measurements if isinstance(m.queries, Interactions)]
+    return whole | {e.clique: e.stddev for m in alone for e in noisy_effects(m.queries, m.answers, m.stddev)}
 
 
 def test_only_what_the_workload_wishes_is_measured():
