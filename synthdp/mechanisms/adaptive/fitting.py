@@ -25,7 +25,7 @@ from synthdp.randomness import Generator
 def consistent_tables(known: Knowledge) -> list[NoisyTable]:
     """Return all tables without misfits, made to agree, each with the noise scale that sets its ridge."""
     measured = [*known.one_way_tables, *known.tables]
-    tables = make_fitting(measured, known.kept, known.misfits, total=known.total)
+    tables = make_fitting(measured, known.kept, known.misfits, total=known.total, effects=known.effects)
     tables += make_merged_fitting(measured, known.merged, known.kept, known.misfits, total=known.total)
     return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]
 
@@ -83,7 +83,7 @@ def fit_distribution(
     rng
         Source of the rows.
     """
-    if known.effects:
+    if known.in_cells:
         return fit_cells(known, listed)
     if known.in_groups:
         return fit_components(known, settings=settings, particles=particles, rng=rng)

@@ -19,6 +19,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.merging import merged_domains
+from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
@@ -60,6 +61,8 @@ class Knowledge:
         Noisy second moments of the columns that have numbers, if they were measured.
     effects
         Main effects and interactions that were measured alone, over the groups that a released row may have.
+    in_cells
+        Whether all of them were, so that the model is fitted to every combination of groups.
     in_groups
         Whether each group of related columns is fitted on its own, as independent of the others.
     """
@@ -79,6 +82,7 @@ class Knowledge:
     off_tree: tuple[Clique, ...] = ()
     products: NoisyProducts | None = None
     effects: tuple[NoisyEffect, ...] = ()
+    in_cells: bool = False
     in_groups: bool = False
 
     @classmethod
@@ -160,16 +164,27 @@ class Knowledge:
             return replace(self, merged=(*self.merged, table), ridges=ridges)
         return replace(self, tables=(*self.tables, table), ridges=ridges)
 
-    def noise_of_merged(self, clique: Clique, level: int) -> float:
-        """Return the noise of what is measured of merged groups, in multiples of that of a table that costs as much.
+    def with_effect(self, effect: NoisyEffect, *, ridge: float) -> Knowledge:
+        """Return what is known with one more interaction; a repeated clique takes the new ridge."""
+        return replace(self, effects=(*self.effects, effect), ridges={**self.ridges, effect.clique: ridge})
+
+    def axes(self, level: int) -> Domain:
+        """Return the groups of all columns at a level of merging, 0 for none."""
+        return self.coarser[level - 1] if level else self.domain
+
+    def noise_of_pair(self, clique: Clique, level: int) -> float:
+        """Return the noise of what is measured of a pair at a level of merging, in multiples of a table's of equal cost.
 
         With Gaussian noise that is the interaction alone, as one-ways are known: one record moves it less than a table.
-        It says nothing of rows with misfits; where there are any, the table is measured.  0 where a column has one group.
+        It says nothing of rows with misfits; where there are any, the table is measured.  So it is where nothing is merged
+        and one-ways are noisy, since it tells of these, too.  0 where a column has one group.
         """
-        sizes = [int(self.coarser[level - 1].axes[j].releasable.sum()) for j in clique]
+        sizes = [int(self.axes(level).axes[j].releasable.sum()) for j in clique]
         if min(sizes) < 2:
             return 0.0
         if self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique):
+            return 1.0
+        if level == 0 and signal(self.left, self.total) < ONE_WAYS_KNOWN:
             return 1.0
         return math.sqrt(math.prod(1 - 1 / size for size in sizes))
 

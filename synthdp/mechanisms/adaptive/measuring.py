@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray
+from synthdp.arrays import Clique
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import centred
+from synthdp.fit.graphical.consistency import NoisyEffect, centred
 from synthdp.fit.merged import merged_tables
 from synthdp.fit.misfits import noisy_effects
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
@@ -36,7 +36,9 @@ LARGEST_FEATURE = 2**28
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
-    """Measure every table of a batch with its own noise, in one pass over the rows for each level of merging.
+    """Measure every table of a batch with its own noise, in at most two passes over the rows for each level of merging.
+
+    Of a candidate that says so by its noise the interaction is measured alone.
 
     Costs the shares of the batch, for the curator's neighbours.
 
@@ -51,67 +53,68 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     candidates
         Those that the batch was chosen from; they say what the model expected of each table.
     """
-    expected = {(candidate.clique, candidate.level): candidate.expected for candidate in candidates}
+    chosen = {candidate.clique: candidate for candidate in candidates if _is_in(batch, candidate)}
     for level in range(1 + len(known.coarser)):
-        shares = {clique: share for clique, share in batch.shares.items() if batch.levels.get(clique, 0) == level}
-        quiet = {
-            clique: share for clique, share in shares.items() if level and known.noise_of_merged(clique, level) < 1
-        }
-        loud = {clique: share for clique, share in shares.items() if clique not in quiet}
-        known, found = _measure_marginals(known, account, loud, level)
-        known, merged = _measure_merged_interactions(known, account, quiet, level)
-        for table in (*found, *merged):
-            model = expected[table.clique, level]
-            counts = table.counts if table.clique in loud else _with_margins_of(model, table)
-            known = known.with_table(table, ridge=best_ridge(counts, model, table.stddev))
+        ours = [chosen[clique] for clique in batch.shares if chosen[clique].level == level]
+        known = _measure_marginals(known, account, batch, [one for one in ours if one.noise >= 1])
+        known = _measure_alone(known, account, batch, [one for one in ours if one.noise < 1])
     return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
 
 
-def _measure_marginals(
-    known: Knowledge, account: Curator, shares: Mapping[Clique, float], level: int
-) -> tuple[Knowledge, list[NoisyTable]]:
-    """Measure tables at one level of merging, each with its own noise.
+def _is_in(batch: Batch, candidate: Candidate) -> bool:
+    return candidate.clique in batch.shares and batch.levels.get(candidate.clique, 0) == candidate.level
 
-    Costs the shares, for the curator's neighbours.
+
+def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
+    """Measure the tables of candidates at one level of merging, each with its own noise.
+
+    Costs their shares, for the curator's neighbours.
     """
-    if not shares:
-        return known, []
-    domain = known.coarser[level - 1] if level else known.domain
+    if not chosen:
+        return known
+    level = chosen[0].level
+    domain = known.axes(level)
     parts, left = [], known.left
-    for share in shares.values():
-        part, left = left.take(share)
+    for candidate in chosen:
+        part, left = left.take(batch.shares[candidate.clique])
         parts.append(part.loss)
     found = account.measure_each(
-        [Marginals(domain, (clique,)) for clique in shares],
+        [Marginals(domain, (one.clique,)) for one in chosen],
         spends=parts,
-        steps=[f"marginals of several columns{_MERGED if level else ''}: {_names(domain, [c])}" for c in shares],
+        steps=[f"marginals of several columns{_MERGED if level else ''}: {_names(domain, [c.clique])}" for c in chosen],
     )
-    tables = []
-    for clique, answers in zip(shares, found, strict=True):
+    for candidate, answers in zip(chosen, found, strict=True):
+        groups = known.groups(candidate.clique, level) if level else None
+        table = NoisyTable(clique=candidate.clique, counts=answers.answers, stddev=answers.stddev, groups=groups)
         known = known.with_answers(answers, left=left)
-        groups = known.groups(clique, level) if level else None
-        tables.append(NoisyTable(clique=clique, counts=answers.answers, stddev=answers.stddev, groups=groups))
-    return known, tables
+        known = known.with_table(table, ridge=best_ridge(table.counts, candidate.expected, table.stddev))
+    return known
 
 
-def _measure_merged_interactions(
-    known: Knowledge, account: Curator, shares: Mapping[Clique, float], level: int
-) -> tuple[Knowledge, list[NoisyTable]]:
-    """Measure interactions of merged groups, in one question, each with the noise that its share buys.
+def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
+    """Measure the interactions of pairs at one level of merging, in one question, each with the noise its share buys.
 
-    Costs the shares, for the curator's neighbours.
+    Costs their shares, for the curator's neighbours.
     """
-    if not shares:
-        return known, []
-    domain = known.coarser[level - 1]
-    noise = {c: known.left.table_stddev(share) * known.noise_of_merged(c, level) for c, share in shares.items()}
+    if not chosen:
+        return known
+    level = chosen[0].level
+    domain, shares = known.axes(level), {one.clique: batch.shares[one.clique] for one in chosen}
+    noise = {one.clique: known.left.table_stddev(shares[one.clique]) * one.noise for one in chosen}
     part, left = known.left.take(sum(shares.values()))
+    queries = weighted_interactions(domain, noise)
     found = account.measure(
-        weighted_interactions(domain, noise),
+        queries,
         spend=part.loss,
-        step=f"interactions of several columns{_MERGED}: {_named(domain, shares)}",
+        step=f"interactions of several columns{_MERGED if level else ''}: {_named(domain, shares)}",
     )
-    return known.with_answers(found, left=left), merged_tables([found], known.domain)
+    known = known.with_answers(found, left=left)
+    effects = noisy_effects(queries, found.answers, found.stddev)
+    tables = merged_tables([found], known.domain) if level else [None] * len(effects)
+    for candidate, effect, table in zip(chosen, effects, tables, strict=True):
+        ridge = _ridge_of_interaction(domain, candidate, effect)
+        known = known.with_effect(effect, ridge=ridge) if table is None else known.with_table(table, ridge=ridge)
+    return known
 
 
 def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
@@ -123,10 +126,13 @@ def _named(domain: Domain, cliques: Collection[Clique]) -> str:
     return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} of them"
 
 
-def _with_margins_of(expected: FloatArray, interaction: NoisyTable) -> FloatArray:
-    """Return the table that has the margins of an expected one and an interaction that was measured."""
-    shape = [int(groups.max()) + 1 for groups in interaction.groups or ()]
-    return expected + centred((interaction.counts - expected).reshape(shape)).ravel()
+def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyEffect) -> float:
+    """Return the ridge of the table that has the margins expected of a candidate, and an interaction that was measured."""
+    axes = [domain.axes[j] for j in effect.clique]
+    inside = np.ix_(*(np.flatnonzero(axis.releasable) for axis in axes))
+    expected = candidate.expected.reshape([axis.size for axis in axes])[inside]
+    counts = expected + centred(effect.values.reshape(expected.shape) - expected)
+    return best_ridge(counts.ravel(), expected.ravel(), effect.stddev)
 
 
 def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:
@@ -152,7 +158,7 @@ def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> K
     part, left = known.left.take(known.left.share)
     found = account.measure(queries, spend=part.loss, step=f"interactions of up to {orders} columns")
     effects = noisy_effects(queries, found.answers, found.stddev)
-    return replace(known.with_answers(found, left=left), effects=(*known.effects, *effects))
+    return replace(known.with_answers(found, left=left), effects=tuple(effects), in_cells=True)
 
 
 def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:

@@ -28,6 +28,14 @@ FEWER = 0.75
 """Merged groups are a candidate where they have at most this part of the cells that the level before has."""
 
 
+def as_interactions(candidates: Sequence[Candidate], noise: Callable[[Clique, int], float]) -> list[Candidate]:
+    """Return candidates, pairs with the noise of their interaction alone; parameters as in `with_merged`.
+
+    A pair of which a column has one group has none, and is left as it is.
+    """
+    return [replace(one, noise=noise(one.clique, 0) or 1.0) if len(one.clique) == 2 else one for one in candidates]
+
+
 def with_merged(
     candidates: Sequence[Candidate],
     groups: Callable[[Clique, int], tuple[IntArray, ...]],
@@ -45,7 +53,7 @@ def with_merged(
     groups
         Returns the coarser group of each group of some columns at a level of merging.
     noise
-        Returns the noise of what is measured then, see `Candidate`.
+        Returns the noise of what is measured of a pair then, see `Candidate`.
     measured
         Cliques whose tables were measured; pairs within them are left as they are.
     """

@@ -26,7 +26,7 @@ RESOLUTION = 64
 FARTHEST = 20.0
 """Largest score, in standard deviations."""
 
-NORM = 2.5
+NORM = 1.4
 """A row's products are clipped at this multiple of their root mean square norm if the columns were independent."""
 
 MOST_SHARE = 0.05
@@ -35,7 +35,7 @@ MOST_SHARE = 0.05
 AIM = 0.01
 """Noise in a correlation below which no more is spent."""
 
-MOST_NOISE = 0.12
+MOST_NOISE = 0.1
 """Noise in a correlation above which nothing is spent: it could hardly be told from chance."""
 
 MOST_COLUMNS = 32
@@ -81,9 +81,11 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
 
 
 def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
-    """Return the score of each group of a column: its standardised mean value, in multiples of 1 / RESOLUTION.
+    """Return the score of each group of a column: its standardised rank, in multiples of 1 / RESOLUTION.
 
-    Groups without a value, such as the missing one, get 0, which is the mean.
+    That of its middle row, by the estimated rows: ranks have no tails, so that products of them are clipped near their
+    usual norm, at half the noise that products of values need.  Groups without a value, such as the missing one, get 0,
+    which is the mean.
 
     Parameters
     ----------
@@ -109,7 +111,10 @@ def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
     if share.sum() <= 0:
         return None
     share = share / share.sum()
-    centred = np.where(mass > 0, values - share @ values, 0.0)
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(groups)
+    ranks[order] = np.cumsum(share[order]) - share[order] / 2
+    centred = np.where(mass > 0, ranks - share @ ranks, 0.0)
     spread = math.sqrt(share @ centred**2)
     if spread <= 0:
         return None

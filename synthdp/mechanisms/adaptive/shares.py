@@ -35,6 +35,12 @@ ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
 ROUND_SIGNALS = (7_500.0, 15_000.0)
 """Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
 
+ONE_WAYS_KNOWN = 7_500.0
+"""Such a signal above which a pair's interaction alone is measured, since its margins tell nothing new.
+
+From 1 500 on tables of three columns gain by it already, and single columns lose (docs/benchmarks/planner.md).
+"""
+
 SCREENS = (0.07, 0.1)
 """Part of the first and of the second round that goes to its screening."""
 
@@ -80,8 +86,12 @@ def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: flo
     """
     if second_stage is not None:
         return [1 - second_stage, second_stage] if second_stage > 0 else [1.0]
-    signal = total / budget.table_stddev(1.0)
-    return ROUNDS[sum(signal > limit for limit in ROUND_SIGNALS)]
+    return ROUNDS[sum(signal(budget, total) > limit for limit in ROUND_SIGNALS)]
+
+
+def signal(budget: BudgetAllocation, total: float) -> float:
+    """Return so many rows, in standard deviations of the noise of a table that costs the whole budget."""
+    return total / budget.table_stddev(1.0)
 
 
 def screening_part(budget: BudgetAllocation, number: int) -> float:

@@ -325,7 +325,7 @@ if noise >= 1:
     Mutation(
         "interactions alone are measured where noise is Laplace's",
         "–",
-        "Knowledge.noise_of_merged",
+        "Knowledge.noise_of_pair",
         "self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique)",
         "any(self.misfits[j] > 0 for j in clique)",
         (

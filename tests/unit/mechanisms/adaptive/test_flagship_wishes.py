@@ -6,7 +6,9 @@ import pytest
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Integer, Schema
 from synthdp.errors import BudgetExceededError
+from synthdp.fit.misfits import noisy_effects
 from synthdp.mechanisms.adaptive.adaptive_marginals import STAGES
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 
 RNG = np.random.default_rng(2)
@@ -33,10 +35,12 @@ def curator() -> Curator:
 
 
 def noise_of_tables(**wishes) -> dict[tuple[int, ...], float]:
-    """The noise of each table of several columns that the first round measures."""
+    """The noise of each table of several columns, or of its interaction, that the first round measures."""
     release = AdaptiveMarginals(second_stage=0.0, **wishes).release(curator(), random_state=0)
-    return {m.queries.cliques[0]: m.stddev for m in release.measurements
-            if isinstance(m.queries, Marginals) and len(m.queries.cliques[0]) > 1}  # fmt: skip
+    whole = {m.queries.cliques[0]: m.stddev for m in release.measurements
+             if isinstance(m.queries, Marginals) and len(m.queries.cliques[0]) > 1}  # fmt: skip
+    alone = [m for m in release.measurements if isinstance(m.queries, Interactions)]
+    return whole | {e.clique: e.stddev for m in alone for e in noisy_effects(m.queries, m.answers, m.stddev)}
 
 
 def test_only_what_the_workload_wishes_is_measured():
@@ -75,3 +79,15 @@ def test_a_release_can_be_stopped_at_any_stage_and_what_it_cost_stays_charged(st
     assert asked.remaining is None
     with pytest.raises(BudgetExceededError):
         AdaptiveMarginals(spend=BUDGET).release(asked)
+
+
+def test_pairs_of_which_the_interaction_alone_was_measured_come_through():
+    release = AdaptiveMarginals(second_stage=0.0).release(
+        Curator(FOLLOWERS, schema=SCHEMA, budget=ApproxDP(20.0, 1e-9)), random_state=0
+    )
+    asked = [m.queries for m in release.measurements if isinstance(m.queries, Interactions)]
+    assert {clique for queries in asked for clique in queries.cliques} >= {(0, 1), (0, 2), (0, 3), (0, 4)}
+    real = np.histogram2d(FOLLOWERS["a"], FOLLOWERS["b"], bins=10)[0] / len(FOLLOWERS)
+    fitted = release.output.distribution.marginal((0, 1)).reshape(real.shape)
+    alone = np.outer(real.sum(axis=1), real.sum(axis=0))
+    assert np.abs(fitted - real).sum() < 0.1 * np.abs(alone - real).sum()

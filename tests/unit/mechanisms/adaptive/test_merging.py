@@ -199,8 +199,8 @@ def test_interactions_alone_are_measured_where_noise_is_gaussian_and_no_column_h
     known = columns_known(sd.Curator(rows, schema=SCHEMA, budget=budget))
     sizes = [known.coarser[0].axes[j].releasable.sum() for j in range(4)]
     exact = np.sqrt((1 - 1 / sizes[0]) * (1 - 1 / sizes[1]))
-    assert known.noise_of_merged((0, 1), 1) == pytest.approx(exact if quiet else 1.0)
-    assert known.noise_of_merged((1, 3), 1) == 1.0
+    assert known.noise_of_pair((0, 1), 1) == pytest.approx(exact if quiet else 1.0)
+    assert known.noise_of_pair((1, 3), 1) == 1.0
 
 
 def test_less_noise_for_the_same_share_is_more_gain():
@@ -212,3 +212,11 @@ def test_a_pair_of_which_one_column_has_one_group_left_is_no_candidate():
     whole = Candidate((0, 1), 100.0, np.full(100, 5.0))
     groups = (np.zeros(10, int), np.arange(10) // 5)
     assert with_merged([whole], lambda *_: groups, lambda *_: 0.0, []) == [whole]
+
+
+@pytest.mark.parametrize(("mu", "alone"), [(0.01, False), (200.0, True)])
+def test_interactions_of_all_groups_are_measured_where_one_ways_are_known(mu, alone):
+    known = columns_known(sd.Curator(table(), schema=SCHEMA, budget=sd.GaussianDP(mu)))
+    sizes = [known.domain.axes[j].releasable.sum() for j in (0, 1)]
+    exact = np.sqrt((1 - 1 / sizes[0]) * (1 - 1 / sizes[1]))
+    assert known.noise_of_pair((0, 1), 0) == pytest.approx(exact if alone else 1.0)

@@ -86,3 +86,9 @@ def test_a_release_with_products_survives_its_file(tmp_path):
     assert (before.values == after.values).all()
     assert before.queries.bounds == after.queries.bounds
     pd.testing.assert_frame_equal(release.sample(50, random_state=1), again.sample(50, random_state=1))
+
+
+def test_scores_do_not_tell_how_far_a_tail_reaches():
+    margin = np.array([5.0, 9.0, 4.0, 1.0])
+    near, far = (Axis("n", Integer(0, 99), np.array(starts), np.arange(4)) for starts in ([0, 1, 2, 3], [0, 1, 2, 60]))
+    assert scores(Refinement.trivial(near), margin).tolist() == scores(Refinement.trivial(far), margin).tolist()
