@@ -34,6 +34,7 @@ from synthdp.mechanisms.adaptive.shares import (
     ONE_WAYS_OF_OPTIMUM,
     one_way_share,
     parts_of_rounds,
+    scores_say_something,
     screening_part,
 )
 from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
@@ -200,6 +201,8 @@ class AdaptiveMarginals(Spender):
             self._tell("second stage" if number else "pairs")
             # SELECT
             screening = limit * (screening_part(known.left, number) if self.screen is None else self.screen)
+            if not scores_say_something(known.left, share=screening, columns=len(known.domain), total=known.total):
+                break
             candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
             if number == len(limits) - 1:  # a pair whose whole table may still be measured waits for it
                 candidates = with_merged(

@@ -27,6 +27,8 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
     measured = [*known.one_way_tables, *known.tables]
     tables = make_fitting(measured, known.kept, known.misfits, total=known.total)
     tables += make_merged_fitting(measured, known.merged, known.kept, known.misfits, total=known.total)
+    estimated = known.estimates_of_lonely
+    tables = [replace(table, counts=estimated.get(table.clique, table.counts)) for table in tables]
     return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]
 
 

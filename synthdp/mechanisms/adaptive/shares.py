@@ -41,6 +41,10 @@ SCREENS = (0.07, 0.1)
 LAPLACE_SCREEN = 0.2
 """The same with Laplace noise, for either round."""
 
+LOUDEST_SCORE = 0.5
+"""Noise of a pair's score, in parts of the rows, beyond which pairs would be chosen by noise alone: no distance between a
+table and independence exceeds two, and few exceed a half."""
+
 LEAST_SHARE = 0.02
 """A share that is worth measuring the one-ways again for, when nothing else was."""
 
@@ -82,6 +86,24 @@ def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: flo
         return [1 - second_stage, second_stage] if second_stage > 0 else [1.0]
     signal = total / budget.table_stddev(1.0)
     return ROUNDS[sum(signal > limit for limit in ROUND_SIGNALS)]
+
+
+def scores_say_something(budget: BudgetAllocation, *, share: float, columns: int, total: float) -> bool:
+    """Return whether noisy scores of all pairs of columns can tell which are related.
+
+    Parameters
+    ----------
+    budget
+        What is left.
+    share
+        What the scores may cost.
+    columns
+        How many there are.
+    total
+        Estimated number of rows.
+    """
+    pairs = math.comb(columns, 2)
+    return pairs == 1 or budget.table_stddev(share / pairs) < LOUDEST_SCORE * total
 
 
 def screening_part(budget: BudgetAllocation, number: int) -> float:
