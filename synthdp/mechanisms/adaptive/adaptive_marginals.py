@@ -229,7 +229,7 @@ class AdaptiveMarginals(Spender):
         if best is not None and best.pays:
             share = min(share, ONE_WAYS_OF_OPTIMUM)
         most = min(share * (1 + DEEP_SHARE), budget.share)
-        columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total)
+        columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
         filled = group_target_of_wide if len(columns) > self.wide else group_target
