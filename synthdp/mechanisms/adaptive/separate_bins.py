@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from synthdp.arrays import FloatArray, IntArray
+from synthdp.distribution.contingency import project_to_simplex
 
 STEPS = 40
 """Steps of the fit of the prior."""
@@ -76,7 +77,9 @@ def separate_bins(counts: FloatArray, stddev: float, *, total: float) -> Separat
         beyond += chance[:, None] * np.exp(np.minimum(log_ndtr(middle[:, None] - places) - whole[:, None], 0.0))
     found = _common_quantile(places, beyond, held, rows)
     moved = np.where(found[which] > 0, np.maximum(found[which] + noisy - y[which], 0.0), 0.0)
-    return SeparateBins(moved * (total / max(float(moved.sum()), 1e-300)), (top + np.log(likelihood))[which])
+    held_now = float(moved.sum())
+    estimate = moved * (total / held_now) if held_now > 0 else project_to_simplex(counts, total)
+    return SeparateBins(estimate, (top + np.log(likelihood))[which])
 
 
 def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:
