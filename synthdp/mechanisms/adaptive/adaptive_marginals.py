@@ -7,6 +7,7 @@ stage takes what is known and returns it with what was learned.  The rest is pos
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -31,9 +32,12 @@ from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
     LEAST_SHARE,
+    ONE_WAYS_IN_TABLES,
     ONE_WAYS_OF_OPTIMUM,
+    gain_of_one_ways,
     one_way_share,
     parts_of_rounds,
+    scores_say_something,
     screening_part,
 )
 from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
@@ -196,10 +200,13 @@ class AdaptiveMarginals(Spender):
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
         limits = [known.left.share * part for part in rounds]
+        pairs = sum(workload.weight(pair) > 0 for pair in itertools.combinations(range(len(known.domain)), 2))
         for number, limit in enumerate(limits):
             self._tell("second stage" if number else "pairs")
             # SELECT
             screening = limit * (screening_part(known.left, number) if self.screen is None else self.screen)
+            if not scores_say_something(known.left, share=screening, pairs=pairs, total=known.total):
+                break
             candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
             candidates = as_interactions(candidates, known.noise_of_pair)
             if number == len(limits) - 1:  # a pair whose whole table may still be measured waits for it
@@ -209,6 +216,8 @@ class AdaptiveMarginals(Spender):
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape,
             )  # fmt: skip
+            if number == 0 and batch.gain < self._gain_of_one_ways(known, workload):
+                break
             # MEASURE
             known = measure_tables(known, account, batch, candidates)
         return measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
@@ -226,7 +235,7 @@ class AdaptiveMarginals(Spender):
         if best is not None and best.pays:
             share = min(share, ONE_WAYS_OF_OPTIMUM)
         most = min(share * (1 + DEEP_SHARE), budget.share)
-        columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total)
+        columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
         filled = group_target_of_wide if len(columns) > self.wide else group_target
@@ -245,6 +254,13 @@ class AdaptiveMarginals(Spender):
             pooled.shape, workload, known.left, total=known.total, most_cells=self.listed.max_cells,
             known={**pooled.precisions, (): counted},
         )  # fmt: skip
+
+    def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> float:
+        """Return what it would bring to measure the one-ways again instead of tables, with all that is left."""
+        columns = range(len(known.domain))
+        weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]
+        stddev = known.left.table_stddev(known.left.share / len(columns))
+        return ONE_WAYS_IN_TABLES * gain_of_one_ways(known.columns, weights, stddev)
 
     def _screen(
         self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float

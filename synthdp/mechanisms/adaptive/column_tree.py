@@ -14,7 +14,7 @@ from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.proportional_step import proportional_step
 from synthdp.measurements import beyond_noise
-from synthdp.mechanisms.adaptive.smoothing import smoothed, thinned
+from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.schema.columns import DISCOVERED
 
 ATOM = 4.0
@@ -81,9 +81,8 @@ class OneWay:
         both = (self.counts / self.stddev**2 + counts / stddev**2) / precision
         cell, releasable = self.first_bin, self.first.releasable
         misfits = float(max(both[~releasable].sum(), 0.0)) if self.misfits > 0 else 0.0
-        mass = np.zeros(self.first.size)
-        mass[releasable] = project_to_simplex(both[releasable], max(total - misfits, 1.0))
         before = np.bincount(cell, weights=self.weights, minlength=self.first.size)
+        mass = _estimated(self.first, both, precision**-0.5, total=max(total - misfits, 1.0))
         inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.releasable, self.axis.width, 0))
         weights = inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=self.first.size), 1e-9))[cell]
         return OneWay(self.axis, weights, self.first, both, precision**-0.5, misfits)
@@ -137,12 +136,7 @@ class ColumnTree:
         misfits = float(counts[~axis.releasable].sum())
         misfits = misfits if misfits > beyond_noise(stddev, columns) else 0.0
         regular = axis.starts < grid.regular
-        better = smoothed if grid.ordered else thinned
-        likely = np.concatenate([better(counts[: regular.sum()], stddev), counts[regular.sum() :]])
-        if grid.ordered and axis.column.source == DISCOVERED:
-            likely[: regular.sum()][_empty_ends(counts[: regular.sum()], stddev)] = -np.inf
-        estimate = np.zeros(axis.size)
-        estimate[axis.releasable] = project_to_simplex(likely[axis.releasable], max(total - misfits, 1.0))
+        estimate = _estimated(axis, counts, stddev, total=max(total - misfits, 1.0))
         starts = axis.starts[regular]
         rows, rest = estimate[: len(starts)], estimate[axis.size - int((~regular).sum()) :]
         return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows, misfits)
@@ -204,6 +198,19 @@ class ColumnTree:
         fine = Axis(axis.name, axis.column, starts, np.arange(len(starts)))
         weights = np.where(fine.releasable, np.concatenate([self.rows, self.rest]), 0.0)
         return OneWay(fine, weights, axis, self.counts, self.stddev, self.misfits)
+
+
+def _estimated(axis: Axis, counts: FloatArray, stddev: float, *, total: float) -> FloatArray:
+    """Return the estimated rows in the bins of a first histogram, 0 in those that are never released or not filled."""
+    filled, neighbours = axis.releasable.copy(), 0
+    if axis.grid.ordered:
+        values = axis.starts < axis.grid.regular
+        if axis.column.source == DISCOVERED:
+            filled[values] &= ~_empty_ends(counts[values], stddev)
+        neighbours = int((filled & values).sum())
+    rows = np.zeros(axis.size)
+    rows[filled] = estimated(counts[filled], stddev, total=total, neighbours=neighbours)
+    return rows
 
 
 def refine(total: float, widths: IntArray, counts: FloatArray, stddev: float) -> FloatArray:

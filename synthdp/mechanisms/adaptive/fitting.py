@@ -25,9 +25,19 @@ from synthdp.randomness import Generator
 def consistent_tables(known: Knowledge) -> list[NoisyTable]:
     """Return all tables without misfits, made to agree, each with the noise scale that sets its ridge."""
     measured = [*known.one_way_tables, *known.tables]
-    tables = make_fitting(measured, known.kept, known.misfits, total=known.total, effects=known.effects)
-    tables += make_merged_fitting(measured, known.merged, known.kept, known.misfits, total=known.total)
-    return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]
+    tables = [
+        *make_fitting(measured, known.kept, known.misfits, total=known.total, effects=known.effects),
+        *make_merged_fitting(measured, known.merged, known.kept, known.misfits, total=known.total),
+    ]
+    estimated = known.estimates_alone
+    return [
+        replace(
+            table,
+            counts=estimated.get(table.clique, table.counts),
+            stddev=table.stddev * known.ridges.get(table.clique, 1.0),
+        )
+        for table in tables
+    ]
 
 
 def fit_tree(known: Knowledge, settings: MaxEntropy) -> Graphical:

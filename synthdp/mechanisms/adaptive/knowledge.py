@@ -141,6 +141,18 @@ class Knowledge:
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
     @property
+    def estimates_alone(self) -> dict[Clique, FloatArray]:
+        """The estimated rows in the groups of each column that was measured with no other, by its clique."""
+        related = {j for table in (*self.tables, *self.merged) for j in table.clique}
+        related |= set(self.products.columns) if self.products is not None else set()
+        found: dict[Clique, FloatArray] = {}
+        for j, (column, refinement) in enumerate(zip(self.columns, self.refinements, strict=True)):
+            rows = np.bincount(refinement.coarse_cell, weights=column.weights)
+            if j not in related and rows.sum() > 0:
+                found[j,] = rows * (self.total / rows.sum())
+        return found
+
+    @property
     def pooled_effects(self) -> Effects:
         """What all answers together say of main effects and interactions, over the groups that a released row may have."""
         tables = (*self.one_way_tables, *self.tables)

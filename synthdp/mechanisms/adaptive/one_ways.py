@@ -8,17 +8,20 @@ where they are, and the budget pays only for the levels that some column used.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
+from synthdp.fit.misfits import LEAST_STDDEV
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.budget import BudgetAllocation
@@ -107,7 +110,14 @@ class OneWayTree:
         return replace(self, finer=1 if splits else self.finer)
 
     def measure(
-        self, curator: Curator, budget: BudgetAllocation, *, share: float, most: float, total: float
+        self,
+        curator: Curator,
+        budget: BudgetAllocation,
+        *,
+        share: float,
+        most: float,
+        total: float,
+        stddev: float = 0.0,
     ) -> MeasuredOneWays:
         """Measure all columns.
 
@@ -125,6 +135,8 @@ class OneWayTree:
             For all levels together; a level that would cost more is left out, and all deeper ones with it.
         total
             Estimated number of rows.
+        stddev
+            Standard deviation of its noise; 0 where it is exact.
         """
         schema = curator.schema
         each = share / len(schema)
@@ -134,6 +146,8 @@ class OneWayTree:
         part, rest = budget.take(each * len(schema))
         first = curator.measure(queries, spend=part.loss, step="one-way marginals")
         answers = [first]
+        if stddev > 0:
+            total = _pooled_total(total, stddev, queries.split(first.answers), first.stddev)
         trees = [
             ColumnTree.of(axis, np.asarray(counts, np.float64), first.stddev, total=total, columns=len(schema))
             for axis, counts in zip(domain.axes, queries.split(first.answers), strict=True)
@@ -187,3 +201,10 @@ class OneWayTree:
     def _deeper(self, each: float, budget: BudgetAllocation) -> float:
         """Return the share of a column's deeper level beside that of its first."""
         return float(each * self.deep ** (-1 / budget.exponent))
+
+
+def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], noise: float) -> float:
+    """Return the number of rows that a noisy count and the sums of noisy histograms say together, at least 1."""
+    sums = [total, *(float(counts.sum()) for counts in columns)]
+    precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]
+    return max(1.0, float(np.average(sums, weights=precisions)))

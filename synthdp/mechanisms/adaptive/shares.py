@@ -6,10 +6,13 @@ All shares are fractions of the whole budget, unless a name says of what else th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from synthdp.domain.discretize import domain_of
+from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.selection import MEAN_ABS
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import PureDP
 from synthdp.schema.schema import Schema
@@ -46,6 +49,13 @@ SCREENS = (0.07, 0.1)
 
 LAPLACE_SCREEN = 0.2
 """The same with Laplace noise, for either round."""
+
+LOUDEST_SCORE = 0.25
+"""Noise of a pair's score, in parts of the rows, beyond which pairs would be chosen by noise alone: few tables are farther
+from independence than half of the rows."""
+
+ONE_WAYS_IN_TABLES = 0.5
+"""Tables are measured unless one-ways would gain more than so many times as much: tables tell of their columns, too."""
 
 LEAST_SHARE = 0.02
 """A share that is worth measuring the one-ways again for, when nothing else was."""
@@ -92,6 +102,46 @@ def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: flo
 def signal(budget: BudgetAllocation, total: float) -> float:
     """Return so many rows, in standard deviations of the noise of a table that costs the whole budget."""
     return total / budget.table_stddev(1.0)
+
+
+def scores_say_something(budget: BudgetAllocation, *, share: float, pairs: int, total: float) -> bool:
+    """Return whether noisy scores of pairs of columns can tell which are related.
+
+    Parameters
+    ----------
+    budget
+        What is left.
+    share
+        What the scores may cost.
+    pairs
+        How many there are.
+    total
+        Estimated number of rows.
+    """
+    return pairs < 2 or budget.table_stddev(share / pairs) < LOUDEST_SCORE * total
+
+
+def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float], stddev: float) -> float:
+    """Return by how much less noise in the one-ways would decrease the errors of all pairs, in rows, by weight.
+
+    Noise hurts a bin by no more than the rows in it, as `selection.Candidate.cells` has it for tables.
+
+    Parameters
+    ----------
+    columns
+        What is known of each column.
+    weights
+        For each column the sum of the weights of the pairs that it is in.
+    stddev
+        Of the noise of a second measurement of the first histogram of every column, in rows.
+    """
+    gain = 0.0
+    for column, weight in zip(columns, weights, strict=True):
+        rows = np.bincount(column.first_bin, weights=column.weights, minlength=column.first.size)
+        both = (column.stddev**-2 + stddev**-2) ** -0.5
+        noise = [float(np.minimum(MEAN_ABS * one, rows).sum()) for one in (column.stddev, both)]
+        gain += weight * (noise[0] - noise[1])
+    return gain
 
 
 def screening_part(budget: BudgetAllocation, number: int) -> float:

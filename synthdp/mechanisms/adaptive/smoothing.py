@@ -1,36 +1,92 @@
 """Estimate histograms from noisy counts by empirical Bayes: as smooth, or as sparse, as the counts themselves say.
 
-A prior is fitted to the noisy counts by maximum likelihood, then each count is replaced by its posterior mean.  With
-little noise the counts hardly change.  Post-processing of noisy answers.
+Two priors are fitted to the noisy counts.  Under the one, bins have nothing to do with each other; under the other,
+neighbours resemble each other.  The estimate is a mean of those of both, weighted by how likely the counts are under
+either.  With little noise the counts hardly change.  Post-processing of noisy answers.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import expit
 
 from synthdp.arrays import FloatArray
+from synthdp.distribution.contingency import project_to_simplex
+from synthdp.mechanisms.adaptive.separate_bins import separate_bins
 
 SPREADS = tuple(2.0**i for i in range(-1, 6))
 """Stddevs of the Haar coefficients that are tried, as multiples of the noise."""
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
-"""Shares that are tried: of the Haar coefficients of one scale, or of the levels of a column, that are not 0."""
-
-MEANS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Mean counts of the levels that occur that are tried, as multiples of the mean over all levels."""
-
-FAR_BELOW = 100.0
-"""A count so many stddevs below 0 says no more than one that is less so."""
+"""Shares of the Haar coefficients of one scale that are not 0 that are tried."""
 
 FAR = 400.0
 """A coefficient whose square exceeds this multiple of the noise variance belongs to a point mass and is kept."""
 
+LARGEST_EXPONENT = 600.0
+"""Likelihood ratios beyond exp of this are taken for it."""
 
-def smoothed(counts: FloatArray, stddev: float) -> FloatArray:
+ODDS = 20.0
+"""Neighbours are taken to resemble each other only as far as the counts are so many times as likely then.
+
+A column of few values far apart loses more by smoothing than a smooth one by its absence.
+"""
+
+LEAST_BINS = 3
+"""Fewer bins than so many say nothing of a prior."""
+
+LEAST_NOISE = 1e-7
+"""Noise below this part of the rows is none."""
+
+
+class Smooth(NamedTuple):
+    """Estimates of neighbouring bins.
+
+    Parameters
+    ----------
+    rows
+        (k,) estimates, which may be negative, with about the same sum as the counts.
+    evidence
+        How likely the counts are, against empty bins: logarithm of the ratio.
+    """
+
+    rows: FloatArray
+    evidence: float
+
+
+def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: int) -> FloatArray:
+    """Estimate a histogram.
+
+    Parameters
+    ----------
+    counts
+        (k,) noisy counts.
+    stddev
+        Standard deviation of their noise.
+    total
+        Number of rows, > 0.
+    neighbours
+        How many of the first bins are neighbours of equal width; 0 for levels without an order.
+
+    Returns
+    -------
+    (k,) estimated rows, >= 0, with sum ``total``.
+    """
+    if len(counts) < LEAST_BINS or stddev < LEAST_NOISE * total:
+        return project_to_simplex(counts, total)
+    separate = separate_bins(counts, stddev, total=total)
+    if neighbours <= LEAST_BINS:
+        return separate.rows
+    alike = smoothed(counts[:neighbours], stddev)
+    trust = expit(alike.evidence - float(separate.evidence[:neighbours].sum()) - math.log(ODDS))
+    together = project_to_simplex(np.concatenate([alike.rows, counts[neighbours:]]), total)
+    return np.asarray(trust * together + (1 - trust) * separate.rows, np.float64)
+
+
+def smoothed(counts: FloatArray, stddev: float) -> Smooth:
     """Estimate the counts of neighbouring bins.
 
     Haar coefficients of one scale are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
@@ -39,74 +95,40 @@ def smoothed(counts: FloatArray, stddev: float) -> FloatArray:
     Parameters
     ----------
     counts
-        (k,) noisy counts of neighbouring bins of equal width.
+        (k,) noisy counts of neighbouring bins of equal width, k >= 2.
     stddev
-        Standard deviation of their noise.
-
-    Returns
-    -------
-    (k,) estimates, which may be negative, with about the same sum.
+        Standard deviation of their noise, > 0.
     """
     k = len(counts)
-    if k < 4:
-        return counts
     size = 2 ** math.ceil(math.log2(k))
     mirrored = np.concatenate([counts, counts[::-1]])[np.arange(2 * size) % (2 * k)]  # no end meets the other
     details, rest = _analysis(np.stack([np.roll(mirrored, -shift) for shift in range(size)]), int(math.log2(size)))
-    back = _synthesis([_posterior_mean(detail, stddev) for detail in details], rest)
-    return np.asarray(np.mean([np.roll(row, shift)[:k] for shift, row in enumerate(back)], axis=0), np.float64)
+    shrunk, evidence = [], 0.5 * k * (float(counts.mean()) / stddev) ** 2
+    for detail in details:
+        estimate, likelihood = _posterior_mean(detail, stddev)
+        shrunk.append(estimate)
+        evidence += likelihood * detail.shape[1] * k / (2 * size)  # what is mirrored or repeated says nothing new
+    back = _synthesis(shrunk, rest)
+    rows = np.mean([np.roll(row, shift)[:k] for shift, row in enumerate(back)], axis=0)
+    return Smooth(np.asarray(rows, np.float64), evidence)
 
 
-def thinned(counts: FloatArray, stddev: float) -> FloatArray:
-    """Estimate the counts of the levels of a nominal column.
-
-    The prior of a level's count: 0 with some probability, else exponential; both parameters are common to all levels.
-
-    Parameters
-    ----------
-    counts
-        (k,) noisy counts.
-    stddev
-        Standard deviation of their noise.
-
-    Returns
-    -------
-    (k,) estimates, >= 0; their sum is not kept.
-    """
-    if len(counts) < 3:
-        return counts
-    counts = np.maximum(counts, -FAR_BELOW * stddev)
-    mean = max(float(counts.mean()), stddev / len(counts))
-    absent = -0.5 * (counts / stddev) ** 2 - math.log(stddev * math.sqrt(2 * math.pi))
-    best, estimate = -math.inf, counts
-    for share, tau in itertools.product((*SHARES, 1.0), [factor * mean for factor in MEANS]):
-        # an exponential prior makes the posterior a normal law of mean y - sigma^2 / tau, cut off at 0
-        z = counts / stddev - stddev / tau
-        present = math.log(share / tau) + 0.5 * (stddev / tau) ** 2 - counts / tau + log_ndtr(z)
-        evidence = np.logaddexp(present, absent + math.log(max(1.0 - share, 1e-300)))
-        if float(evidence.sum()) > best:
-            best = float(evidence.sum())
-            hazard = np.exp(-0.5 * z**2 - 0.5 * math.log(2 * math.pi) - log_ndtr(z))
-            estimate = np.exp(present - evidence) * stddev * np.maximum(z + hazard, 0.0)
-    return np.asarray(estimate, np.float64)
-
-
-def _posterior_mean(detail: FloatArray, stddev: float) -> FloatArray:
-    """Shrink the coefficients of one scale."""
+def _posterior_mean(detail: FloatArray, stddev: float) -> tuple[FloatArray, float]:
+    """Shrink the coefficients of one scale; also return their mean log-likelihood, against coefficients of 0."""
     square = (detail / stddev) ** 2
-    zero = np.exp(-0.5 * square)
     best, estimate = -math.inf, detail
     for spread in SPREADS:
         variance = 1 + spread**2
-        normal = np.exp(-0.5 * square / variance) / math.sqrt(variance)
+        exponent = np.minimum(0.5 * square * (1 - 1 / variance), LARGEST_EXPONENT)
+        normal = np.exp(exponent) / math.sqrt(variance)
         for share in SHARES:
-            evidence = share * normal + (1 - share) * zero
-            likelihood = float(np.log(np.maximum(evidence, 1e-300)).mean())
+            evidence = share * normal + (1 - share)
+            likelihood = float(np.log(evidence).mean())
             if likelihood > best:
                 best = likelihood
-                chance = share * normal / np.maximum(evidence, 1e-300)
+                chance = share * normal / evidence
                 estimate = detail * np.where(square > FAR, 1.0, chance * spread**2 / variance)
-    return np.asarray(estimate, np.float64)
+    return np.asarray(estimate, np.float64), best
 
 
 def _analysis(rows: FloatArray, levels: int) -> tuple[list[FloatArray], FloatArray]:

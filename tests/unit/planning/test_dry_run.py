@@ -8,7 +8,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.errors import DiscoveryError, ParameterError
-from synthdp.planning.dry_run import MOST_ROWS
+from synthdp.planning.dry_run import MOST_ROWS, noise_of_counts
 from synthdp.planning.plan import curve
 from synthdp.planning.simulated_table import simulated_table
 from synthdp.randomness import generator
@@ -55,6 +55,7 @@ def test_a_plan_is_a_document() -> None:
     document = json.loads(json.dumps(planned.to_document()))
     assert document["epsilon"] == 2.0
     assert document["mechanism"]
+    assert document["noise"]["1"] == planned.noise[1] > 0
     assert planned.mechanism in str(planned)
 
 
@@ -174,3 +175,16 @@ def test_a_plan_without_gaussian_noise_or_with_too_many_cells_knows_no_best_way(
     assert (
         sd.plan(sd.Schema({f"x{j}": sd.Integer(0, 999) for j in range(4)}), rows=500, epsilon=1.0).best_unbiased is None
     )
+
+
+@pytest.mark.slow
+def test_the_noise_of_single_columns_is_foretold_and_that_of_a_large_table_scaled() -> None:
+    rows = 45_000
+    planned = sd.plan(SCHEMA, rows=rows, epsilon=0.5)
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({
+        "age": rng.integers(0, 99, rows), "city": rng.choice(list("abcd"), rows), "sex": rng.random(rows) < 0.5,
+        "rate": rng.random(rows), "seen": pd.Timestamp("2020-05-01"), "id": np.arange(rows).astype(str),
+    })  # fmt: skip
+    release = sd.SyntheticRelease(schema=SCHEMA, epsilon=0.5, delta=1e-9).fit(table).release_
+    assert planned.noise[1] == pytest.approx(noise_of_counts(release.measurements)[1], rel=0.1)

@@ -6,17 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from synthdp import Continuous, Curator, GaussianDP, Integer, PureDP, Schema
+from synthdp import AdaptiveMarginals, Continuous, Curator, GaussianDP, Integer, PureDP, Schema
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
-from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_tree
+from synthdp.mechanisms.adaptive.fitting import consistent_tables, fit_distribution, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Batch, Planner
+from synthdp.mechanisms.adaptive.shares import gain_of_one_ways
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import components
@@ -95,6 +96,48 @@ def test_the_levels_of_the_one_ways_stay_within_their_limit(most, levels, known,
     _, left, answers = tree.measure(account, known.left, share=0.2, most=most, total=float(ROWS))
     assert known.left.share - left.share == pytest.approx(most)
     assert len(answers) == levels
+
+
+def test_a_noisy_count_of_rows_does_not_outweigh_the_histograms(account):
+    whole = BudgetAllocation.of(account)
+    columns, _, _ = OneWayTree(levels=1).measure(account, whole, share=0.2, most=0.3, total=1.0, stddev=1e9)
+    assert [column.weights.sum() for column in columns] == pytest.approx([ROWS] * 4, rel=0.1)
+
+
+def test_an_exact_count_of_rows_is_kept(account):
+    whole = BudgetAllocation.of(account)
+    columns, _, _ = OneWayTree(levels=1).measure(account, whole, share=0.2, most=0.3, total=5000.0)
+    assert [column.weights.sum() for column in columns] == pytest.approx([5000.0] * 4)
+
+
+def test_a_column_that_no_table_has_is_fitted_as_it_was_estimated(known, account):
+    first = one_batch(known, account)
+    batch = Batch({(0, 1): 0.1}, {}, 1.0)
+    candidates, after = screen_against_independence(known, account, ALL, share=0.01)
+    after = measure_tables(after, account, batch, candidates)
+    assert set(known.estimates_alone) == {(0,), (1,), (2,), (3,)}
+    assert set(after.estimates_alone) == {(2,), (3,)}
+    assert not set(first.estimates_alone) & {(j,) for table in first.tables for j in table.clique}
+    fitted = {t.clique: t.counts for t in consistent_tables(after) if len(t.clique) == 1}
+    expected = np.bincount(after.refinements[2].coarse_cell, weights=after.columns[2].weights)
+    np.testing.assert_allclose(fitted[2,], expected * after.total / expected.sum())
+
+
+def test_single_columns_gain_nothing_from_noise_and_more_from_less_of_it(known):
+    gains = [gain_of_one_ways(known.columns, [1.0] * 4, stddev) for stddev in (1e9, 50.0, 5.0)]
+    assert gains[0] == pytest.approx(0.0, abs=1e-3)
+    assert gains[0] < gains[1] < gains[2]
+    assert gain_of_one_ways(known.columns, [0.0] * 4, 5.0) == 0.0
+    assert gain_of_one_ways(known.columns, [1.0] * 4, 1e-9) <= 4 * ROWS * 1.2  # noise hurts no bin beyond its rows
+
+
+def test_where_scores_would_be_noise_alone_single_columns_get_everything():
+    curator = Curator(table()[:300], schema=SCHEMA, budget=GaussianDP(0.02))
+    receipt = str(AdaptiveMarginals().release(curator, random_state=0).receipt)
+    assert "one-way marginals, again" in receipt
+    assert "screening" not in receipt
+    assert "several columns" not in receipt
+    assert curator.remaining is None
 
 
 def test_a_repeated_clique_stays_once_in_the_tree_and_keeps_both_tables(known, account):
