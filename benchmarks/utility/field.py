@@ -131,6 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3, help="runs of synthdp and the yardsticks")
     parser.add_argument("--peer-seeds", type=int, default=1, help="runs of each peer")
     parser.add_argument("--limit", type=float, default=600, help="processor seconds a run")
+    parser.add_argument("--missing", action="store_true", help="leave out runs that the results file has")
     parser.add_argument("--rows", type=int, help="only so many rows, in the seeded order")
     parser.add_argument("--environments", type=Path, default=ENVIRONMENTS, help="where virtual environments are kept")
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -143,6 +144,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for method in methods:
                 peer = PEERS[method]
                 for seed in range(options.seeds if peer.environment is None else options.peer_seeds):
+                    run_of = dict(zip(KEY, (benchmark.name, epsilon, method, seed), strict=True))
+                    if options.missing and any(run_of.items() <= kept.items() for kept in read_results(options.out)):
+                        continue
                     record = one_run(
                         benchmark,
                         peer,
