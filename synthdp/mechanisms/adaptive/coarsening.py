@@ -112,7 +112,7 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
 
 
 def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
-    """One group a level, but one for all rare levels together, or for those of each group of a hierarchy that is not rare."""
+    """One group a level, but one for all rare ones together; of a hierarchy, for those of each group that is not rare."""
     weights, starts = one_way.weights[:regular], one_way.axis.starts[:regular]
     enough = max(3 * one_way.stddev, target / 4)
     rare = weights < enough
