@@ -1,7 +1,7 @@
 """Wide tables of known structure: agreement within a block, processor seconds and memory.
 
     python benchmarks/utility/wide.py [--tiny] [--seeds 3] [--out results.jsonl] [--case blocks:1000:100000 ...]
-    python benchmarks/utility/wide.py --levels [--out results.jsonl]
+    python benchmarks/utility/wide.py --levels [--rows 100000] [--out results.jsonl]
 
 Four generators, all columns of four levels, in blocks of ten:
 
@@ -14,7 +14,8 @@ Four generators, all columns of four levels, in blocks of ten:
 ``pair_error`` the mean distance of each pair's, ``other_error`` that of pairs of different blocks, ``independent`` what
 independent columns have.  ``edges`` counts measured relations: of two columns of a block, and of others.  Seconds are the
 processor's, of the release and of as many synthetic rows; ``table_mib`` is the peak memory before them, ``peak_mib`` after.
-``--levels`` releases a column of 300 000 levels, declared and not, beside two others.  epsilon 1, delta 1e-9.
+``--levels`` releases a column of 300 000 levels beside a flag and an age: declared, with a hierarchy (``grouped``) and not
+declared; levels of Zipf's law, and tracts of counties of states (``places``).  epsilon 1, delta 1e-9.
 Every case runs in a process of its own.  One JSON line a run.
 """
 
@@ -101,30 +102,59 @@ def run_case(kind: str, columns: int, rows: int, seed: int) -> dict[str, object]
     }  # fmt: skip
 
 
-def run_levels(*, declared: bool, seed: int) -> dict[str, object]:
-    """Release a column whose levels have Zipf's law, a flag that follows the level and an age."""
-    rng, rows = np.random.default_rng(seed), 100_000
-    labels = np.array([f"L{i:06d}" for i in range(MANY)])
-    level = (rng.zipf(1.3, rows) - 1) % MANY
+def run_levels(kind: str, declared: str, rows: int, seed: int) -> dict[str, object]:
+    """Release a column of very many levels, a flag that follows it and an age.
+
+    ``levels`` follow Zipf's law, whatever their place in the list; the hierarchy declared for them is that of a thousand
+    equal groups.  ``places`` are 50 states of 60 counties of 100 tracts: few states have most rows, and few counties of
+    each, and the flag follows the county.
+    """
+    rng = np.random.default_rng(seed)
+    if kind == "levels":
+        labels, parts = [f"L{i:06d}" for i in range(MANY)], (3, 5)
+        level = (rng.zipf(1.3, rows) - 1) % MANY
+        flag, many = level % 3 == 0, level < 5
+    else:
+        labels, parts = [f"{i // 6000:02d}{i // 100 % 60:02d}{i % 100:02d}" for i in range(MANY)], (2, 4)
+        weight = np.arange(1, 51) ** -1.5
+        state, county = rng.choice(50, rows, p=weight / weight.sum()), (rng.zipf(1.6, rows) - 1) % 60
+        level = (state * 60 + county) * 100 + (rng.zipf(1.3, rows) - 1) % 100
+        flag, many = county % 2 == 0, state < 1
     table = pd.DataFrame({
-        "code": labels[level], "flag": (level % 3 == 0) ^ (rng.random(rows) < 0.1),
-        "age": np.clip(rng.normal(40, 12, rows) + (level < 5) * 20, 0, 99).astype(int),
+        "code": np.array(labels)[level], "flag": flag ^ (rng.random(rows) < 0.1),
+        "age": np.clip(rng.normal(40, 12, rows) + many * 20, 0, 99).astype(int),
     })  # fmt: skip
-    column = Categorical(list(labels)) if declared else Categorical()
-    schema = Schema({"code": column, "flag": sd.Boolean(), "age": sd.Integer(0, 99)})
     before, start = peak_mebibytes(), time.process_time()
+    groups = [[label[:k] for label in labels] for k in parts] if declared == "grouped" else []
+    column = Categorical() if declared == "open" else Categorical(labels, groups=groups)
+    schema = Schema({"code": column, "flag": sd.Boolean(), "age": sd.Integer(0, 99)})
     release = sd.SyntheticRelease(schema=schema, epsilon=1.0, delta=1e-9, random_state=seed).fit(table)
     synthetic = release.sample(rows)
     seconds, peak = time.process_time() - start, peak_mebibytes()
+    synthetic["code"] = synthetic["code"].astype(str)
     real, made = (frame["code"].value_counts(normalize=True) for frame in (table, synthetic))
     top = real.index[:20]
     return {
-        "case": "levels", "declared": declared, "seed": seed, "levels_in_rows": len(real), "levels_released": len(made),
+        "case": kind, "declared": declared, "rows": rows, "seed": seed,
+        "levels_in_rows": len(real), "levels_released": len(made),
         "share_of_20": real[top].sum(), "released_share_of_20": made.reindex(top).fillna(0.0).sum(),
-        "tvd": real.sub(made, fill_value=0.0).abs().sum() / 2,
-        "flag_of_first": [float(frame.loc[frame["code"] == top[0], "flag"].mean()) for frame in (table, synthetic)],
+        "tvd": [distance(table, synthetic, k) for k in (*parts, 6)],
+        "flag_error": [flag_error(table, synthetic, k) for k in (*parts, 6)],
         "seconds": round(seconds, 1), "table_mib": round(before), "peak_mib": round(peak),
     }  # fmt: skip
+
+
+def distance(table: pd.DataFrame, synthetic: pd.DataFrame, characters: int) -> float:
+    """Return the total variation distance of so many first characters of the code."""
+    shares = [frame["code"].str[:characters].value_counts(normalize=True) for frame in (table, synthetic)]
+    return float(shares[0].sub(shares[1], fill_value=0.0).abs().sum() / 2)
+
+
+def flag_error(table: pd.DataFrame, synthetic: pd.DataFrame, characters: int) -> float:
+    """Return the mean error of the flag's share among the rows of the 30 largest groups; of 1 where one has no rows."""
+    shares = [frame.groupby(frame["code"].str[:characters])["flag"].mean() for frame in (table, synthetic)]
+    largest = table["code"].str[:characters].value_counts().index[:30]
+    return float((shares[0].reindex(largest) - shares[1].reindex(largest)).abs().fillna(1.0).mean())
 
 
 def peak_mebibytes() -> float:
@@ -135,21 +165,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", nargs="+", default=[])
     parser.add_argument("--levels", action="store_true")
+    parser.add_argument("--rows", type=int, default=100_000, help="of --levels")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.one:
-        kind, *numbers = given.one.split(":")
-        record = (
-            run_levels(declared=kind == "declared", seed=int(numbers[0]))
-            if kind in ("declared", "undeclared")
-            else run_case(kind, *map(int, numbers))
-        )
-        tell(record, None)
+        kind, *rest = given.one.split(":")
+        if kind in ("levels", "places"):
+            tell(run_levels(kind, rest[0], int(rest[1]), int(rest[2])), None)
+        else:
+            tell(run_case(kind, *map(int, rest)), None)
         return
-    cases = ["declared", "undeclared"] if given.levels else given.case or list(TINY if given.tiny else CASES)
+    ways = itertools.product(("levels", "places"), ("declared", "grouped", "open"))
+    many = [f"{kind}:{declared}:{given.rows}" for kind, declared in ways]
+    cases = many if given.levels else given.case or list(TINY if given.tiny else CASES)
     for case, seed in itertools.product(cases, range(given.seeds)):
         line = subprocess.run(
             [sys.executable, __file__, "--one", f"{case}:{seed}"],
