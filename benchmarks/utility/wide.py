@@ -138,8 +138,8 @@ def run_levels(kind: str, declared: str, rows: int, seed: int) -> dict[str, obje
         "case": kind, "declared": declared, "rows": rows, "seed": seed,
         "levels_in_rows": len(real), "levels_released": len(made),
         "share_of_20": real[top].sum(), "released_share_of_20": made.reindex(top).fillna(0.0).sum(),
-        "tvd": [distance(table, synthetic, k) for k in (*parts, 6)],
-        "flag_error": [flag_error(table, synthetic, k) for k in (*parts, 6)],
+        "tvd": [distance(table, synthetic, k) for k in (*parts, 9)],
+        "flag_error": [flag_error(table, synthetic, k) for k in (*parts, 9)],
         "seconds": round(seconds, 1), "table_mib": round(before), "peak_mib": round(peak),
     }  # fmt: skip
 
