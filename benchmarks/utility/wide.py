@@ -1,6 +1,7 @@
 """Wide tables of known structure: agreement within a block, processor seconds and memory.
 
     python benchmarks/utility/wide.py [--tiny] [--seeds 3] [--out results.jsonl] [--case blocks:1000:100000 ...]
+    python benchmarks/utility/wide.py --bars [--out results.jsonl]
     python benchmarks/utility/wide.py --levels [--rows 100000] [--out results.jsonl]
 
 Four generators, all columns of four levels, in blocks of ten:
@@ -16,6 +17,7 @@ independent columns have.  ``edges`` counts measured relations: of two columns o
 processor's, of the release and of as many synthetic rows; ``table_mib`` is the peak memory before them, ``peak_mib`` after.
 ``--levels`` releases a column of 300 000 levels beside a flag and an age: declared, with a hierarchy (``grouped``) and not
 declared; levels of Zipf's law, and tracts of counties of states (``places``).  epsilon 1, delta 1e-9.
+``--bars`` counts how often 95 % intervals of tables of two and three columns hold the real counts, and how wide they are.
 Every case runs in a process of its own.  One JSON line a run.
 """
 
@@ -45,6 +47,7 @@ CASES = (
     "blocks:300:100000", "blocks:1000:100000", "chains:300:100000", "weak:300:100000", "none:300:100000"
 )  # fmt: skip
 TINY = ("blocks:140:2000", "none:140:2000")
+BARS = ("bars-blocks:150:20000", "bars-chains:150:20000", "bars-weak:150:100000", "bars-blocks:300:100000")
 MANY = 300_000
 OTHERS = 2000
 """Pairs of different blocks that are looked at."""
@@ -100,6 +103,36 @@ def run_case(kind: str, columns: int, rows: int, seed: int) -> dict[str, object]
         "seconds": round(released - start, 1), "sampling_seconds": round(sampled - released, 1),
         "table_mib": round(before), "peak_mib": round(peak),
     }  # fmt: skip
+
+
+def run_bars(kind: str, columns: int, rows: int, seed: int) -> dict[str, object]:
+    """Say of 40 pairs of a block, 40 of different blocks and 15 triples of a block how often bars hold, and their width."""
+    codes = simulated(kind, columns, rows, seed=seed)
+    names = [f"c{j:04d}" for j in range(columns)]
+    table = pd.DataFrame({name: pd.Categorical.from_codes(codes[:, j], list(LEVELS)) for j, name in enumerate(names)})
+    schema = Schema({name: Categorical(list(LEVELS)) for name in names})
+    release = sd.SyntheticRelease(schema=schema, epsilon=1.0, delta=1e-9, random_state=seed).fit(table)
+    rng = np.random.default_rng(seed + 100)
+    block = [[b + i for i in rng.permutation(BLOCK)[:3]] for b in rng.integers(0, columns // BLOCK, 40) * BLOCK]
+    drawn = np.sort(rng.integers(0, columns, (200, 2)), axis=1).tolist()
+    asked = {
+        "pairs": [three[:2] for three in block], "others": [p for p in drawn if p[0] // BLOCK != p[1] // BLOCK][:40],
+        "triples": block[:15],
+    }  # fmt: skip
+    record: dict[str, object] = {"case": f"bars {kind}", "columns": columns, "rows": rows, "seed": seed}
+    for part, sets in asked.items():
+        answers = [release.answer(sd.marginal(*(names[j] for j in some))) for some in sets]
+        real = [table.groupby([names[j] for j in some], observed=False).size() for some in sets]
+        truth = np.concatenate([
+            counts.reindex(pd.MultiIndex.from_frame(answer[list(counts.index.names)])).to_numpy()
+            for counts, answer in zip(real, answers, strict=True)
+        ])  # fmt: skip
+        found = pd.concat(answers)[["estimate", "lower", "upper"]].to_numpy()
+        error = float(np.sqrt(((found[:, 0] - truth) ** 2).mean()))
+        inside = (found[:, 1] <= truth) & (truth <= found[:, 2])
+        width = float((found[:, 2] - found[:, 1]).mean()) / 2 / 1.96 / error
+        record[part] = {"cells": len(truth), "inside": float(inside.mean()), "width": width, "rmse": error}
+    return record
 
 
 def run_levels(kind: str, declared: str, rows: int, seed: int) -> dict[str, object]:
@@ -165,6 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", nargs="+", default=[])
     parser.add_argument("--levels", action="store_true")
+    parser.add_argument("--bars", action="store_true")
     parser.add_argument("--rows", type=int, default=100_000, help="of --levels")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
@@ -173,14 +207,16 @@ def main() -> None:
     given = parser.parse_args()
     if given.one:
         kind, *rest = given.one.split(":")
-        if kind in ("levels", "places"):
+        if kind.startswith("bars-"):
+            tell(run_bars(kind.removeprefix("bars-"), *map(int, rest)), None)
+        elif kind in ("levels", "places"):
             tell(run_levels(kind, rest[0], int(rest[1]), int(rest[2])), None)
         else:
             tell(run_case(kind, *map(int, rest)), None)
         return
     ways = itertools.product(("levels", "places"), ("declared", "grouped", "open"))
     many = [f"{kind}:{declared}:{given.rows}" for kind, declared in ways]
-    cases = many if given.levels else given.case or list(TINY if given.tiny else CASES)
+    cases = list(BARS) if given.bars else many if given.levels else given.case or list(TINY if given.tiny else CASES)
     for case, seed in itertools.product(cases, range(given.seeds)):
         line = subprocess.run(
             [sys.executable, __file__, "--one", f"{case}:{seed}"],
