@@ -13,7 +13,7 @@ import numpy as np
 from synthdp.errors import ParameterError
 
 _LARGE = 2**31
-"""From here on a largest value is only told to who exceeds it."""
+"""From here on a largest value is only named to those who exceed it."""
 
 
 def check_whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from synthdp.errors import DataError, FormatError, ParameterError
-from synthdp.estimators.synthetic_release import SyntheticRelease, write_report
+from synthdp.estimators.report_file import write_report
+from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState

@@ -128,7 +128,7 @@ def report(folder: Path, out: Path, title: str | None, target: str | None, as_js
     Example:
       synthdp report table.release --out report.html
     """
-    from synthdp.estimators.synthetic_release import write_report
+    from synthdp.estimators.report_file import write_report
     from synthdp.publishing import whole_file
 
     release = synthdp.load(folder)

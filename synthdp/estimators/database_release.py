@@ -16,7 +16,9 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
-from synthdp.estimators.synthetic_release import EPSILONS, SyntheticRelease, write_report
+from synthdp.estimators.refusals import EPSILONS
+from synthdp.estimators.report_file import write_report
+from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of

@@ -122,3 +122,11 @@ def _some(named: Sequence[str]) -> str:
 
 def _percent(share: MisfitShare) -> str:
     return f"{share.share:.2%} ± {share.stddev:.2%}"
+
+
+def ignored_notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
+    """Return the receipt's lines about columns of the table that the schema does not name."""
+    lines = [f"column {name!r} is not in the schema and was ignored" for name in ignored if name != unit]
+    if unit in ignored:
+        lines.append(f"column {unit!r} names the privacy units; it is not in the schema and is not released")
+    return tuple(lines)

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,38 +16,36 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.misfit_shares import unproven_points
-from synthdp.checks import check_number, check_share, check_whole, whole
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
-from synthdp.errors import DataError, ParameterError, SchemaError, UnprotectedLabelsWarning
+from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import (
     discovery_notes,
+    ignored_notes,
     misfit_notes,
     refuse_undiscovered,
     warn_of_misfits,
     warn_of_undiscovered,
 )
+from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
+from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.pictures.picture import Picture
 from synthdp.planning import Plan, plan
-from synthdp.privacy.calibration import calibrate
-from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, PureDP, loss_of
+from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
-from synthdp.report import report_page
-from synthdp.report.database import database_page
-from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import Schema, schema_given
-from synthdp.storage import fingerprint, load, save
+from synthdp.storage import load, save
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.infer import infer_schema, without_nulls
@@ -61,12 +58,6 @@ ASSUMED_ROWS = 10_000
 
 UNDISCOVERED = (LEAVE_OUT, REFUSE) = ("leave_out", "refuse")
 """What may be done where noise hides what a column holds."""
-
-EPSILONS = (1e-5, 700.0)
-"""Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
-
-MOST_NOISE = 1e6
-"""Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget."""
 
 PAIRED = (
     "a y was passed: the synthetic table has as many rows as it, so the number of rows is public and the promise is for "
@@ -261,10 +252,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         output = mechanism.output_schema(schema)
         format = TableFormat.of(source, output)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
-        _check_discoverable(schema, loss)
-        _check_noise(loss, self.max_rows_per_unit)
+        check_discoverable(schema, loss)
+        check_noise(loss, self.max_rows_per_unit)
         needed = {label, self.target} & {*schema.outputs}
-        _say_what_is_left_out(mechanism, [name for name in schema.outputs if name not in output.outputs], label=label)
+        say_what_is_left_out(mechanism, [name for name in schema.outputs if name not in output.outputs], label=label)
         curator = Curator(
             source,
             schema=schema,
@@ -292,7 +283,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 unknown = discovery_notes(found)
                 warn_of_undiscovered(found, stacklevel=3)
             release = mechanism.release(whole, random_state=self.random_state)
-        ignored = _notes(curator.extra_columns, self.privacy_unit)
+        ignored = ignored_notes(curator.extra_columns, self.privacy_unit)
         misfits = release.misfits
         receipt = release.receipt.noted(*ignored, *unknown, *misfit_notes(misfits), *notes)
         model = without_points(release.model, unproven_points(release.model, release.measurements))
@@ -552,7 +543,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return source
 
     def _outer(self, table: Any, like: Any = None) -> Any:
-        """Give an array back to who brought an array."""
+        """Return an array where the input was an array, else the table."""
         array = self._array if like is None else not is_table(like)
         return np.asarray(table) if array and not isinstance(like, Source) else table
 
@@ -600,75 +591,3 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made
     setattr(SyntheticRelease, _method, available_if(_not_asked_by_imblearn)(getattr(SyntheticRelease, _method)))
-
-
-def _say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, label: str | None) -> None:
-    """Warn of the columns that will not come out; a label must."""
-    name = type(mechanism).__name__
-    if label in missing:
-        raise ParameterError(f"{name} leaves out column {label!r}, the label: choose another mechanism")
-    if missing:
-        warnings.warn(
-            f"{name} leaves out: {', '.join(missing)}; they will not be in the synthetic table",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
-    """Refuse levels that are left open where there is no delta to discover them with."""
-    labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
-    if labelled and isinstance(loss, PureDP):
-        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
-
-
-def _check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
-    """Refuse a budget of which all would not do to count rows: noise on finer answers might be too large to draw."""
-    rows = whole("max_rows_per_unit", rows_per_unit, least=1)
-    made = calibrate(Norms(rows, rows**2, rows), loss, k=1)
-    stddev = made.noise.stddev / made.resolution
-    if stddev > MOST_NOISE:
-        raise ParameterError(
-            f"with max_rows_per_unit={rows_per_unit} and this budget the number of rows alone would have noise of about "
-            f"{stddev:,.0f} rows: take fewer rows of a unit, or a larger epsilon"
-        )
-
-
-def _notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
-    lines = [f"column {name!r} is not in the schema and was ignored" for name in ignored if name != unit]
-    if unit in ignored:
-        lines.append(f"column {unit!r} names the privacy units; it is not in the schema and is not released")
-    return tuple(lines)
-
-
-def write_report(
-    release: Release[Any],
-    path: str | PathLike[str],
-    *,
-    title: str | None = None,
-    target: str | None = None,
-    on_progress: ProgressCallback = silent,
-) -> None:
-    """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
-
-    A ``target`` is a column whose relations are shown first.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such target, or the release is of several tables.
-    DataError
-        If the file cannot be written.
-    """
-    if isinstance(release.output, DatabaseModel):
-        if target is not None:
-            raise ParameterError("target is a column of one table: the report of a database shows all")
-        page = database_page(release, fingerprint=fingerprint(release), title=title)
-    else:
-        page = report_page(
-            release, fingerprint=fingerprint(release), title=title, target=target, on_progress=on_progress
-        )
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None

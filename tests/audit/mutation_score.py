@@ -84,6 +84,9 @@ CONTROLS = 5
 SLOWER = 20
 """How many times longer than its processor works a run may take, by the clock, on a busy machine."""
 
+SAID = "last_run.txt"
+"""What the tests of the last run printed."""
+
 STAGES = ((40, 20.0), (10_000, 60.0))
 """Most tests, and most seconds that they take unmutated, of each round; a mutant that lives through one has the next."""
 
@@ -254,9 +257,9 @@ def _run(copy: Path, tests: list[str], *, limit: float) -> str:
     if child == 0:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), resource.RLIM_INFINITY))
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
-            os.dup2(nowhere.fileno(), 2)
+        with open(copy / SAID, "w") as said:
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
         status = 1
         try:
             status = int(_pytest(copy, tests))
@@ -388,6 +391,7 @@ def main() -> int:
     for mutant in mutants[:CONTROLS]:
         original = (copy / mutant.file).read_text(encoding="utf-8")
         if (outcome := killed(copy, mutant, original, original, recorded)) != "survived":
+            sys.stderr.write((copy / SAID).read_text())
             raise SystemExit(f"without its edit {mutant.key} was {outcome}: the tests fail here by themselves")
     outcomes: dict[str, str] = json.loads(state.read_text()) if state.exists() else {}
     if arguments.again:

@@ -293,7 +293,7 @@ return self._spend(item, lambda _: found)
         "Curator.__init__",
         "ledger.path.name",
         "str(ledger.path)",
-        ("tests/e2e/test_cli_places.py::test_what_is_published_names_no_folder_of_the_machine_it_was_made_on",),
+        ("tests/cli/test_cli_places.py::test_what_is_published_names_no_folder_of_the_machine_it_was_made_on",),
     ),
     Mutation(
         "tables are joined outside, and every row is a person of its own",

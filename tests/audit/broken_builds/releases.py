@@ -193,7 +193,7 @@ self._table = X
         "(table, schema_path, ledger)",
         "()",
         (
-            "tests/e2e/test_cli_places.py::test_what_would_write_over_a_file_of_the_same_command_is_refused_before_anything_is_spent",
+            "tests/cli/test_cli_places.py::test_what_would_write_over_a_file_of_the_same_command_is_refused_before_anything_is_spent",
         ),
     ),
     Mutation(
@@ -296,7 +296,7 @@ if noise >= 1:
         "kept_among",
         "stays &= many[parent] >= at_least",
         "stays &= many[parent] >= 0",
-        ("tests/e2e/test_rules_among_rows.py::test_every_database_that_is_drawn_obeys_its_rules",),
+        ("tests/databases/test_rules_among_rows.py::test_every_database_that_is_drawn_obeys_its_rules",),
     ),
     Mutation(
         "a heap that a condition cuts through has no error",

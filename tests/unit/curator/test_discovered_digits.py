@@ -13,6 +13,7 @@ from no_noise import without_noise
 from synthdp.curator.curator import Curator
 from synthdp.curator.noisy_ranges import (
     CLEAR,
+    PARTS,
     NoisyCounts,
     spacing_of,
 )
@@ -105,4 +106,14 @@ def test_digits_that_are_only_not_excluded_leave_no_more_values_than_the_one_way
     """Whole numbers, of which noise hides whether some have digits: a heap among 8 000 000 values would be spread."""
     spacings = [Fraction(1, 10**i) for i in range(7)]
     counts = NoisyCounts(rows=np.array([3448.0, 860.0, *[0.0] * 7]), stddev=29.0, law=NoiseLaw.GAUSSIAN)
+    assert spacing_of(counts, spacings, width=width) == found
+
+
+@pytest.mark.parametrize(("width", "found"), [(PARTS, 1), (PARTS - 0.5, None)])
+def test_a_spacing_that_divides_the_range_into_parts_moves_no_number_by_much(width, found):
+    """A wider one is not taken while noise may hide that many numbers have more digits."""
+    spacings = Continuous().spacings()
+    rows = np.zeros(len(spacings) + 2)
+    rows[1 + spacings.index(Fraction(1))] = 8.0
+    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
     assert spacing_of(counts, spacings, width=width) == found

@@ -169,6 +169,12 @@ def test_a_forgotten_name_is_said_aloud_with_the_names_that_have_a_cap(tmp_path)
         SyntheticRelease(schema=SCHEMA, ledger=tmp_path / "l.sqlite").fit(TABLE)
 
 
+def test_the_warning_of_a_spend_without_a_cap_names_the_line_that_spends(tmp_path):
+    with pytest.warns(LedgerWarning) as said:
+        Ledger(tmp_path / "l.sqlite").reserve("patients", PureDP(0.5), what="x")
+    assert said[0].filename == __file__
+
+
 def test_every_spend_without_a_cap_is_said_aloud_and_none_with_one(tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
     with pytest.warns(LedgerWarning, match=f"'t' is new to ledger .*{UNCAPPED}$"):

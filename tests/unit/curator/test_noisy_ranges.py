@@ -17,6 +17,7 @@ from synthdp.curator.noisy_ranges import (
     NoisyCounts,
     coarse_range,
     is_narrow,
+    is_narrow_by_parts,
     may_cut,
     narrowed,
     power_bins,
@@ -129,3 +130,12 @@ def test_the_next_power_is_taken_with_a_narrow_range_if_it_is_likely_to_hold_val
     assert stretched(counts, 0.0, 64.0) == (0.0, 64.0)
     assert stretched(counts, 8.0, 32.0) == (8.0, 64.0)
     assert stretched(powers_with({EXPONENTS - 1: 100.0}, NoiseLaw.GAUSSIAN), 0.0, 2.0**EXPONENTS)[1] == 2.0**EXPONENTS
+
+
+@pytest.mark.parametrize("apart", [2, 3, 9])
+def test_parts_say_that_a_range_is_narrow_where_the_nearest_numbers_that_they_may_hold_do(apart):
+    rows = np.zeros(PARTS)
+    rows[[5, 5 + apart]] = 1000.0  # at the end of the one and at the beginning of the other, at worst
+    counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
+    assert is_narrow_by_parts(counts, 4.0 * (apart - 1))
+    assert not is_narrow_by_parts(counts, 4.0 * (apart - 1) + 0.01)

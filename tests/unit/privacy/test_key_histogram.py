@@ -10,7 +10,7 @@ import pytest
 from mpmath import mpf
 from no_noise import without_noise
 
-from synthdp import ApproxDP, Curator, PureDP
+from synthdp import ApproxDP, Curator, GaussianDP, PureDP
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
@@ -104,3 +104,11 @@ def test_the_spread_of_a_count_is_that_of_the_discrete_law(scale):
     q = mpmath.exp(-1 / mpf(scale))
     exact = float(mpmath.sqrt(2 * q) / (1 - q))
     assert HistogramPlan(scale=scale, threshold=5, sensitivity=1).stddev == pytest.approx(exact, rel=1e-9, abs=1e-20)
+
+
+def test_two_persons_who_are_exchanged_share_the_delta_and_no_more_is_kept_back():
+    """Each is one who is added or removed, at a mu that is smaller by the square root of two, with half of the delta."""
+    exchanged = plan_histogram(GaussianDP(1.0, 1e-6), adjacency=Adjacency(Neighbors.REPLACE_ONE))
+    removed = plan_histogram(GaussianDP(math.sqrt(0.5), 5e-7), adjacency=Adjacency(Neighbors.ADD_REMOVE))
+    assert exchanged.scale / exchanged.resolution == pytest.approx(removed.scale / removed.resolution, rel=1e-6)
+    assert exchanged.threshold / exchanged.resolution == pytest.approx(removed.threshold / removed.resolution, abs=1e-3)

@@ -34,7 +34,7 @@ def fewer(monkeypatch):
     monkeypatch.setattr(selftest, "DRAWS", 10_000)
 
 
-@pytest.mark.usefixtures("fewer")  # `synthdp doctor` draws them all: tests/e2e/test_cli.py
+@pytest.mark.usefixtures("fewer")  # `synthdp doctor` draws them all: tests/cli/test_cli.py
 def test_exact_noise_passes_and_says_what_was_measured():
     checks = noise_selftest()
     assert [check.name.split(",")[0] for check in checks] == ["discrete Laplace"] * 3 + ["discrete Gaussian"] * 3

@@ -1,6 +1,5 @@
 """The benchmark against the field: its harness on a few rows, its peers' protocol with made-up peers, and its claims."""
 
-import importlib
 import json
 import os
 import subprocess
@@ -26,17 +25,6 @@ def release(plan, table):
 
 serve(release, packages=["numpy"])
 """
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of the benchmarks, as its scripts do; nothing of it is left behind."""
-    monkeypatch.syspath_prepend(str(UTILITY))
-    known = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - known:
-        if str(UTILITY) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
 
 
 @pytest.fixture

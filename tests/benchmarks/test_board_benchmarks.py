@@ -3,7 +3,6 @@
 NIST's data and SDNist are not part of the repository: tests that need them skip where they are not.
 """
 
-import importlib
 import json
 import os
 import subprocess
@@ -37,17 +36,6 @@ import json, sys
 for path in sys.argv[2:]:
     print(json.dumps({"lines": open(path).read().split()}))
 """
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Import a module of the benchmarks, as its scripts do; nothing of it is left behind."""
-    monkeypatch.syspath_prepend(str(UTILITY))
-    known = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - known:
-        if str(UTILITY) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
 
 
 def run(script: str, *options: str) -> list[dict]:

@@ -16,7 +16,7 @@ from no_noise import without_noise
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, SchemaError
-from synthdp.estimators.synthetic_release import write_report
+from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.sampling import database_model
 from synthdp.tables.histories import with_history

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -45,15 +44,7 @@ DOCUMENT = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
-    """Import a module of the benchmarks, as its scripts do; nothing of it is left behind."""
-    monkeypatch.syspath_prepend(str(UTILITY))
-    known = set(sys.modules)
-    yield importlib.import_module
-    for name in set(sys.modules) - known:
-        if str(UTILITY) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
+pytestmark = pytest.mark.usefixtures("load")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from no_noise import without_noise
 
 import synthdp as sd
-from synthdp.estimators.synthetic_release import write_report
+from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.storage import save
 

@@ -1,0 +1,48 @@
+"""The report of a release, of one table or several, as an HTML file."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from synthdp.errors import DataError, ParameterError
+from synthdp.progress import ProgressCallback, silent
+from synthdp.release import Release
+from synthdp.report import report_page
+from synthdp.report.database import database_page
+from synthdp.sampling.database_model import DatabaseModel
+from synthdp.storage import fingerprint
+
+
+def write_report(
+    release: Release[Any],
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    target: str | None = None,
+    on_progress: ProgressCallback = silent,
+) -> None:
+    """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
+
+    A ``target`` is a column whose relations are shown first.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such target, or the release is of several tables.
+    DataError
+        If the file cannot be written.
+    """
+    if isinstance(release.output, DatabaseModel):
+        if target is not None:
+            raise ParameterError("target is a column of one table: the report of a database shows all")
+        page = database_page(release, fingerprint=fingerprint(release), title=title)
+    else:
+        page = report_page(
+            release, fingerprint=fingerprint(release), title=title, target=target, on_progress=on_progress
+        )
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
