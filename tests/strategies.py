@@ -130,6 +130,17 @@ exact_decimals = st.builds(
 categoricals = st.builds(
     Categorical, levels, nullable=st.booleans(), other=st.one_of(st.none(), st.sampled_from(["other", "rest"]))
 )
+
+
+@st.composite
+def grouped(draw: Callable[..., Any]) -> Categorical:
+    """Categories with a hierarchy of one or two steps; groups of one name lie in different coarser groups."""
+    names = draw(levels)
+    groups = st.lists(st.sampled_from(["p", "q", 3, True]), min_size=len(names), max_size=len(names))
+    other = draw(st.sampled_from([None, "other"]))
+    return Categorical(names, other=other, groups=draw(st.lists(groups, min_size=1, max_size=2)))
+
+
 ordinals = st.builds(Ordinal, levels, nullable=st.booleans())
 booleans = st.builds(Boolean, nullable=st.booleans())
 identifiers = st.builds(Identifier, prefix=st.one_of(st.none(), texts))

@@ -41,8 +41,9 @@ KEY = ("table", "epsilon", "method", "seed")
 
 
 def one_run(
-    benchmark: Benchmark, peer: Peer, *, epsilon: float, seed: int, limit: float, environments: Path, rows: int | None
-) -> dict[str, Any]:
+    benchmark: Benchmark, peer: Peer, *, epsilon: float, seed: int, limit: float, environments: Path, rows: int | None,
+    keep_in: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Let one peer make one synthetic table and measure it; a failure is a result."""
     train, test = split(benchmark.rows, rows=rows)
     record = {"table": benchmark.name, "epsilon": epsilon, "method": peer.name, "seed": seed, "rows": len(train)}
@@ -61,6 +62,11 @@ def one_run(
             synthetic = read_csv(path, benchmark.schema)
         else:
             synthetic = decoded(path, benchmark.schema, columns, seed=seed)
+    if keep_in is not None:
+        keep_in.mkdir(parents=True, exist_ok=True)
+        train.to_csv(keep_in / f"{benchmark.name}.csv", index=False)
+        named = f"{benchmark.name} {epsilon:g} {peer.name} {seed}.csv"
+        synthetic.to_csv(keep_in / named, index=False)
     scores = evaluate(train, test, synthetic, benchmark.schema, benchmark.target)
     return record | {"status": "done"} | report | {"synthetic_rows": len(synthetic)} | scores
 
@@ -131,8 +137,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3, help="runs of synthdp and the yardsticks")
     parser.add_argument("--peer-seeds", type=int, default=1, help="runs of each peer")
     parser.add_argument("--limit", type=float, default=600, help="processor seconds a run")
+    parser.add_argument("--missing", action="store_true", help="leave out runs that the results file has")
     parser.add_argument("--rows", type=int, help="only so many rows, in the seeded order")
     parser.add_argument("--environments", type=Path, default=ENVIRONMENTS, help="where virtual environments are kept")
+    parser.add_argument(
+        "--tables", type=Path, help="a folder to write the real and the synthetic tables to, for other judges"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # the run of a peer ends with it
@@ -143,6 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for method in methods:
                 peer = PEERS[method]
                 for seed in range(options.seeds if peer.environment is None else options.peer_seeds):
+                    run_of = dict(zip(KEY, (benchmark.name, epsilon, method, seed), strict=True))
+                    if options.missing and any(run_of.items() <= kept.items() for kept in read_results(options.out)):
+                        continue
                     record = one_run(
                         benchmark,
                         peer,
@@ -151,6 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         limit=options.limit,
                         environments=options.environments,
                         rows=options.rows,
+                        keep_in=options.tables,
                     )
                     keep(record, options.out)
                     print(json.dumps(record, ensure_ascii=False), flush=True)

@@ -20,10 +20,11 @@ def unevenness(leaves: LeafCounts, axis: Axis) -> float:
 
     That is Polya's law: 0 for rows that lie evenly, each for itself, 1 for rows that lie all in one place.  Found by the
     method of moments: two neighbours of widths a and b have n rows, of which a / (a + b) are expected in the first.  Within
-    a leaf rows are taken to lie as unevenly as in two, as rough densities have it; of smooth ones it is less.
+    a leaf rows are taken to lie as unevenly as in two, as rough densities have it; of smooth ones it is less.  Levels that
+    noise hides together, in a group of a declared hierarchy, tell nothing of each other: all rows may have one of them.
     """
     if has_labels(axis.column):
-        return 0.0
+        return float((axis.width > 1).any())
     first = np.zeros(axis.size, np.int64)
     first[axis.cells[::-1]] = axis.starts[::-1]
     order = np.argsort(first, kind="stable")

@@ -167,6 +167,10 @@ class Column(ABC):
     def in_words(self) -> str:
         """Return what the column holds, in a few words."""
 
+    def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
+        """Return for each step of a declared hierarchy, the coarsest first, the grid index of each group's first level."""
+        return ()
+
     def may_hold(self, value: object) -> bool:
         """Say whether a value, written as JSON has it, is one that a rule may name."""
         return self.measured and isinstance(value, (int, float)) and not isinstance(value, bool)

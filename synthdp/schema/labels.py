@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -28,12 +28,19 @@ class Categorical(Known):
     other
         A label for every value outside ``levels``, itself part of the output.  Without one, such values are counted
         in a cell that is never released.
+    groups
+        A public hierarchy of very many levels: for each of its steps, the coarsest first, a list with the group of each
+        level.  Of tracts, the list of their states and that of their counties.  Levels are counted from the top, and only
+        groups with clearly more rows than noise are divided.  Groups of one name in different coarser groups are
+        different.  The levels are kept in the order of their groups.
 
     Examples
     --------
     >>> from synthdp import Categorical
     >>> Categorical(["Oslo", "Bergen"], other="elsewhere").levels
     ('Oslo', 'Bergen')
+    >>> Categorical(["J45", "I10", "J10"], groups=[["J", "I", "J"]]).levels
+    ('J45', 'J10', 'I10')
     """
 
     quantity: ClassVar[Quantity] = "label"
@@ -42,10 +49,18 @@ class Categorical(Known):
     levels: Sequence[Level] | None = None
     nullable: bool = False
     other: str | None = None
+    groups: Sequence[Sequence[Level]] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         if self.levels is not None:
             object.__setattr__(self, "levels", values_as_tuple("levels", self.levels))
+        groups = tuple(values_as_tuple("each of groups", step) for step in values_as_tuple("groups", self.groups))
+        levels = self.levels or ()
+        if groups and not _wrong_groups(groups, levels):
+            order = _in_order_of_groups(groups)
+            object.__setattr__(self, "levels", tuple(levels[i] for i in order))
+            groups = tuple(tuple(step[i] for i in order) for step in groups)
+        object.__setattr__(self, "groups", groups)
 
     @property
     def is_complete(self) -> bool:
@@ -57,6 +72,16 @@ class Categorical(Known):
         levels = tuple(self.levels or ())
         return Levels(levels if self.other is None or self.other in levels else (*levels, self.other), self.other)
 
+    def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
+        """Return the number of the first level of each group; levels of one group are side by side."""
+        found: list[tuple[int, ...]] = []
+        starts: set[int] = set()
+        for step in self.groups:
+            starts |= {i for i in range(len(step)) if i == 0 or step[i] != step[i - 1]}
+            apart = (len(step),) if len(self.support().levels) > len(step) else ()  # the label for others
+            found.append((*sorted(starts), *apart))
+        return tuple(found)
+
     def check(self, where: str) -> None:
         """Check the levels and the label for others."""
         if self.levels is not None:
@@ -65,6 +90,9 @@ class Categorical(Known):
             raise SchemaError(f"other must be a text label {where}")
         if self.other in {str(level) for level in self.levels or () if not isinstance(level, str)}:
             raise SchemaError(f"other must not be the text of a level that is not a text {where}")
+        wrong = _wrong_groups(self.groups, self.levels or ())
+        if wrong:
+            raise SchemaError(f"{wrong} {where}")
 
     def example(self) -> Self:
         """Return the column with a level that a type of texts, of numbers or of booleans can hold.
@@ -235,6 +263,31 @@ class Identifier(Known):
     def in_words(self) -> str:
         """Return what the column is."""
         return "identifier"
+
+
+def _wrong_groups(groups: Sequence[Sequence[Level]], levels: Sequence[Level]) -> str | None:
+    """Return what is wrong with a hierarchy, if anything is."""
+    if any(len(step) != len(levels) for step in groups):
+        return "each list of groups must have one group for every level"
+    if not all(isinstance(group, (str, int, float, bool)) for step in groups for group in step):
+        return "groups must be texts, numbers or booleans"
+    if any(isinstance(group, float) and not math.isfinite(group) for step in groups for group in step):
+        return "groups must be finite"
+    return None
+
+
+def _in_order_of_groups(groups: Sequence[Sequence[Level]]) -> list[int]:
+    """Return the numbers of levels, those of one group side by side, groups in the order in which they are first named."""
+    of_level = [0] * len(groups[0])
+    steps = []
+    for step in groups:
+        numbers: dict[tuple[int, Level], int] = {}
+        of_level = [numbers.setdefault(place, len(numbers)) for place in zip(of_level, step, strict=True)]
+        steps.append(of_level)
+    order = list(range(len(of_level)))
+    for step_numbers in reversed(steps):
+        order.sort(key=step_numbers.__getitem__)
+    return order
 
 
 def _check_levels(levels: Sequence[Level], where: str) -> None:

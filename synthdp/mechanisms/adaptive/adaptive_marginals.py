@@ -228,7 +228,8 @@ class AdaptiveMarginals(Spender):
         """Measure the one-ways and group their values; also return the parts of what is left for each round of tables."""
         self._tell("one-ways")
         schema, total = account.schema, count.rows
-        share = one_way_share(schema, budget, bins=self.one_ways.bins, total=total)
+        cells = [self.one_ways.plain_axis(name, column).size for name, column in schema.items()]
+        share = one_way_share(cells, budget, total=total)
         tree = self.one_ways.suited(budget, share=share, columns=len(schema), total=total)
         sizes = [int(tree.first_axis(name, column).releasable.sum()) for name, column in schema.items()]
         best = optimum_of(sizes, workload, budget, total=total, most_cells=self.listed.max_cells)

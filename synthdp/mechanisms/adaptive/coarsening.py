@@ -55,7 +55,7 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
     if grid.ordered:
         groups[:regular] = _ordered_groups(one_way, target, regular)
     else:
-        groups[:regular] = _nominal_groups(one_way.weights[:regular], one_way.stddev, target)
+        groups[:regular] = _nominal_groups(one_way, target, regular)
     last = int(groups[:regular].max())
     releasable = one_way.axis.releasable
     for leaf in range(regular, leaves):  # special values and the missing value, if they are frequent; misfits, if any
@@ -111,15 +111,20 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
     )
 
 
-def _nominal_groups(weights: FloatArray, stddev: float, target: float) -> IntArray:
-    """One group a level, but one for all rare levels together."""
-    k = len(weights)
-    rare = weights < max(3 * stddev, target / 4)
-    if k <= 3 or rare.sum() < 2:
-        return np.arange(k)
-    groups = np.full(k, k - int(rare.sum()))
-    groups[~rare] = np.arange(k - int(rare.sum()))
-    return groups
+def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
+    """One group a level, but one for all rare ones together; of a hierarchy, for those of each group that is not rare."""
+    weights, starts = one_way.weights[:regular], one_way.axis.starts[:regular]
+    enough = max(3 * one_way.stddev, target / 4)
+    rare = weights < enough
+    if regular <= 3 or rare.sum() < 2:
+        return np.arange(regular)
+    groups = np.zeros(regular, np.int64)
+    groups[~rare] = np.arange(1, regular - int(rare.sum()) + 1)
+    for step in reversed(one_way.axis.column.starts_of_groups()):
+        parent = np.searchsorted(step, starts, side="right") - 1
+        together = np.bincount(parent, weights=weights * (groups == 0)) >= enough
+        groups = np.where((groups == 0) & together[parent], regular + parent + groups.max(), groups)
+    return np.asarray(np.unique(np.where(groups == 0, groups.max() + 1, groups), return_inverse=True)[1], np.int64)
 
 
 def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:

@@ -108,6 +108,8 @@ class ColumnTree:
         (leaves,) estimated rows in each, >= 0.
     misfits
         Estimated rows whose value does not fit the column; 0 where noise explains them.
+    steps
+        The first grid index of each group of a declared hierarchy, for each step; none where leaves are split evenly.
     """
 
     axis: Axis
@@ -118,9 +120,13 @@ class ColumnTree:
     stops: IntArray
     rows: FloatArray
     misfits: float
+    steps: tuple[IntArray, ...] = ()
 
     @classmethod
-    def of(cls, axis: Axis, counts: FloatArray, stddev: float, *, total: float, columns: int) -> ColumnTree:
+    def of(
+        cls, axis: Axis, counts: FloatArray, stddev: float, *, total: float, columns: int,
+        steps: tuple[IntArray, ...] = (),
+    ) -> ColumnTree:  # fmt: skip
         """Return the tree whose leaves are the bins of the first histogram.
 
         Parameters
@@ -131,6 +137,8 @@ class ColumnTree:
             Estimated number of rows.
         columns
             How many columns are measured with it: noise is to pass for a misfit in hardly any of them.
+        steps
+            Of a declared hierarchy, as above; the bins are the groups of the first.
         """
         grid = axis.grid
         misfits = float(counts[~axis.releasable].sum())
@@ -139,19 +147,22 @@ class ColumnTree:
         estimate = _estimated(axis, counts, stddev, total=max(total - misfits, 1.0))
         starts = axis.starts[regular]
         rows, rest = estimate[: len(starts)], estimate[axis.size - int((~regular).sum()) :]
-        return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows, misfits)
+        return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows, misfits, steps)
 
     def heavy(self, threshold: float) -> BoolArray:
         """Return which leaves hold more rows than ``threshold`` and more than one grid index, (leaves,)."""
         return (self.rows > threshold) & (self.stops - self.starts > 1)
 
     def parts(self, split: BoolArray, *, fan: int) -> Axis:
-        """Return an axis with a bin for each of up to ``fan`` parts of each split leaf, and one bin for all the rest."""
+        """Return an axis with a bin for each part of each split leaf, and one bin for all the rest.
+
+        Parts are the groups of the first step of a declared hierarchy that divides the leaf, or up to ``fan`` even ones.
+        """
         starts: list[int] = []
         cells: list[int] = []
         part = 0
         for start, stop, chosen in zip(self.starts, self.stops, split, strict=True):
-            inside = _cuts(int(start), int(stop), fan)[:-1] if chosen else [int(start)]
+            inside = self._cuts(int(start), int(stop), fan)[:-1] if chosen else [int(start)]
             starts += inside
             cells += range(part, part + len(inside)) if chosen else [-1]
             part += len(inside) if chosen else 0
@@ -181,7 +192,7 @@ class ColumnTree:
                 stops.append(int(stop))
                 rows.append(float(leaf))
                 continue
-            cuts = np.array(_cuts(int(start), int(stop), fan))
+            cuts = np.array(self._cuts(int(start), int(stop), fan))
             inside = len(cuts) - 1
             estimate = refine(float(leaf), np.diff(cuts), counts[at : at + inside], stddev)
             at += inside
@@ -189,6 +200,14 @@ class ColumnTree:
             stops += cuts[1:].tolist()
             rows += estimate.tolist()
         return replace(self, starts=np.array(starts), stops=np.array(stops), rows=np.array(rows))
+
+    def _cuts(self, start: int, stop: int, fan: int) -> list[int]:
+        """Return the borders of the parts of a leaf."""
+        for step in self.steps:
+            inside = step[np.searchsorted(step, start, side="right") : np.searchsorted(step, stop)]
+            if len(inside):
+                return [start, *inside.tolist(), stop]
+        return _even_cuts(start, stop, fan)
 
     def one_way(self) -> OneWay:
         """Return what the tree says of its column."""
@@ -268,7 +287,7 @@ def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
     return ((place < first) | (place >= last)) & (last > 0)
 
 
-def _cuts(start: int, stop: int, fan: int) -> list[int]:
+def _even_cuts(start: int, stop: int, fan: int) -> list[int]:
     """Return the borders of up to ``fan`` parts of nearly equal width."""
     parts = min(fan, stop - start)
     return [start + i * (stop - start) // parts for i in range(parts + 1)]

@@ -143,7 +143,8 @@ class Knowledge:
     @property
     def estimates_alone(self) -> dict[Clique, FloatArray]:
         """The estimated rows in the groups of each column that was measured with no other, by its clique."""
-        related = {j for table in (*self.tables, *self.merged) for j in table.clique}
+        asked = [table.clique for table in (*self.tables, *self.merged)] + [effect.clique for effect in self.effects]
+        related = {j for clique in asked for j in clique if len(clique) > 1}
         related |= set(self.products.columns) if self.products is not None else set()
         found: dict[Clique, FloatArray] = {}
         for j, (column, refinement) in enumerate(zip(self.columns, self.refinements, strict=True)):

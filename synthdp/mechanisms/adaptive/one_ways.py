@@ -2,7 +2,8 @@
 
 An ordered column starts with equal bins.  Bins whose noisy count is clearly above their noise are split again and again,
 each round one histogram of sensitivity 1 over the parts of the split bins.  Point masses and steep densities are found
-where they are, and the budget pays only for the levels that some column used.
+where they are, and the budget pays only for the levels that some column used.  A column with a declared hierarchy of very
+many levels starts with its groups, and a group is split into those of the next step.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
+from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
@@ -149,9 +150,12 @@ class OneWayTree:
         if stddev > 0:
             total = _pooled_total(total, stddev, queries.split(first.answers), first.stddev)
         trees = [
-            ColumnTree.of(axis, np.asarray(counts, np.float64), first.stddev, total=total, columns=len(schema))
+            ColumnTree.of(
+                axis, np.asarray(counts, np.float64), first.stddev, total=total, columns=len(schema),
+                steps=self.steps(axis.column),
+            )
             for axis, counts in zip(domain.axes, queries.split(first.answers), strict=True)
-        ]
+        ]  # fmt: skip
         deep_stddev = budget.table_stddev(deeper) if self.levels > 1 else math.inf
         thresholds = [deep_stddev * self.least_heavy(column) for column in schema.values()]
         for level in range(2, self.levels + 1):
@@ -171,7 +175,28 @@ class OneWayTree:
     def first_axis(self, name: str, column: Column) -> Axis:
         """Return the bins of a column's first histogram."""
         grid, bins = grid_of(column), self.first_bins(column)
-        return axis_of(name, column, bins=grid.regular if grid.regular <= 2 * bins else bins)
+        return self.plain_axis(name, column, bins=grid.regular if grid.regular <= 2 * bins else bins)
+
+    def plain_axis(self, name: str, column: Column, *, bins: int | None = None) -> Axis:
+        """Return the coarsest groups of a column with a hierarchy, all levels of any other, or so many equal bins."""
+        grid, steps = grid_of(column), self.steps(column)
+        if not steps:
+            return axis_of(name, column, bins=self.bins if bins is None else bins)
+        starts = np.concatenate([steps[0], np.arange(grid.regular, grid.size)])
+        return Axis(name, column, starts, np.arange(len(starts)))
+
+    def steps(self, column: Column) -> tuple[IntArray, ...]:
+        """Return the first grid index of each group of a declared hierarchy, for each level; none without a hierarchy.
+
+        The first level has the finest groups that are at most twice as many as bins, or the coarsest; the last has single
+        levels.  Levels that are so few themselves are counted at once, as all are where the tree has one level.
+        """
+        regular, groups = grid_of(column).regular, column.starts_of_groups()
+        if not groups or regular <= 2 * self.bins or self.levels == 1:
+            return ()
+        declared = [np.array(step) for step in groups]
+        first = max(i for i, step in enumerate(declared) if i == 0 or len(step) <= 2 * self.bins)
+        return (*declared[first:][: self.levels - 1], np.arange(regular))
 
     def first_bins(self, column: Column) -> int:
         """Return the bins of a column's first histogram, if it has so many values.
@@ -191,6 +216,9 @@ class OneWayTree:
     def most_levels(self, column: Column) -> int:
         """Return how many levels a column can use, by its declaration."""
         grid, bins = grid_of(column), self.first_bins(column)
+        steps = self.steps(column)
+        if steps:
+            return len(steps)
         if not grid.ordered or grid.regular <= 2 * bins:
             return 1
         width, levels = -(-grid.regular // bins), 1

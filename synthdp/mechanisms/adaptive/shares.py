@@ -10,12 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synthdp.domain.discretize import domain_of
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.selection import MEAN_ABS
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import PureDP
-from synthdp.schema.schema import Schema
 
 FIRST_COUNT_SHARE = 0.005
 """Share of a first estimate of the number of rows, on which the other shares depend."""
@@ -61,24 +59,21 @@ LEAST_SHARE = 0.02
 """A share that is worth measuring the one-ways again for, when nothing else was."""
 
 
-def one_way_share(schema: Schema, budget: BudgetAllocation, *, bins: int, total: float) -> float:
+def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:
     """Return the share of the first level of the one-ways: more where their noise is large for the number of rows.
 
     Parameters
     ----------
-    schema
-        Of the table.
+    cells
+        Of the first histogram of each column.
     budget
         What is left.
-    bins
-        Bins of the first histogram of an ordered column.
     total
         Estimated number of rows.
     """
-    if len(schema) == 1:
+    if len(cells) == 1:
         return budget.share * 0.5
-    cells = np.mean(domain_of(schema, bins=bins).shape)
-    noise = budget.table_stddev(1 / len(schema)) * float(cells) / total
+    noise = budget.table_stddev(1 / len(cells)) * float(np.mean(cells)) / total
     return float(np.clip(ONE_WAY_LEVEL + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
 
 

@@ -55,6 +55,26 @@ def test_undeclared_columns_are_those_without_bounds_or_levels(schema):
     assert schema.undeclared == tuple(name for name in schema if not is_complete(schema[name]))
 
 
+@given(my.grouped())
+def test_the_levels_of_a_group_stand_side_by_side_at_every_step(column):
+    paths = [column.groups[: k + 1] for k in range(len(column.groups))]
+    listed = len(column.levels)
+    for path, starts in zip(paths, column.starts_of_groups(), strict=True):
+        groups = list(zip(*path, strict=True))
+        runs = [i for i in range(listed) if i == 0 or groups[i] != groups[i - 1]]
+        assert len(runs) == len(set(groups))
+        assert [start for start in starts if start < listed] == runs
+    again = Categorical(column.levels, other=column.other, groups=column.groups)
+    assert (again, again.levels) == (column, column.levels)
+
+
+@given(my.grouped())
+def test_a_hierarchy_keeps_the_group_of_each_level_and_survives_a_file(column):
+    back = Schema.from_json(Schema({"a": column}).to_json())["a"]
+    assert back == column
+    assert back.groups == column.groups
+
+
 def test_writing_and_reading_a_file(tmp_path):
     schema = Schema({"größe": Continuous(0, 2.5), "país": Categorical(["Perú", "日本"])})
     schema.write(tmp_path / "s.json")
@@ -150,6 +170,15 @@ BAD = {
                "bounds of a Duration must be timedeltas or whole numbers of steps for column 'a'"),
     "long": (lambda: Schema({"a": Duration(0, 10**15, resolution="D")}),
              "bounds of a Duration must lie within ±2**62 microseconds for column 'a'"),
+    "groups": (lambda: Categorical(["x"], groups=["y"]), "each of groups must be a list of values, not str"),
+    "too few groups": (lambda: Schema({"a": Categorical(["x", "y"], groups=[["p", "p"], ["q"]])}),
+                       "each list of groups must have one group for every level for column 'a'"),
+    "groups of open levels": (lambda: Schema({"a": Categorical(groups=[["p"]])}),
+                              "each list of groups must have one group for every level for column 'a'"),
+    "list as a group": (lambda: Schema({"a": Categorical(["x"], groups=[[["p"]]])}),
+                        "groups must be texts, numbers or booleans for column 'a'"),
+    "nan as a group": (lambda: Schema({"a": Categorical(["x"], groups=[[float("nan")]])}),
+                       "groups must be finite for column 'a'"),
     "prefix": (lambda: Schema({"a": Identifier(3)}), "prefix must be a text for column 'a'"),
     "null identifier": (lambda: Identifier(nullable=True),
                         "an Identifier is never missing in the output: leave nullable out"),
@@ -186,6 +215,10 @@ BAD_JSON = {
     "levels": (document(type="ordinal"), SchemaError, "column 'a' of the schema needs 'levels'"),
     "levels text": (document(type="ordinal", levels="abc"), SchemaError,
                     "levels must be a list for column 'a' of the schema"),
+    "groups text": (document(type="categorical", levels=["a"], groups="p"), SchemaError,
+                    "groups must be a list for column 'a' of the schema"),
+    "groups of text": (document(type="categorical", levels=["a"], groups=["p"]), SchemaError,
+                       "column 'a' of the schema: each of groups must be a list of values, not str"),
     "nullable": (document(type="boolean", nullable="yes"), SchemaError,
                  "nullable must be true or false for column 'a' of the schema"),
     "date": (document(type="datetime", lower=3, upper=5), SchemaError,
@@ -212,7 +245,9 @@ plain = st.recursive(
     max_leaves=4,
 )
 settings = st.dictionaries(
-    st.sampled_from(["lower", "upper", "levels", "special", "resolution", "other", "prefix"]), plain, max_size=4
+    st.sampled_from(["lower", "upper", "levels", "groups", "special", "resolution", "other", "prefix"]),
+    plain,
+    max_size=4,
 )
 kinds = ["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "duration", "identifier"]
 
