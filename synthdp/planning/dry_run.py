@@ -247,8 +247,8 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
         if isinstance(answers.queries, Marginals):
             for clique in answers.queries.cliques:
                 found.setdefault(len(clique), []).append(answers.stddev * growth)
-    middle = {1: min, 2: np.median}
-    return {order: float(middle[order](found[order])) for order in (1, 2) if found[order]}
+    least = {1: min(found[1])} if found[1] else {}
+    return least | ({2: float(np.median(found[2]))} if found[2] else {})
 
 
 def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, rows: int) -> float | None:
