@@ -388,8 +388,8 @@ return self._spend(item, lambda _: found)
         "a heap keeps more of what is beside it than keeps its range narrow",
         "–",
         "noisy_ranges.narrowed",
-        "most = int(",
-        "most = PARTS + int(",
+        "int(NARROW * span / part + 1e-9)",
+        "PARTS",
         (
             "tests/unit/curator/test_noisy_ranges.py::test_what_is_left_of_a_range_is_at_most_four_times_what_its_filled_parts_span",
         ),

@@ -17,8 +17,8 @@ from synthdp.curator.noisy_ranges import (
     NoisyCounts,
     coarse_range,
     is_narrow,
-    is_narrow_by_parts,
     may_cut,
+    may_stay,
     narrowed,
     power_bins,
     stretched,
@@ -175,5 +175,5 @@ def test_parts_say_that_a_range_is_narrow_where_the_nearest_numbers_that_they_ma
     rows = np.zeros(PARTS)
     rows[[5, 5 + apart]] = 1000.0  # at the end of the one and at the beginning of the other, at worst
     counts = NoisyCounts(rows=rows, stddev=1.0, law=NoiseLaw.GAUSSIAN)
-    assert is_narrow_by_parts(counts, 4.0 * (apart - 1))
-    assert not is_narrow_by_parts(counts, 4.0 * (apart - 1) + 0.01)
+    assert may_stay(counts, 1.0, 0.0, 4.0 * (apart - 1))
+    assert not may_stay(counts, 1.0, 0.0, 4.0 * (apart - 1) + 0.01)
