@@ -15,7 +15,7 @@ from synthdp.schema.patterns import alphabets_of
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Categorical(Known):
     """One of a list of levels without order.
 
@@ -110,7 +110,7 @@ class Categorical(Known):
         return "category"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Untyped(Categorical):
     """A column of Python objects that nobody declared: what its values are is discovered before what they may be.
 
