@@ -36,6 +36,7 @@ from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.randomness import generator
 from synthdp.release import Release
@@ -247,6 +248,9 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
         if isinstance(answers.queries, Marginals):
             for clique in answers.queries.cliques:
                 found.setdefault(len(clique), []).append(answers.stddev * growth)
+        if isinstance(answers.queries, Interactions):
+            for clique, scale in zip(answers.queries.cliques, answers.queries.scales, strict=True):
+                found.setdefault(len(clique), []).append(answers.stddev / scale * growth)
     least = {1: min(found[1])} if found[1] else {}
     return least | ({2: float(np.median(found[2]))} if found[2] else {})
 
