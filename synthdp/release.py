@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, Generic, TypeVar
 
 from synthdp.answers.answer import answer
-from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
+from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.related.answer import answer as answer_database
 from synthdp.answers.samples import plausible_models
 from synthdp.checks import whole

@@ -16,10 +16,11 @@ from scipy import sparse
 
 from synthdp.answers.alone import average, counted_alone, summed
 from synthdp.answers.answers import MEASURED, MODEL, NORMAL, STUDENT, Answers, show_errors, show_values, with_intervals
-from synthdp.answers.bootstrap import Pools, draw_leaves, root_mean_square
 from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
 from synthdp.answers.division import MOST_CELLS, Division, divided
+from synthdp.answers.error_bars.bootstrap import Pools, draw_leaves, root_mean_square
+from synthdp.answers.error_bars.straight import straight_errors
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import Grouping, numbers_of
 from synthdp.answers.moments import moment, pearson, positive
@@ -40,7 +41,6 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.answers.regression import Regressions
-from synthdp.answers.straight import straight_errors
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from synthdp.answers.bootstrap import Bootstrap
 from synthdp.answers.direct import Direct
+from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_whole
 from synthdp.distribution.explicit import Explicit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 
-from synthdp.answers.misfit_shares import MisfitShare, misfit_columns
+from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_columns
 from synthdp.curator.curator import Curator, Discovered
 from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
 

@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.answers.misfit_shares import unproven_points
+from synthdp.answers.error_bars.misfit_shares import unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.conform import conform

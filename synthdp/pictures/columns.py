@@ -11,8 +11,8 @@ import numpy as np
 
 from synthdp.answers.answer import Asker, asker
 from synthdp.answers.answers import Answers
+from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.expressions import grid_values
-from synthdp.answers.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.questions import marginal, quantile
 from synthdp.domain.encoder import RawColumn
 from synthdp.domain.grid import bounds_of, grid_of, has_labels

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.answers.answer import asker
-from synthdp.answers.bootstrap import Bootstrap
+from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
 from synthdp.distribution.contingency import cell_index, table_size
 from synthdp.distribution.systematic import systematic_counts

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.answers.answers import MEASURED, MODEL, STUDENT, Answers, show_errors, show_values, with_intervals
-from synthdp.answers.bootstrap import root_mean_square
+from synthdp.answers.error_bars.bootstrap import root_mean_square
 from synthdp.answers.questions import (
     Correlation,
     Count,

@@ -1,7 +1,7 @@
 """How wrong a model of persons can be: persons drawn from it, measured with fresh noise, fitted again.
 
-The parametric bootstrap of `synthdp.answers.bootstrap`, for persons with all their rows.  All replicates share one pool of
-persons.  A replicate's database and the fit to its noisy tables are two columns of weights of these persons.  Databases have
+The parametric bootstrap of `synthdp.answers.error_bars.bootstrap`, for persons with all their rows.  All replicates share
+one pool of persons.  A replicate's database and the fit to its noisy tables are two columns of weights of these persons.  Databases have
 random relations put in, as strong as the release's own tables and scores leave room for; what was measured the fit finds
 again but for the noise, and what was not stays as error.  Post-processing of what was released.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from synthdp.answers.bootstrap import root_mean_square
+from synthdp.answers.error_bars.bootstrap import root_mean_square
 from synthdp.answers.related.drawn import Drawn, within_cells
 from synthdp.answers.related.known import Known, Measured
 from synthdp.arrays import FloatArray, IntArray, Sparse
@@ -285,7 +285,7 @@ def refitted(
 
 
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
-    """Change the potentials of a table by one step each, and return the changes; see `synthdp.answers.refit`."""
+    """Change the potentials of a table by one step each, and return the changes; see `synthdp.answers.error_bars.refit`."""
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     z = table.target - table.potential + offset
     u = np.where(z < 1, z, np.log(np.maximum(z, 1)))

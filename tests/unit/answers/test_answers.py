@@ -11,10 +11,10 @@ from scipy import sparse
 
 import synthdp as sd
 from synthdp.answers.answer import Asker
-from synthdp.answers.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
 from synthdp.answers.direct import Direct
+from synthdp.answers.error_bars.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
+from synthdp.answers.error_bars.refit import refitted
 from synthdp.answers.leaves import least_squares
-from synthdp.answers.refit import refitted
 from synthdp.distribution.contingency import table_size
 from synthdp.distribution.product import Product
 from synthdp.domain.discretize import domain_of
@@ -261,7 +261,8 @@ def test_columns_are_solved_and_replicates_drawn_once_however_many_questions_are
     solved, drawn = [], []
     monkeypatch.setattr("synthdp.answers.direct.least_squares", lambda parts: solved.append(1) or least_squares(parts))
     monkeypatch.setattr(
-        "synthdp.answers.bootstrap.refitted", lambda *parts, **options: drawn.append(1) or refitted(*parts, **options)
+        "synthdp.answers.error_bars.bootstrap.refitted",
+        lambda *parts, **options: drawn.append(1) or refitted(*parts, **options),
     )
     asker = Asker(noisy.release_.output, noisy.release_.measurements)
     for columns in itertools.combinations(SCHEMA, 2):

@@ -9,8 +9,8 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.direct import Direct
-from synthdp.answers.misfit import Misfit, _quadratic
-from synthdp.answers.random_functions import leaf_mass
+from synthdp.answers.error_bars.misfit import Misfit, _quadratic
+from synthdp.answers.error_bars.random_functions import leaf_mass
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.randomness import generator

@@ -8,10 +8,10 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.answer import Asker
-from synthdp.answers.bootstrap import Pools
 from synthdp.answers.direct import Direct
-from synthdp.answers.part import Part, near, of_columns
-from synthdp.answers.refit import refitted
+from synthdp.answers.error_bars.bootstrap import Pools
+from synthdp.answers.error_bars.part import Part, near, of_columns
+from synthdp.answers.error_bars.refit import refitted
 from synthdp.distribution.components import Components
 from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
@@ -102,8 +102,8 @@ def test_few_columns_give_the_error_bars_of_all(
 ) -> None:
     """In the mean of nine cells, each of which 24 replicates find."""
     estimate, stddev = shares(release, *pair)
-    monkeypatch.setattr("synthdp.answers.bootstrap.MOST_TOGETHER", 5)
-    monkeypatch.setattr("synthdp.answers.bootstrap.NEAREST", 4)
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.MOST_TOGETHER", 5)
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.NEAREST", 4)
     by_few, error = shares(release, *pair)
     assert by_few == pytest.approx(estimate)
     assert 0.4 < np.sqrt((error**2).mean() / (stddev**2).mean()) < 2.5
@@ -113,10 +113,11 @@ def test_columns_that_were_asked_about_are_not_drawn_again(
     release: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = []
-    monkeypatch.setattr("synthdp.answers.bootstrap.MOST_TOGETHER", 5)
-    monkeypatch.setattr("synthdp.answers.bootstrap.NEAREST", 3)
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.MOST_TOGETHER", 5)
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.NEAREST", 3)
     monkeypatch.setattr(
-        "synthdp.answers.bootstrap.refitted", lambda *parts, **options: drawn.append(1) or refitted(*parts, **options)
+        "synthdp.answers.error_bars.bootstrap.refitted",
+        lambda *parts, **options: drawn.append(1) or refitted(*parts, **options),
     )
     asker = Asker(release.release_.output, release.release_.measurements)
     for condition in ("x0 == 'u' and x3 == 'u' and x4 == 'v'", "x0 == 'v' and x4 == 'v'"):
@@ -129,8 +130,8 @@ def test_columns_that_were_asked_about_are_not_drawn_again(
 
 
 def test_only_the_last_pools_are_kept(release: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synthdp.answers.bootstrap.MOST_TOGETHER", 5)
-    monkeypatch.setattr("synthdp.answers.bootstrap.NEAREST", 1)
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.MOST_TOGETHER", 5)
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.NEAREST", 1)
     pools = Pools(direct(release), 0)
     first = pools.of([0])
     assert pools.of([0]) is first

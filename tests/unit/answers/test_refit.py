@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import synthdp as sd
-from synthdp.answers.refit import Matched, refitted
+from synthdp.answers.error_bars.refit import Matched, refitted
 from synthdp.distribution.contingency import NoisyTable, contingency, table_size
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain

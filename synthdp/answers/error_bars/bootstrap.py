@@ -20,10 +20,10 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from synthdp.answers.direct import Direct
+from synthdp.answers.error_bars.misfit import Misfit
+from synthdp.answers.error_bars.part import Part, near
+from synthdp.answers.error_bars.refit import Matched, refitted
 from synthdp.answers.grouping import Grouping
-from synthdp.answers.misfit import Misfit
-from synthdp.answers.part import Part, near
-from synthdp.answers.refit import Matched, refitted
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement

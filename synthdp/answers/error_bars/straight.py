@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synthdp.answers.bootstrap import Bootstrap
-from synthdp.answers.random_functions import leaf_mass
+from synthdp.answers.error_bars.bootstrap import Bootstrap
+from synthdp.answers.error_bars.random_functions import leaf_mass
 from synthdp.arrays import FloatArray
 from synthdp.sampling.synthetic_model import SyntheticModel
 

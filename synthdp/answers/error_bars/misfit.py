@@ -16,10 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from synthdp.answers.direct import Direct
-from synthdp.answers.random_functions import RANK, RandomFunctions
-from synthdp.answers.refit import sums_of
-from synthdp.answers.sharpening import Sharpening
-from synthdp.answers.within_cells import tilts
+from synthdp.answers.error_bars.random_functions import RANK, RandomFunctions
+from synthdp.answers.error_bars.refit import sums_of
+from synthdp.answers.error_bars.sharpening import Sharpening
+from synthdp.answers.error_bars.within_cells import tilts
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
