@@ -22,7 +22,7 @@ def few_valued(rng: np.random.Generator) -> np.ndarray:
     """Two to twelve whole numbers in a row, each of which many rows have; years are spread over four or more."""
     least, first = [(1, int(rng.integers(-40, 300))), (3, int(rng.integers(1900, 2030)))][rng.integers(2)]
     levels = np.arange(first, first + least + 1 + rng.integers(9))
-    return np.repeat(levels, rng.integers(30 * STDDEV, 90 * STDDEV, len(levels)))
+    return np.repeat(levels, rng.integers(120 * STDDEV, 360 * STDDEV, len(levels)))
 
 
 def found_in(values: np.ndarray) -> Integer:
