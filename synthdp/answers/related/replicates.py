@@ -1,7 +1,8 @@
 """How wrong a model of persons can be: persons drawn from it, measured with fresh noise, fitted again.
 
 The parametric bootstrap of `synthdp.answers.error_bars.bootstrap`, for persons with all their rows.  All replicates share
-one pool of persons.  A replicate's database and the fit to its noisy tables are two columns of weights of these persons.  Databases have
+one pool of persons.
+A replicate's database and the fit to its noisy tables are two columns of weights of these persons.  Databases have
 random relations put in, as strong as the release's own tables and scores leave room for; what was measured the fit finds
 again but for the noise, and what was not stays as error.  Post-processing of what was released.
 """
