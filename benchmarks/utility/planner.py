@@ -6,8 +6,8 @@
 Ideas: ``none``, pairs are measured in whole or not at all; ``six``, those whose table is not worth its noise over six merged
 groups a column; ``levels``, over six, four or three, the finest that pays; ``six alone`` and ``levels alone``, the same, and
 of merged groups the interaction is measured instead of the table.  Joined to these by a comma: ``pairs alone``, so it is of
-whole tables at a fifth of the signal at which the library begins with it; ``ranks``, second moments of ranks instead of
-values.  The library does ``six alone, ranks``; ideas are separated by a semicolon.
+whole tables where one-ways are known well; ``ranks``, second moments of ranks instead of values.  The library does ``six
+alone, pairs alone, ranks``; ideas are separated by a semicolon.
 
 Measures: three-way error in 32 equal cells, two-way error in deciles of the real table (Adult: age and the like; every
 other column as it is), mean difference of Spearman's and of Pearson's correlations, how much is kept of those above .5,
@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.merged import merged_tables
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive import knowledge, merging, second_moments
+from synthdp.mechanisms.adaptive import knowledge, merging, second_moments, shares
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.second_moments import scores as second_moments_of_ranks
 from synthdp.queries.interactions import Interactions
@@ -59,7 +60,6 @@ DEGREES = ("Bachelors", "Masters", "Doctorate", "Prof-school")
 FEW_VALUES = 12
 """A number of no more values is compared by value, not in deciles."""
 
-FEWER_KNOWN = 1_500.0
 STRONG = 0.5
 MOST_LEVELS = 300
 """A text of more levels is left out."""
@@ -75,8 +75,9 @@ def only(ideas: str) -> Iterator[None]:
             stack.enter_context(patch.object(merging, "LEVELS", LEVELS))
         if "alone" not in ideas:
             stack.enter_context(patch.object(Knowledge, "noise_of_pair", lambda *_: 1.0))
-        if "pairs alone" in ideas:
-            stack.enter_context(patch.object(knowledge, "ONE_WAYS_KNOWN", FEWER_KNOWN))
+        if "pairs alone" not in ideas:
+            for module in (knowledge, shares):
+                stack.enter_context(patch.object(module, "ONE_WAYS_KNOWN", math.inf))
         if "ranks" not in ideas:
             for constant, value in (("scores", scores_of_values), ("NORM", 2.5), ("MOST_NOISE", 0.12)):
                 stack.enter_context(patch.object(second_moments, constant, value))

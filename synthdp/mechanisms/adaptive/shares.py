@@ -18,8 +18,9 @@ from synthdp.privacy.loss import PureDP
 FIRST_COUNT_SHARE = 0.005
 """Share of a first estimate of the number of rows, on which the other shares depend."""
 
-ONE_WAY_LEVEL = 0.1
-"""Share of the first level of the one-ways when its noise, summed over a column, is .2 % of the rows."""
+ONE_WAY_LEVEL, ONE_WAY_LEVEL_ALONE = 0.1, 0.13
+"""Share of the first level of the one-ways when its noise, summed over a column, is .2 % of the rows; and where nothing else
+tells of them, since of pairs the interactions alone are measured."""
 
 ONE_WAYS = (0.1, 0.8)
 """Least and largest share of the first level of the one-ways."""
@@ -36,11 +37,8 @@ ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
 ROUND_SIGNALS = (7_500.0, 15_000.0)
 """Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
 
-ONE_WAYS_KNOWN = 7_500.0
-"""Such a signal above which a pair's interaction alone is measured, since its margins tell nothing new.
-
-From 1 500 on tables of three columns gain by it already, and single columns lose (docs/benchmarks/planner.md).
-"""
+ONE_WAYS_KNOWN = 1_500.0
+"""Such a signal above which a pair's interaction alone is measured, since its margins tell little that is new."""
 
 SCREENS = (0.07, 0.1)
 """Part of the first and of the second round that goes to its screening."""
@@ -74,7 +72,8 @@ def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: floa
     if len(cells) == 1:
         return budget.share * 0.5
     noise = budget.table_stddev(1 / len(cells)) * float(np.mean(cells)) / total
-    return float(np.clip(ONE_WAY_LEVEL + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
+    level = ONE_WAY_LEVEL if signal(budget, total) < ONE_WAYS_KNOWN else ONE_WAY_LEVEL_ALONE
+    return float(np.clip(level + 0.22 * math.log10(noise / 0.002), *ONE_WAYS))
 
 
 def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: float | None) -> list[float]:
