@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -140,8 +140,43 @@ class Direct:
 
     @cached_property
     def effects(self) -> Effects:
-        """All main effects and interactions that were measured, in tables or alone, over the cells that are kept."""
+        """All main effects and interactions that were measured, over the cells that are kept.
+
+        In tables or alone; a main effect that is in neither is that of the column's histograms.
+        """
+        main = {(j,): self._main_effect(j, leaves) for j, leaves in self._histograms_alone.items()}
+        return replace(
+            self._pooled,
+            effects={**self._pooled.effects, **{part: effect.values for part, effect in main.items()}},
+            precisions={**self._pooled.precisions, **{part: effect.stddev**-2 for part, effect in main.items()}},
+        )
+
+    @cached_property
+    def _pooled(self) -> Effects:
         return fitting_pool(self.tables, self.measured_alone, self.kept, self.misfits, total=self.total[0])
+
+    @cached_property
+    def _histograms_alone(self) -> dict[int, LeafCounts]:
+        """The counts of columns whose interactions were measured alone, and which are in no table over the model's cells."""
+        columns = {j for effect in self.measured_alone for j in effect.clique} - {
+            j for part in self._pooled.precisions if len(part) == 1 for j in part
+        }
+        found = {j: self.leaves(j) for j in sorted(columns)}
+        return {j: leaves for j, leaves in found.items() if leaves is not None}
+
+    def _main_effect(self, column: int, leaves: LeafCounts) -> NoisyEffect:
+        """Return the main effect of a column by its histograms; its noise is that of a typical cell."""
+        cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
+        counts = cells @ leaves.counts
+        spread = leaves.variances(cells - cells.mean(axis=0)).sum()
+        stddev = max(math.sqrt(spread / max(len(counts) - 1, 1)), PUBLIC_STDDEV)
+        return NoisyEffect(clique=(column,), values=counts - counts.mean(), stddev=stddev)
+
+    def _cells_of_leaves(self, column: int, weights: FloatArray) -> FloatArray:
+        """Return what a row in each leaf of a column counts, by what one in each kept cell does, (q, kept cells)."""
+        kept, cell = self.kept[column], self.model.refinements[column].coarse_cell
+        place = np.maximum(np.cumsum(kept) - 1, 0)[cell]
+        return np.asarray(weights[:, place] * kept[cell])
 
     @cached_property
     def fitting_effects(self) -> list[NoisyEffect]:
@@ -299,7 +334,9 @@ class Direct:
         The estimates weights @ table and the standard deviation of their noise.  For each non-empty part A of
         the clique let W_A be the margin of the weights on A, s_A the cells of A's table over those of the clique's, and
         p_A the precision of its effect.  The variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, and that of the
-        total: effects of different A, and the total, have independent noise (`Effects`).
+        total: effects of different A, and the total, have independent noise (`Effects`).  A main effect by histograms alone
+        has the variance of s_A (centred W_A) over their leaves, and hardly any noise in common with the total, which is
+        that of the histograms of all columns.
         """
         inside = np.ones(1, np.bool_)
         for j in clique:
@@ -322,6 +359,10 @@ class Direct:
             for axis in range(1, margin.ndim):
                 margin = margin - margin.mean(axis=axis, keepdims=True)
             spread = table_size(sizes, part) / cells
+            if len(part) == 1 and part[0] in self._histograms_alone:
+                on_leaves = self._cells_of_leaves(part[0], spread * margin.reshape(len(block), -1))
+                variance += self._histograms_alone[part[0]].variances(on_leaves)
+                continue
             variance += spread**2 * (margin.reshape(len(block), -1) ** 2).sum(axis=1) / self.effects.precisions[part]
         return np.asarray(variance)
 
