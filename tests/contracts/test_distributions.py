@@ -103,6 +103,7 @@ def test_what_has_probability_zero_is_never_sampled(case):
     assert (joint == 0).any()
 
 
+@pytest.mark.slow
 def test_the_law_given_evidence_is_the_exact_conditional_one(case):
     """The mean of many small samples: 3000 · 4 rows, each with the conditional law."""
     distribution, joint = case
@@ -118,6 +119,7 @@ def test_the_law_given_evidence_is_the_exact_conditional_one(case):
     assert counts[~kept].sum() == 0
 
 
+@pytest.mark.slow
 def test_likelihoods_weight_the_law_exactly_up_to_their_factor(case):
     """Evidence that a code makes more or less likely, on a scale that alone would overflow a product."""
     distribution, joint = case

@@ -197,7 +197,9 @@ def _keys() -> list[str]:
     return [f"A{i:03}" for i in range(700)]
 
 
-@pytest.mark.parametrize("rule", WORLDS)
+@pytest.mark.parametrize(
+    "rule", [pytest.param(rule, marks=[pytest.mark.slow] * (i % 2)) for i, rule in enumerate(WORLDS)]
+)
 def test_files_and_saved_releases_obey_the_rules_too(rule: str, tmp_path: Any) -> None:
     world = WORLDS[rule]
     release = _released("adaptive marginals", world)

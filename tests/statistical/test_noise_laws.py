@@ -71,6 +71,7 @@ def softmax(scores, scale):
     return weights / weights.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "exact", "other"),
     [

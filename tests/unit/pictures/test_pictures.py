@@ -94,8 +94,8 @@ def test_a_bar_is_the_share_of_the_rows_that_its_label_names(views: dict[str, An
     view = views[name]
     named = [bar for bar in view.numbers if bar.label]
     assert len(named) >= 8
-    for bar in named:
-        assert bar.share == pytest.approx(share_between(name, bar.label), abs=1.0), bar.label
+    for bar in named:  # four times as far as 95 % of all noise goes, and what the ends of a leaf leave open
+        assert abs(bar.share - share_between(name, bar.label)) <= 0.3 + 2 * (bar.high - bar.low), bar.label
 
 
 @pytest.mark.parametrize("name", MODELLED)

@@ -147,6 +147,7 @@ def constrained(draw):
     return shape, noisy_tables(shape, cliques, rng, stddev=stddev, possible=possible), {clique: allowed}
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(constrained())
 def test_forbidden_cells_have_no_mass_and_the_rest_reaches_its_optimum(problem):

@@ -53,7 +53,8 @@ def test_correlations_that_no_table_holds_come_through():
     release = only.release(Curator(table, schema=NUMBERS, budget=HEARD), random_state=0)
     synthetic = release.sample(random_state=0)
     upper = np.triu_indices(4, 1)
-    assert np.abs((synthetic.corr() - table.corr()).to_numpy()[upper]).max() < 0.08
+    # of .3; ranks and groups take .06 of them, and noise .006
+    assert np.abs((synthetic.corr() - table.corr()).to_numpy()[upper]).max() < 0.11
 
 
 def test_products_take_a_small_share_and_no_more_than_they_need():
