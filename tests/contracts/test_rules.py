@@ -173,6 +173,7 @@ def _released(mechanism: str, world: World) -> Any:
         return MECHANISMS[mechanism](curator.schema).release(curator, random_state=0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mechanism", "rule"),
     [
@@ -216,6 +217,7 @@ def test_files_and_saved_releases_obey_the_rules_too(rule: str, tmp_path: Any) -
         assert world.obeys(table).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rule", WORLDS)
 def test_rules_cost_nothing_and_what_is_derived_is_not_read(rule: str) -> None:
     """The same columns are measured, whether or not there are derived ones, and whatever those hold."""

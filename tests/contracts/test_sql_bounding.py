@@ -125,6 +125,7 @@ def people(ids: list[Any], seed: int = 0) -> list[tuple[Any, ...]]:
     return [rows[i] for i in rng.permutation(len(rows))]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("database", "kind"), EACH)
 def test_the_database_keeps_the_rows_that_are_kept_here(database: str, kind: str, doors: dict[str, Door]) -> None:
     door, ids = doors[database], dict(IDS[database])[kind]

@@ -69,6 +69,7 @@ def columns_of(case: str) -> tuple[str, Schema]:
     return ", ".join(f'x AS "{name}"' for name in columns), Schema({**columns})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("case", "number"), EACH)
 @pytest.mark.parametrize("database", ["duckdb", "postgres"])
 def test_the_database_encodes_every_value_as_the_encoder_does(

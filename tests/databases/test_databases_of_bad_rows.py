@@ -78,6 +78,7 @@ BAD: dict[str, dict[str, pd.DataFrame]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", BAD)
 def test_rows_that_nobody_expects_are_values_like_any_others(case: str) -> None:
     curator = sd.Curator({**TABLES, **BAD[case]}, schema=SCHEMA, budget=sd.ApproxDP(2.0, 1e-9))

@@ -109,6 +109,7 @@ def test_an_empty_table_is_refused(door: Door, tmp_path: Path) -> None:
     assert "no rows" in said or "0 sample(s)" in said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("table", [rows(1), rows().assign(x0=None, x1=None, x2=None)], ids=["one row", "only nulls"])
 def test_one_row_and_only_missing_values_are_released_like_any_table(
     door: Door, table: pd.DataFrame, tmp_path: Path
@@ -136,6 +137,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("settings", "error", "words"), SETTINGS)
 def test_bad_settings_are_refused(
     door: Door, settings: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
@@ -176,6 +178,7 @@ TWICE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("door", TWICE)
 def test_a_name_that_occurs_twice_is_refused(door: str, tmp_path: Path) -> None:
     assert "column 'x0' occurs more than once" in refused(TWICE[door](tmp_path), tmp_path, DataError)
@@ -190,6 +193,7 @@ def test_files_with_a_name_that_occurs_twice_are_refused(tmp_path: Path) -> None
         ParquetSource(tmp_path / "t.parquet")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("source", [CsvSource, ParquetSource])
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00" * 9], ids=["not there", "damaged"])
 def test_files_that_cannot_be_read_are_refused(source: type, content: bytes | None, tmp_path: Path) -> None:
@@ -216,6 +220,7 @@ NESTED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("door", NESTED)
 def test_a_column_that_cannot_hold_what_is_declared_is_named(door: str, tmp_path: Path) -> None:
     said = refused(NESTED[door](), tmp_path, DataError, schema=sd.Schema({"x0": sd.Integer(0, 9)}))
@@ -223,6 +228,7 @@ def test_a_column_that_cannot_hold_what_is_declared_is_named(door: str, tmp_path
     assert "cannot be released as declared, Integer" in said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
@@ -239,6 +245,7 @@ def test_a_schema_that_contradicts_itself_is_refused_before_there_is_a_table(col
     assert words in str(caught.value)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "thing",
     [5, None, {"x0": [1]}, [CANARY, CANARY], np.array([CANARY]), pd.Series([CANARY]), np.zeros((1, 1, 1))],
@@ -250,6 +257,7 @@ def test_what_is_no_table_is_refused(thing: Any, tmp_path: Path) -> None:
     assert "Reshape your data" in said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", [CANARY, Path(CANARY)], ids=["text", "path"])
 def test_a_path_is_refused_and_told_what_to_give(path: Any, tmp_path: Path) -> None:
     said = refused(path, tmp_path, DataError)
@@ -260,6 +268,7 @@ def test_rows_of_different_lengths_are_refused(tmp_path: Path) -> None:
     assert "rows have different lengths" in refused([[1, CANARY], [2]], tmp_path, DataError)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("model", [sd.TrigonometricFeatures(), sd.DomainDiscretizer()])
 def test_a_text_where_a_plain_transformer_needs_numbers_is_refused_without_showing_it(model: Any) -> None:
     with pytest.raises(DataError, match="X must hold numbers only") as caught:
@@ -271,6 +280,7 @@ def test_a_text_where_a_plain_transformer_needs_numbers_is_refused_without_showi
 COMPLEX = [[4711 + 1j, 2], [3, 4]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("model", "table"),
     [

@@ -52,6 +52,7 @@ def check(mechanism: str, solver: str, world: str, promise: str, folder: Path) -
     assert (outcome.table_came_out, outcome.spends) in {(True, 1), (False, 0)}, (solver, promise, outcome.refusal)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("mechanism", "solver", "world", "promise"), covering())
 def test_a_table_comes_out_or_nothing_is_spent(
     mechanism: str, solver: str, world: str, promise: str, tmp_path: Path
@@ -92,6 +93,7 @@ def wildly() -> list[Any]:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("mechanism", "world", "answers"), wildly())
 def test_whatever_the_noise_says_a_table_comes_out(
     mechanism: str, world: str, answers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -68,6 +68,7 @@ def test_a_label_that_would_be_left_out_is_refused(ledger: Path) -> None:
     assert spends(ledger) == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*MECHANISMS][::2])
 @pytest.mark.filterwarnings(LEFT_OUT)
 def test_the_schema_that_a_mechanism_announces_is_that_of_its_table(name: str, ledger: Path) -> None:
@@ -82,6 +83,7 @@ def test_a_plan_of_fewer_columns_is_a_plan() -> None:
     assert set(made.plan(rows=500).by_column) == {"x", "k", "d"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["smooth_synthesis", "l1_fit", "mwem", "fourier_marginals"])
 @pytest.mark.filterwarnings(LEFT_OUT)
 def test_what_comes_out_can_be_asked_shown_and_stored(name: str, tmp_path: Path) -> None:
@@ -93,6 +95,7 @@ def test_what_comes_out_can_be_asked_shown_and_stored(name: str, tmp_path: Path)
     assert "nan" not in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mechanism", ["l1_fit", "smooth_synthesis", "mwem"])
 @pytest.mark.filterwarnings(LEFT_OUT)
 def test_every_question_has_an_answer_whatever_the_release_keeps(mechanism: str) -> None:
@@ -107,6 +110,7 @@ def test_every_question_has_an_answer_whatever_the_release_keeps(mechanism: str)
 # --- mechanism objects
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TABLELESS)
 def test_a_mechanism_that_yields_no_table_is_refused_before_anything_is_spent(name: str, ledger: Path) -> None:
     with pytest.raises(ParameterError, match=name):
@@ -114,6 +118,7 @@ def test_a_mechanism_that_yields_no_table_is_refused_before_anything_is_spent(na
     assert spends(ledger) == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "mechanism",
     [sd.AdaptiveMarginals, object(), 3, None, "AdaptiveMarginals", sd.MWEM(spend=sd.PureDP(0.1)), sd.Curator],
@@ -124,6 +129,7 @@ def test_what_is_no_mechanism_to_release_with_is_refused(mechanism: Any, ledger:
     assert spends(ledger) == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "setting",
     [{"workload": ["x"]}, {"target": "x"}, {"solver": "lp"}, {"bins": 8}, {"mechanism_options": {"rounds": 2}}],
@@ -161,6 +167,7 @@ TAKEN = {
 SET = {"workload": [("x", "k")], "target": "k", "bins": 16}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("setting", SET)
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.filterwarnings(LEFT_OUT)
@@ -181,6 +188,7 @@ SOLVERS_OF = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("solver", ["auto", "lp", "mw", "maxent"])
 @pytest.mark.parametrize("name", SOLVERS_OF)
 @pytest.mark.filterwarnings(LEFT_OUT)
@@ -264,6 +272,7 @@ STRANGE = (
 PARAMETERS = sorted(set(sd.SyntheticRelease().get_params()) - {"ledger", "dataset"})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.filterwarnings(LEFT_OUT, "ignore:epsilon .* is above 5")
 def test_no_value_of_a_parameter_is_paid_for_and_then_refused(name: str, tmp_path: Path) -> None:
@@ -280,6 +289,7 @@ def test_no_value_of_a_parameter_is_paid_for_and_then_refused(name: str, tmp_pat
 # --- what cannot be formatted, and rules
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["levels of numbers, not declared", "levels left open"])
 def test_levels_of_numbers_that_nobody_declared_come_out_as_they_went_in(name: str) -> None:
     world = WORLDS[name]
@@ -303,6 +313,7 @@ def test_what_a_left_out_column_cannot_hold_does_not_matter() -> None:
         assert len(release(mechanism="smooth_synthesis").fit(table).sample(5)) == 5
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mechanism", ["auto", "adaptive_marginals", "l1_fit"])
 def test_contradictory_rules_are_refused_before_anything_is_spent(mechanism: str, ledger: Path) -> None:
     world = WORLDS["rules that contradict each other"]
@@ -315,6 +326,7 @@ def test_contradictory_rules_are_refused_before_anything_is_spent(mechanism: str
     assert curator.remaining == sd.PureDP(1.0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "rule", [sd.LessEqual("a", "z"), sd.Forbidden({"c": "v", "a": 1}), sd.Implies({"a": 1}, {"c": "v"})]
 )
@@ -332,6 +344,7 @@ def test_open_levels_without_a_delta_cost_nothing(ledger: Path) -> None:
 # --- solvers that fail after the spend
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("world", "settings"),
     [
@@ -385,6 +398,7 @@ def curator() -> sd.Curator:
     return sd.Curator(FLAGS.astype({"b": int}), schema=schema, budget=sd.ApproxDP(2.0, 1e-6))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("queries", ALIKE)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_queries_are_marginals_or_sets_of_column_names(name: str, queries: Any) -> None:
@@ -393,12 +407,14 @@ def test_queries_are_marginals_or_sets_of_column_names(name: str, queries: Any) 
     assert len(made.answer(sd.marginal("c"))) == 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mechanism", [sd.AdaptiveMarginals, sd.L1Fit, sd.Automatic])
 @pytest.mark.parametrize("workload", [*ALIKE[:3], sd.marginal("a", "b"), {("a", "b"): 2.0}, {sd.marginal("a"): 1.0}])
 def test_workloads_are_marginals_or_sets_of_column_names(mechanism: Any, workload: Any) -> None:
     assert len(mechanism(workload).release(curator()).sample(5)) == 5
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("queries", [["nobody"], [()], [3], 3, [sd.marginal("a", "nobody")], [], {("a", "b"): 1.0}])
 @pytest.mark.parametrize("name", BY_NAME)
 def test_names_that_are_no_columns_cost_nothing(name: str, queries: Any) -> None:
@@ -408,6 +424,7 @@ def test_names_that_are_no_columns_cost_nothing(name: str, queries: Any) -> None
     assert asked.remaining == asked.budget
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", BY_NAME)
 def test_queries_of_another_schema_cost_nothing(name: str) -> None:
     other = sd.domain_of(sd.Schema({"a": sd.Integer(0, 1), "z": sd.Boolean()}))
@@ -417,6 +434,7 @@ def test_queries_of_another_schema_cost_nothing(name: str) -> None:
     assert asked.remaining == asked.budget
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "mwem", "fourier_marginals", "smooth_synthesis"])
 @pytest.mark.parametrize(
     ("rows", "epsilon"), [(10**9, 1e-4), (10**12, 1.0), (10**15, 0.1), (10**6, 1e-5), (10**9, 1.0)]
@@ -434,6 +452,7 @@ def test_noise_that_is_too_large_to_draw_is_refused_before_anything_is_spent(tmp
     assert ledger.entries() == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mechanism", ["auto", "l1_fit", "mwem", "fourier_marginals", "smooth_synthesis"])
 @pytest.mark.parametrize(("rows", "epsilon"), [(1, 1e-5), (10**4, 1.0), (100, 1e-3)])
 def test_noise_that_is_only_just_not_too_large_leaves_a_table(mechanism, rows, epsilon):

@@ -106,6 +106,7 @@ def as_arrow(table: Any) -> pa.Table:
             return table.to_arrow_table()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rare_types_and_unicode_names_survive_the_whole_job(library: str) -> None:
     table = LIBRARIES[library]()
@@ -123,6 +124,7 @@ def test_rare_types_and_unicode_names_survive_the_whole_job(library: str) -> Non
     assert all(value is None or 0 <= value <= 100 for value in values["preis €"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("library", ["pandas arrow", "polars", "polars lazy", "pyarrow", "duckdb"])
 def test_mapped_real_rows_are_the_real_rows_where_they_obey_the_schema(library: str) -> None:
     table = LIBRARIES[library]()
@@ -140,6 +142,7 @@ def people(rows: int = 1500) -> pd.DataFrame:
     return pd.DataFrame({"age": age, "x": rng.random(rows), "city": np.where(age > 40, "a", "b")})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 @pytest.mark.parametrize("brought", ["pandas", "polars"])
 def test_set_output_is_obeyed_whatever_was_brought(container: str, brought: str) -> None:
@@ -173,6 +176,7 @@ def test_a_release_shows_itself_in_a_notebook_and_nothing_of_a_name_is_run() -> 
     assert "adaptive marginals" in release.release_._repr_html_()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["age", "<script>alert(1)</script>"])
 def test_schema_plan_and_evaluation_show_themselves_in_a_notebook(name: str) -> None:
     schema = sd.Schema({name: sd.Integer(0, 99), "city": PLAIN["city"]})
@@ -186,6 +190,7 @@ def test_schema_plan_and_evaluation_show_themselves_in_a_notebook(name: str) -> 
     assert "NON-PRIVATE" in evaluation._repr_html_()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("target", [None, "older"])
 @pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
 def test_the_rows_that_a_model_was_trained_on_can_be_looked_at(kind: str, target: str | None) -> None:
@@ -227,6 +232,7 @@ def test_a_fitted_model_can_be_dumped_by_joblib(tmp_path: Path) -> None:
     assert (again.predict(people()[["age", "x"]]) == model.predict(people()[["age", "x"]])).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rows", [100, 3000])
 def test_the_size_of_a_pickle_does_not_grow_with_the_table(rows: int) -> None:
     """R15: the rows are not in it, and nothing in it is as long as they are."""
@@ -234,6 +240,7 @@ def test_the_size_of_a_pickle_does_not_grow_with_the_table(rows: int) -> None:
     assert len(pickle.dumps(release)) < 400_000
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("routing", [False, True])
 def test_weights_of_rows_reach_the_score_by_metadata_routing(routing: bool) -> None:
     table = people(600)
@@ -251,6 +258,7 @@ def test_weights_of_rows_reach_the_score_by_metadata_routing(routing: bool) -> N
         assert pipe.transform(table[["age"]]).shape == (600, 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_model_is_asked_about_real_rows_with_the_columns_that_the_release_left_out(library: str) -> None:
     table = people().assign(person=[f"p{i // 2}" for i in range(1500)], note="x")

@@ -55,6 +55,7 @@ def _expected_warnings() -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "rows"),
     [
@@ -76,6 +77,7 @@ def test_a_spend_leaves_a_table_a_report_and_answers_however_few_the_rows(kind: 
     assert release.transform(table).shape == (rows, 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_column_that_noise_hides_is_left_out_if_others_are_left_and_said_to_be(kind: str) -> None:
     table = pd.DataFrame({"x": column(kind, 20), "sure": [True, False] * 10})
@@ -85,6 +87,7 @@ def test_a_column_that_noise_hides_is_left_out_if_others_are_left_and_said_to_be
     assert ("x" in release.schema_) == (not hidden)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in {"moments", "lengths"}])
 def test_a_label_comes_out_whether_it_was_found_or_not(kind: str, rows: int) -> None:
@@ -109,6 +112,7 @@ def test_an_array_keeps_its_columns_in_their_places() -> None:
     assert made.shape == (6, 4)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rows", SIZES)
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), HistGradientBoostingClassifier(), DecisionTreeClassifier(), LinearRegression()],

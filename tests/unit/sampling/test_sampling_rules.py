@@ -124,6 +124,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("particles", [0, 3000])
 @pytest.mark.parametrize("name", CASES)
 def test_no_sampled_row_breaks_a_rule(name, particles):

@@ -56,6 +56,7 @@ def curator(frame: pd.DataFrame, loss=LOSSES[1], neighbors="add_remove", **more)
     return Curator(frame, schema=SCHEMA, budget=loss, neighbors=neighbors, **more)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("weights", ["optimal", "uniform"])
@@ -71,6 +72,7 @@ def test_without_noise_all_queries_within_the_order_are_exact(loss, neighbors, w
     assert release.output.rows == pytest.approx(len(frame))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 @pytest.mark.parametrize("mechanism", [ParityRelease, MonomialRelease])
 def test_without_noise_the_error_is_within_the_stated_bias(order, mechanism, monkeypatch):
@@ -82,6 +84,7 @@ def test_without_noise_the_error_is_within_the_stated_bias(order, mechanism, mon
         assert abs(float(answer) - truth(frame, query)) <= answer.truncation_bound + 1e-9
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_without_noise_monomials_of_full_order_are_exact(neighbors, monkeypatch):
     without_noise(monkeypatch)
@@ -93,6 +96,7 @@ def test_without_noise_monomials_of_full_order_are_exact(neighbors, monkeypatch)
         assert answer.truncation_bound == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 def test_without_noise_the_bracket_contains_the_truth(order, neighbors, monkeypatch):
@@ -104,6 +108,7 @@ def test_without_noise_the_bracket_contains_the_truth(order, neighbors, monkeypa
         assert bracket.lower - 1e-6 <= truth(frame, query) <= bracket.upper + 1e-6
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_with_noise_the_bracket_contains_the_truth_and_shrinks_with_the_rows(loss, neighbors):
@@ -138,6 +143,7 @@ def test_maximum_entropy_of_few_parities_stays_in_its_own_bracket():
         assert answer.stderr > 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mechanism", [ParityRelease(3), ParityRelease(2, "uniform"), MonomialRelease(2)])
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -181,6 +187,7 @@ def test_optimal_weights_beat_uniform_ones_for_what_they_are_planned_for():
             assert errors[0] < errors[1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_pure_weights_are_never_worse_than_uniform_ones(neighbors):
     frame, query = table(2000), conjunction({"b": 1, "c": 1, "d": 1})

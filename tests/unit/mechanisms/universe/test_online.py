@@ -35,6 +35,7 @@ def quiet(monkeypatch) -> None:
     monkeypatch.setattr(noise, "geometric", lambda *, scale: 0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_without_noise_every_answer_is_within_the_threshold(monkeypatch, name, neighbors):
@@ -50,6 +51,7 @@ def test_without_noise_every_answer_is_within_the_threshold(monkeypatch, name, n
     assert all(answer.checked for answer in answers)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_was_learned_answers_again_without_alarm(monkeypatch, name):
     quiet(monkeypatch)
@@ -61,6 +63,7 @@ def test_what_was_learned_answers_again_without_alarm(monkeypatch, name):
     assert session.watch.alarms == alarms
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_after_the_last_alarm_answers_are_unchecked_guesses(monkeypatch, name):
     quiet(monkeypatch)
@@ -78,6 +81,7 @@ def test_after_the_last_alarm_answers_are_unchecked_guesses(monkeypatch, name):
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("neighbors", "budget"), [("replace_one", PureDP(1.0)), ("add_remove", ApproxDP(1.0, 1e-6))])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_session_costs_its_loss_when_opened_and_nothing_when_asked(name, neighbors, budget):
@@ -114,6 +118,7 @@ def test_a_wrong_guess_rules_out_half_of_the_small_tables(monkeypatch):
     assert left[-1] < left[0]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cells", [4, pytest.param(64, marks=pytest.mark.slow)])
 def test_updates_end_before_their_limit(monkeypatch, cells):
     """Adversarially: every query that is off by alpha is asked again, with the paper's step and no noise."""
@@ -130,6 +135,7 @@ def test_updates_end_before_their_limit(monkeypatch, cells):
     assert 0 < session.watch.alarms <= update_limit(cells, alpha=alpha)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("bound", ["pmw", "median"])
 def test_answers_keep_the_bound_at_its_settings(bound):
     k, n = QUERIES.k, len(CODES)
@@ -180,6 +186,7 @@ def test_settings_out_of_range_are_refused(build):
         build()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",
     [
