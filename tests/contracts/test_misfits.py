@@ -144,7 +144,6 @@ def holding(column: str) -> Any:
 everywhere = each(MECHANISMS)
 
 
-@pytest.mark.sampled
 @holding("level")
 def test_levels_come_out_in_the_proportions_of_the_values_that_fit(name: str) -> None:
     _, table, _ = released(name)
