@@ -24,7 +24,7 @@ for library in ("OMP", "OPENBLAS", "MKL"):
 
 # a busy processor is no failure
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
-settings.register_profile("quick", settings.get_profile("thorough"), max_examples=8)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10)
 settings.load_profile("quick")  # `pytest --hypothesis-profile thorough -m hypothesis` before a release: .ci/slow
 
 

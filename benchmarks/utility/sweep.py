@@ -18,7 +18,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,18 @@ TABLES: dict[str, Callable[[], Table | None]] = {
 }
 
 
+def those_here(
+    names: Iterable[str], tables: Mapping[str, Callable[[], Table | None]]
+) -> Iterator[tuple[str, pd.DataFrame, Schema]]:
+    """Yield the tables that this machine has, by name, and say which it has not."""
+    for name in names:
+        found = tables[name]()
+        if found is None:
+            print(f"{name} is not here and is left out")
+            continue
+        yield (name, *found)
+
+
 def best_unbiased(table: pd.DataFrame, schema: Schema, epsilon: float) -> float:
     """Return the error of the optimum for this schema and number of rows; nan where there is none in closed form."""
     axes = domain_of(schema, bins=OneWayTree().bins).axes
@@ -145,12 +157,7 @@ def main() -> None:
     options = parser.parse_args()
     names = ["adult"] if options.tiny else options.table or list(TABLES)
     records = []
-    for name in names:
-        found = TABLES[name]()
-        if found is None:
-            print(f"{name} is not here and is left out")
-            continue
-        table, schema = found
+    for name, table, schema in those_here(names, TABLES):
         table = table[:1000] if options.tiny else table
         for epsilon in options.epsilon or (EPSILONS[3:5] if options.tiny else EPSILONS):
             best = best_unbiased(table, schema, epsilon)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.answers.error_bars.screened import Screened, screened
 from synthdp.answers.leaves import Histogram, LeafCounts, SpreadLeaves, least_squares
+from synthdp.answers.screened import Screened, screened
 from synthdp.answers.uneven import clumped, unevenness
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, table_shape, table_size

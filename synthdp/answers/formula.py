@@ -11,7 +11,6 @@ MOST_TERMS = 30
 
 _PIECE = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<word>[^\W\d](?:[\w.]|-(?=\w))*)|(?P<sign>[~+]))")
 
-
 NO_MORE = "only names, ~ and + can stand in a formula: an intercept is always there, interactions are not offered"
 
 
@@ -41,11 +40,7 @@ def parse_formula(text: str) -> Formula:
     while at < end:
         found = _PIECE.match(text, at)
         if found is None:
-            raise _wrong(
-                text,
-                at,
-                NO_MORE,
-            )
+            raise _wrong(text, at, NO_MORE)
         pieces.append((found.start(str(found.lastgroup)), found["sign"], found["quoted"] or found["word"]))
         at = found.end()
     names = []

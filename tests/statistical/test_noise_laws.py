@@ -71,7 +71,6 @@ def softmax(scores, scale):
     return weights / weights.sum()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "exact", "other"),
     [

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.screened import Screened
 from synthdp.answers.leaves import LeafCounts
+from synthdp.answers.screened import Screened
 from synthdp.arrays import Clique, Codes, FloatArray, Table
 from synthdp.distribution.components import Components
 from synthdp.distribution.contingency import NoisyTable, Shape

@@ -1,4 +1,4 @@
-"""Scores are standardised values; products are asked only where they can be heard; correlations come through."""
+"""Scores are standardised ranks; products are asked only where they can be heard; correlations come through."""
 
 import numpy as np
 import pandas as pd
