@@ -28,6 +28,7 @@ from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import balanced_sample
 from synthdp.sampling.constraint_repair import Repair
+from synthdp.sampling.inside_groups import dealt_out
 from synthdp.sampling.structural_zeros import obeying, rules_between
 from synthdp.schema.column import Fresh
 from synthdp.schema.schema import Schema
@@ -267,7 +268,10 @@ class SyntheticModel:
             return self._refine(j, codes[:, j], own, mask, independent=independent)
 
         with ThreadPoolExecutor(WORKERS) as pool:
-            indices = dict(zip(self.domain.names, pool.map(indices_of, range(len(self.domain))), strict=True))
+            drawn = list(pool.map(indices_of, range(len(self.domain))))
+        for j, dealt in dealt_out(self.refinements, codes, drawn, rng).items():
+            drawn[j] = dealt
+        indices = dict(zip(self.domain.names, drawn, strict=True))
         rules = rules_of(self.schema)
         if not rules:
             return indices, np.zeros(0, np.int64)

@@ -1,0 +1,195 @@
+"""Values inside groups, drawn with their neighbours in mind.
+
+A model says which groups of two columns occur together, and nothing of where in its group a row lies.  Drawn independently,
+two numbers that move together lose what their groups do not show.  Here every ordered column has a hidden normal score whose
+range a row's group says; the scores are as correlated as the groups are, corrected for what these hide (Pearson's polychoric
+correlation), and the values that were drawn for a group are dealt out among its rows in the order of the scores.
+
+So no row leaves its group and no value its column: tables of groups and single columns stay as they were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from synthdp.arrays import BoolArray, Codes, FloatArray, GridIndices, IntArray
+from synthdp.domain.refinement import Refinement
+from synthdp.randomness import Generator
+
+ROWS = 20_000
+"""Rows that correlations are estimated from."""
+
+LEAST_LOST = 0.01
+"""Columns matter of whose correlation with another one groups hide so much."""
+
+MOST_COLUMNS = 32
+"""Most columns that are dealt out together: those that lose most."""
+
+LARGEST = 0.97
+"""Largest correlation of scores."""
+
+CHANCE = 3.0
+"""Correlations of groups below so many standard deviations of chance are none."""
+
+FARTHEST = 8.0
+"""Largest score, in standard deviations."""
+
+LEAST_EIGENVALUE = 0.02
+"""Of the correlations of scores, which are estimated pair by pair."""
+
+
+class Scores(NamedTuple):
+    """The hidden normal scores of a column.
+
+    Parameters
+    ----------
+    low, high
+        (groups,) between which the scores of a group lie; infinite for groups without a value, which say nothing.
+    mean
+        (groups,) their mean; 0 for groups without a value.
+    valued
+        (groups,) whether a group has values, rather than special or missing ones.
+    shown
+        The part of the scores' variance that groups show, above 0 and at most 1.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    mean: FloatArray
+    valued: BoolArray
+    shown: float
+
+
+def dealt_out(
+    refinements: Sequence[Refinement], codes: Codes, indices: Sequence[GridIndices], rng: Generator
+) -> dict[int, GridIndices]:
+    """Return the grid points of rows, exchanged within groups so that columns move together there, too.
+
+    Parameters
+    ----------
+    refinements
+        The groups of each column.
+    codes
+        (n, d) the group of every row.
+    indices
+        For each column the (n,) grid points of the rows.
+    rng
+        Source of the scores.
+
+    Returns
+    -------
+    The grid points of the columns that were changed, by place.
+    """
+    found = ((j, _scores(refinement, codes[:, j])) for j, refinement in enumerate(refinements))
+    scores = {j: score for j, score in found if score is not None}
+    some, correlations = _related(scores, refinements, codes[:ROWS])
+    drawn = np.empty((len(codes), len(some)), np.float32)
+    dealt: dict[int, GridIndices] = {}
+    for t, j in enumerate(some):
+        slope = np.linalg.solve(correlations[:t, :t], correlations[:t, t])
+        rest = math.sqrt(max(1.0 - float(slope @ correlations[:t, t]), LEAST_EIGENVALUE))
+        middle = drawn[:, :t] @ slope.astype(np.float32)
+        drawn[:, t] = _within(scores[j], codes[:, j], middle, rest, rng)
+        if _holds_several(refinements[j]):
+            dealt[j] = _in_order(refinements[j], scores[j], codes[:, j], indices[j], drawn[:, t])
+    return dealt
+
+
+def _scores(refinement: Refinement, group: IntArray) -> Scores | None:
+    """Return the scores of a column of which rows have these groups; None if it has no order or does not vary."""
+    fine, groups = refinement.fine, int(refinement.coarse_cell.max()) + 1
+    if not fine.grid.ordered:
+        return None
+    starts = _starts(refinement)
+    regular = starts < fine.grid.regular
+    of_values = np.bincount(refinement.coarse_cell, weights=refinement.weights * regular, minlength=groups)
+    valued = of_values > 0.5 * np.bincount(refinement.coarse_cell, weights=refinement.weights, minlength=groups)
+    rows = np.bincount(group, minlength=groups) * valued
+    if np.count_nonzero(rows) < 2:
+        return None
+    first = np.full(groups, fine.grid.size)
+    np.minimum.at(first, refinement.coarse_cell, starts)
+    order = np.argsort(first, kind="stable")
+    passed = np.zeros(groups)
+    passed[order] = np.cumsum(rows[order])
+    low, high = ndtri((passed - rows) / rows.sum()), ndtri(passed / rows.sum())
+    share = rows / rows.sum()
+    mean = np.divide(_density(low) - _density(high), share, out=np.zeros(groups), where=rows > 0)
+    return Scores(
+        low=np.where(valued, low, -np.inf), high=np.where(valued, high, np.inf), mean=mean, valued=valued,
+        shown=float(share @ mean**2),
+    )  # fmt: skip
+
+
+def _related(
+    scores: dict[int, Scores], refinements: Sequence[Refinement], codes: Codes
+) -> tuple[list[int], FloatArray]:
+    """Return the columns of which groups hide a correlation, those first that groups show best, and their correlations."""
+    places = sorted(scores, key=lambda j: -scores[j].shown)
+    if len(places) < 2:
+        return [], np.zeros((0, 0))
+    means = np.column_stack([scores[j].mean[codes[:, j]] for j in places])
+    valued = np.column_stack([scores[j].valued[codes[:, j]] for j in places]).astype(np.float64)
+    squares = (means**2).T @ valued  # of each column, where another one has a value
+    of_groups = (means.T @ means) / np.maximum(np.sqrt(squares * squares.T), 1e-9)
+    chance = CHANCE / np.sqrt(np.maximum(valued.T @ valued, 1.0))
+    shown = np.sqrt(np.outer(*[[scores[j].shown for j in places]] * 2))
+    correlations = np.clip(np.where(np.abs(of_groups) > chance, of_groups, 0.0) / shown, -LARGEST, LARGEST)
+    several = np.array([_holds_several(refinements[j]) for j in places])
+    lost = np.abs(correlations) * (1 - shown) * (several[:, None] | several)
+    np.fill_diagonal(lost, 0.0)
+    most = lost.max(axis=1)
+    some = np.sort(np.argsort(-most, kind="stable")[: min(MOST_COLUMNS, int((most > LEAST_LOST).sum()))])
+    return [places[i] for i in some], _possible(correlations[np.ix_(some, some)])
+
+
+def _possible(correlations: FloatArray) -> FloatArray:
+    """Return correlations that scores can have, near to those that were estimated pair by pair."""
+    np.fill_diagonal(correlations, 1.0)
+    values, vectors = np.linalg.eigh(correlations)
+    nearest = (vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T
+    scale = np.sqrt(np.diag(nearest))
+    return np.asarray(nearest / np.outer(scale, scale), np.float64)
+
+
+def _within(scores: Scores, group: IntArray, middle: FloatArray, spread: float, rng: Generator) -> FloatArray:
+    """Draw normal scores of this mean and standard deviation, given that they lie within the rows' groups."""
+    low, high = scores.low[group], scores.high[group]
+    below, above = ndtr((low - middle) / spread), ndtr((high - middle) / spread)
+    drawn = middle + spread * ndtri(below + (above - below) * rng.random(len(group)))
+    return np.asarray(np.clip(np.clip(drawn, low, high), -FARTHEST, FARTHEST), np.float64)
+
+
+def _in_order(
+    refinement: Refinement, scores: Scores, group: IntArray, indices: GridIndices, drawn: FloatArray
+) -> GridIndices:
+    """Deal the values of every group out among its rows, in the order of their scores."""
+    rows = np.flatnonzero(scores.valued[group] & (indices < refinement.fine.grid.regular))
+    by_value, by_score = (rows[np.lexsort((key[rows], group[rows]))] for key in (indices, drawn))
+    dealt = indices.copy()
+    dealt[by_score] = indices[by_value]
+    return dealt
+
+
+def _holds_several(refinement: Refinement) -> bool:
+    """Whether a group has several values."""
+    fine = refinement.fine
+    width = np.where(_starts(refinement) < fine.grid.regular, fine.width, 0) * (refinement.weights > 0)
+    return bool(np.bincount(refinement.coarse_cell, weights=width).max() > 1)
+
+
+def _starts(refinement: Refinement) -> IntArray:
+    """Return the first grid point of each fine cell."""
+    fine = refinement.fine
+    starts = np.zeros(fine.size, np.int64)
+    starts[fine.cells[::-1]] = fine.starts[::-1]
+    return starts
+
+
+def _density(score: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi), np.float64)
