@@ -101,17 +101,18 @@ class Direct:
         return float(sum(value / variance for value, variance in sums) / precision), precision**-0.5
 
     @cached_property
-    def products(self) -> NoisyProducts | None:
-        """The noisy mean products of the scores of columns over the model's cells, if they were measured."""
+    def products(self) -> tuple[NoisyProducts, ...]:
+        """The noisy mean products of the scores of columns over the model's cells, a question each."""
+        found, domain, rows = [], self.model.domain, max(self.total[0], 1.0)
         for measured in self.measurements:
-            queries, rows = measured.queries, max(self.total[0], 1.0)
-            if isinstance(queries, ClippedProducts) and set(queries.domain.names) <= set(self.model.domain.names):
-                columns = self.model.domain.index(*queries.domain.names)
-                if queries.domain.shape == tuple(self.model.domain.shape[j] for j in columns):
-                    return NoisyProducts(
-                        queries=queries, columns=columns, means=measured.answers / rows, stddev=measured.stddev / rows
-                    )
-        return None
+            queries = measured.queries
+            if not isinstance(queries, ClippedProducts) or not set(queries.domain.names) <= set(domain.names):
+                continue
+            columns = domain.index(*queries.domain.names)
+            if queries.domain.shape == tuple(domain.shape[j] for j in columns):
+                means, stddev = measured.answers / rows, measured.stddev / rows
+                found.append(NoisyProducts(queries=queries, columns=columns, means=means, stddev=stddev))
+        return tuple(found)
 
     @property
     def total_is_public(self) -> bool:

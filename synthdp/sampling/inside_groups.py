@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from synthdp.arrays import BoolArray, Codes, FloatArray, GridIndices, IntArray
+from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray
 from synthdp.domain.refinement import Refinement
 from synthdp.randomness import Generator
 
@@ -100,7 +100,7 @@ def dealt_out(
     return dealt
 
 
-def _scores(refinement: Refinement, group: IntArray) -> Scores | None:
+def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
     """Return the scores of a column of which rows have these groups; None if it has no order or does not vary."""
     fine, groups = refinement.fine, int(refinement.coarse_cell.max()) + 1
     if not fine.grid.ordered:
@@ -138,7 +138,8 @@ def _related(
     squares = (means**2).T @ valued  # of each column, where another one has a value
     of_groups = (means.T @ means) / np.maximum(np.sqrt(squares * squares.T), 1e-9)
     chance = CHANCE / np.sqrt(np.maximum(valued.T @ valued, 1.0))
-    shown = np.sqrt(np.outer(*[[scores[j].shown for j in places]] * 2))
+    root = np.sqrt([scores[j].shown for j in places])
+    shown = np.outer(root, root)
     correlations = np.clip(np.where(np.abs(of_groups) > chance, of_groups, 0.0) / shown, -LARGEST, LARGEST)
     several = np.array([_holds_several(refinements[j]) for j in places])
     lost = np.abs(correlations) * (1 - shown) * (several[:, None] | several)
@@ -157,7 +158,7 @@ def _possible(correlations: FloatArray) -> FloatArray:
     return np.asarray(nearest / np.outer(scale, scale), np.float64)
 
 
-def _within(scores: Scores, group: IntArray, middle: FloatArray, spread: float, rng: Generator) -> FloatArray:
+def _within(scores: Scores, group: AnyArray, middle: AnyArray, spread: float, rng: Generator) -> FloatArray:
     """Draw normal scores of this mean and standard deviation, given that they lie within the rows' groups."""
     low, high = scores.low[group], scores.high[group]
     below, above = ndtr((low - middle) / spread), ndtr((high - middle) / spread)
@@ -166,7 +167,7 @@ def _within(scores: Scores, group: IntArray, middle: FloatArray, spread: float, 
 
 
 def _in_order(
-    refinement: Refinement, scores: Scores, group: IntArray, indices: GridIndices, drawn: FloatArray
+    refinement: Refinement, scores: Scores, group: AnyArray, indices: GridIndices, drawn: AnyArray
 ) -> GridIndices:
     """Deal the values of every group out among its rows, in the order of their scores."""
     rows = np.flatnonzero(scores.valued[group] & (indices < refinement.fine.grid.regular))

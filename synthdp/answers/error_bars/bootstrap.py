@@ -123,11 +123,10 @@ class Bootstrap:
         fitting = [kept_cells(without_misfits(table, kept, zero, total=total), kept) for table in tables]
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
-        noisy = self.direct.products
         fitted = refitted(
             fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
             effects=self.direct.fitting_effects, merged=self._merged,
-            products=None if noisy is None else Matched.of(noisy, codes, rows[:, 1:], rng),
+            products=Matched.of(self.direct.products, codes, rows[:, 1:], rng),
         )  # fmt: skip
         rows[:, 1:] = misfit.unfound(leaves, rows[:, 1:], rng)
         rows *= total / np.maximum(rows.sum(axis=0), 1e-300)

@@ -22,6 +22,7 @@ from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import NoisyEffect
+from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.randomness import Generator
 
 
@@ -78,9 +79,9 @@ class Part(Direct):
         return self.whole.total
 
     @cached_property
-    def products(self) -> None:
-        """None: products are measured of tables of few columns."""
-        return
+    def products(self) -> tuple[NoisyProducts, ...]:
+        """No question: products are measured of tables of few columns."""
+        return ()
 
     @cached_property
     def misfits(self) -> FloatArray:

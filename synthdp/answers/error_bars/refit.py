@@ -24,7 +24,7 @@ from synthdp.fit.graphical.consistency import (
     pooled_effects,
 )
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, NoisyProducts
+from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, HeardProducts, NoisyProducts
 from synthdp.parallel import in_order
 from synthdp.randomness import Generator
 
@@ -74,7 +74,7 @@ class Matched:
     coefficients
         (k, r) what each fit's weights are tilted by, changed in place.
     ridge
-        Of the coefficients.
+        (k, 1) of the coefficients.
     slope
         (k, k) by how much means change with coefficients, in the released model; with the ridge.
     """
@@ -82,34 +82,38 @@ class Matched:
     products: AnyArray
     target: AnyArray
     coefficients: AnyArray
-    ridge: float
+    ridge: AnyArray
     slope: FloatArray
 
     @classmethod
-    def of(cls, noisy: NoisyProducts, codes: Codes, rows: FloatArray, rng: Generator) -> Matched | None:
+    def of(cls, questions: Sequence[NoisyProducts], codes: Codes, rows: FloatArray, rng: Generator) -> Matched | None:
         """Return what the fits do with products, or None where the released fit did nothing with them.
 
-        Its ridge is the variance of the noise over that of the signal, and a fit with the ridge c leaves of a gap between
-        noisy means and those of untilted rows the part c / (1 + c): the gaps g that it left say c = g / (s - g) by their
-        mean square and the noise's variance s.
+        The ridge of a question is the variance of the noise over that of the signal, and a fit with the ridge c leaves of a
+        gap between noisy means and those of untilted rows the part c / (1 + c): the gaps g that it left say
+        c = g / (s - g) by their mean square and the noise's variance s.
         """
-        queries = noisy.queries
-        scores = queries.scores_of(codes[:, list(noisy.columns)])
-        left, right = queries.pairs
-        scaled = (scores / queries.resolution).astype(np.float32)
-        products = scaled[:, left] * scaled[:, right] * queries.clipping(scores).astype(np.float32)[:, None]
-        modelled = products.mean(axis=0, dtype=np.float64)
-        gap, variance = noisy.means - modelled, noisy.stddev**2
-        left_over = float((gap**2).mean())
-        if left_over >= variance:
+        heard, gaps, ridges, noise = [], [], [], []
+        for noisy in questions:
+            products = HeardProducts.of(noisy, codes).of_rows(slice(None))
+            gap, variance = noisy.means - products.mean(axis=0, dtype=np.float64), noisy.stddev**2
+            left_over = float((gap**2).mean())
+            if left_over < variance:
+                heard.append(products)
+                gaps.append(gap)
+                ridges.append(np.full(len(gap), max(left_over / (variance - left_over), LEAST_RIDGE)))
+                noise.append(noisy.stddev * rng.standard_normal((len(gap), rows.shape[1])))
+        if not heard:
             return None
-        ridge = max(left_over / (variance - left_over), LEAST_RIDGE)
-        centred = products - modelled.astype(np.float32)
-        slope = centred.T @ centred / len(codes) + ridge * np.eye(len(modelled))
-        means = products.T @ (rows / rows.sum(axis=0)).astype(np.float32)
-        noise = noisy.stddev * rng.standard_normal(means.shape)
-        start = np.repeat((gap / ridge)[:, None], rows.shape[1], axis=1)
-        return cls(products, (means + noise).astype(np.float32), start.astype(np.float32), ridge, slope)
+        together, ridge = np.concatenate(heard, axis=1), np.concatenate(ridges)
+        centred = together - together.mean(axis=0, dtype=np.float64).astype(np.float32)
+        slope = centred.T @ centred / len(codes) + np.diag(ridge)
+        means = together.T @ (rows / rows.sum(axis=0)).astype(np.float32)
+        start = np.repeat((np.concatenate(gaps) / ridge)[:, None], rows.shape[1], axis=1)
+        return cls(
+            together, (means + np.concatenate(noise)).astype(np.float32), start.astype(np.float32),
+            ridge.astype(np.float32)[:, None], slope,
+        )  # fmt: skip
 
     def of_some(self, some: slice) -> Matched:
         """Return the same of some replicates; its coefficients are a copy."""

@@ -6,7 +6,7 @@ Knows no private row.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,63 +54,102 @@ class Tilt(NamedTuple):
     coefficients: FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MomentMatching:
-    """Exponential tilting of weighted rows: every row gets the factor exp(coefficients · its clipped products).
-
-    Minimises log Z - coefficients · means + ridge / 2 · |coefficients|².  The ridge is the variance of the noise over that
-    of the signal, which is estimated from the gaps between the noisy means and the untilted rows'; where they are no larger
-    than noise, nothing is tilted.
+class HeardProducts(NamedTuple):
+    """The clipped products of one question, of weighted rows.
 
     Parameters
     ----------
-    target
-        (k,) the noisy means.
-    ridge
-        As above; inf for no tilt.
-    pairs
-        The two columns of each product, two (k,) arrays.
     scores
         (m, columns) scores of the rows, in standard deviations.
     clipping
         (m,) the factor that clips each row's products.
-    products
+    pairs
+        The two columns of each of its k products, two (k,) arrays.
+    """
+
+    scores: AnyArray
+    clipping: AnyArray
+    pairs: tuple[IntArray, IntArray]
+
+    @classmethod
+    def of(cls, noisy: NoisyProducts, codes: Codes) -> HeardProducts:
+        """Return the products of rows, of all columns."""
+        queries = noisy.queries
+        whole = queries.scores_of(codes[:, list(noisy.columns)])
+        scaled = (whole / queries.resolution).astype(np.float32)
+        return cls(scaled, queries.clipping(whole).astype(np.float32), queries.pairs)
+
+    def of_rows(self, rows: slice) -> AnyArray:
+        """Return the products of some rows, (rows, k)."""
+        left, right = self.pairs
+        return self.scores[rows, left] * self.scores[rows, right] * self.clipping[rows, None]
+
+    def means(self, weights: FloatArray) -> FloatArray:
+        """Return the means of weighted rows, (k,)."""
+        weighted = self.scores * (weights / weights.sum() * self.clipping).astype(np.float32)[:, None]
+        return np.asarray((self.scores.T @ weighted)[self.pairs], np.float64)
+
+    def sums(self, coefficients: FloatArray) -> FloatArray:
+        """Return the sum of each row's products times coefficients, (m,)."""
+        matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
+        matrix[self.pairs] = coefficients
+        sums = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores)
+        return np.asarray(sums, np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MomentMatching:
+    """Exponential tilting of weighted rows: every row gets the factor exp(coefficients · its clipped products).
+
+    Minimises log Z - coefficients · means + the sum of ridge / 2 · coefficients².  The ridge of a question is the variance
+    of its noise over that of its signal, which is estimated from the gaps between the noisy means and the untilted rows';
+    a question of which they are no larger than noise is left out.
+
+    Parameters
+    ----------
+    target
+        (k,) the noisy means of all questions that are heard.
+    ridge
+        (k,) as above.
+    heard
+        Their products.
+    slope_products
         (some, k) clipped products of the first rows, for the slope of a step.
     """
 
     target: FloatArray
-    ridge: float
-    pairs: tuple[IntArray, IntArray]
-    scores: AnyArray
-    clipping: AnyArray
-    products: AnyArray
+    ridge: FloatArray
+    heard: tuple[HeardProducts, ...]
+    slope_products: AnyArray
 
     @classmethod
-    def of(cls, noisy: NoisyProducts, codes: Codes, weights: FloatArray) -> MomentMatching:
-        """Prepare the matching of weighted rows to noisy means.
+    def of(cls, questions: Sequence[NoisyProducts], codes: Codes, weights: FloatArray) -> MomentMatching | None:
+        """Prepare the matching of weighted rows to noisy means; None where all that is heard is noise.
 
         Parameters
         ----------
-        noisy
+        questions
             What to come near to.
         codes
             (m, d) rows, of all columns.
         weights
             (m,) their weights before any step.
         """
-        queries = noisy.queries
-        whole = queries.scores_of(codes[:, list(noisy.columns)])
-        clipping = queries.clipping(whole).astype(np.float32)
-        scores = (whole / queries.resolution).astype(np.float32)
-        left, right = queries.pairs
-        some = slice(0, SLOPE_ROWS)
-        products = scores[some, left] * scores[some, right] * clipping[some, None]
-        untilted = _means(scores, clipping, weights, queries.pairs)
-        signal = float(np.mean((noisy.means - untilted) ** 2)) - noisy.stddev**2
-        ridge = noisy.stddev**2 / signal if signal > 0 else math.inf
+        heard: list[HeardProducts] = []
+        targets, ridges = [], []
+        for noisy in questions:
+            products = HeardProducts.of(noisy, codes)
+            signal = float(np.mean((noisy.means - products.means(weights)) ** 2)) - noisy.stddev**2
+            if signal > 0:
+                heard.append(products)
+                targets.append(noisy.means)
+                ridges.append(np.full(len(noisy.means), noisy.stddev**2 / signal))
+        if not heard:
+            return None
         return cls(
-            target=noisy.means, ridge=ridge, pairs=queries.pairs, scores=scores, clipping=clipping, products=products
-        )
+            target=np.concatenate(targets), ridge=np.concatenate(ridges), heard=tuple(heard),
+            slope_products=np.concatenate([products.of_rows(slice(0, SLOPE_ROWS)) for products in heard], axis=1),
+        )  # fmt: skip
 
     @property
     def start(self) -> FloatArray:
@@ -119,24 +158,17 @@ class MomentMatching:
 
     def means(self, weights: FloatArray) -> FloatArray:
         """Return the mean clipped products of weighted rows; (k,)."""
-        return _means(self.scores, self.clipping, weights, self.pairs)
+        return np.concatenate([products.means(weights) for products in self.heard])
 
     def step(self, weights: FloatArray, coefficients: FloatArray) -> Tilt:
         """Take a damped Newton step from the rows' weights and the coefficients that they were tilted by."""
-        if math.isinf(self.ridge):
-            return Tilt(np.ones(len(weights)), coefficients)
         share = weights[:SLOPE_ROWS] / weights[:SLOPE_ROWS].sum()
-        centred = self.products - share @ self.products
-        slope = centred.T @ (centred * share[:, None]) + self.ridge * np.eye(len(self.target))
+        centred = self.slope_products - share @ self.slope_products
+        slope = centred.T @ (centred * share[:, None]) + np.diag(self.ridge)
         gap = self.target - self.means(weights) - self.ridge * coefficients
         change = DAMPING * np.linalg.solve(slope, gap)
-        matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
-        matrix[self.pairs] = change
-        exponent = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores).astype(np.float64)
+        ends = np.cumsum([len(products.pairs[0]) for products in self.heard])[:-1]
+        parts = zip(self.heard, np.split(change, ends), strict=True)
+        exponent = sum((products.sums(part) for products, part in parts), np.zeros(len(weights)))
         shorter = min(1.0, LONGEST / max(float(np.abs(exponent).max()), LONGEST))
         return Tilt(np.asarray(np.exp(shorter * exponent), np.float64), coefficients + shorter * change)
-
-
-def _means(scores: AnyArray, clipping: AnyArray, weights: FloatArray, pairs: tuple[IntArray, IntArray]) -> FloatArray:
-    weighted = scores * (weights / weights.sum() * clipping).astype(np.float32)[:, None]
-    return np.asarray((scores.T @ weighted)[pairs], np.float64)

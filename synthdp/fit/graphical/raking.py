@@ -20,6 +20,9 @@ from synthdp.fit.graphical.moment_matching import MomentMatching, NoisyProducts
 from synthdp.fit.graphical.proportional_step import rake
 from synthdp.randomness import Generator
 
+STEPS = 3
+"""Steps towards the products in each sweep: tables are raked to between them, and undo a little."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Particles:
@@ -55,7 +58,7 @@ class Particles:
         *,
         total: float,
         rng: Generator,
-        products: NoisyProducts | None = None,
+        products: Sequence[NoisyProducts] = (),
     ) -> Explicit:
         """Rake the weights of rows drawn from ``model`` to all ``tables``.
 
@@ -74,7 +77,7 @@ class Particles:
         rng
             Source of the rows.
         products
-            Noisy mean products that the rows are matched to.
+            Noisy mean products that the rows are matched to, a question each.
 
         Raises
         ------
@@ -96,15 +99,24 @@ class Particles:
             for table in ordered
         ]
         weights = np.full(self.size, total / self.size)
-        matching = None if products is None else MomentMatching.of(products, codes, weights)
+        matching = MomentMatching.of(products, codes, weights) if products else None
         coefficients = np.zeros(0) if matching is None else matching.start
         for _ in range(self.sweeps):
             if matching is not None:
-                factor, coefficients = matching.step(weights, coefficients)
-                weights = weights * factor
-                weights *= total / weights.sum()
+                weights, coefficients = _matched(matching, weights, coefficients, total)
             weights = rake_rows(weights, raked, total=total)
         return Explicit(shape=model.shape, codes=codes, weights=weights)
+
+
+def _matched(
+    matching: MomentMatching, weights: FloatArray, coefficients: FloatArray, total: float
+) -> tuple[FloatArray, FloatArray]:
+    """Take some steps towards the products; return the rows' new weights, of sum ``total``, and coefficients."""
+    for _ in range(STEPS):
+        factor, coefficients = matching.step(weights, coefficients)
+        weights = weights * factor
+        weights *= total / weights.sum()
+    return weights, coefficients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

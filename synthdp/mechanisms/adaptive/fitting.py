@@ -98,6 +98,6 @@ def fit_distribution(
     if known.in_groups:
         return fit_components(known, settings=settings, particles=particles, rng=rng)
     model = fit_tree(known, settings)
-    if set(known.off_tree) <= set(known.tree) and known.products is None:
+    if set(known.off_tree) <= set(known.tree) and not known.products:
         return model
     return particles.fit(model, consistent_tables(known), total=known.total, rng=rng, products=known.products)

@@ -58,7 +58,7 @@ class Knowledge:
     off_tree
         Measured cliques that are not.
     products
-        Noisy second moments of the columns that have numbers, if they were measured.
+        Noisy second moments of columns that have numbers, a question each.
     effects
         Main effects and interactions that were measured alone, over the groups that a released row may have.
     in_cells
@@ -80,7 +80,7 @@ class Knowledge:
     ridges: Mapping[Clique, float] = field(default_factory=dict)
     tree: tuple[Clique, ...] = ()
     off_tree: tuple[Clique, ...] = ()
-    products: NoisyProducts | None = None
+    products: tuple[NoisyProducts, ...] = ()
     effects: tuple[NoisyEffect, ...] = ()
     in_cells: bool = False
     in_groups: bool = False
@@ -145,7 +145,7 @@ class Knowledge:
         """The estimated rows in the groups of each column that was measured with no other, by its clique."""
         asked = [table.clique for table in (*self.tables, *self.merged)] + [effect.clique for effect in self.effects]
         related = {j for clique in asked for j in clique if len(clique) > 1}
-        related |= set(self.products.columns) if self.products is not None else set()
+        related |= {j for products in self.products for j in products.columns}
         found: dict[Clique, FloatArray] = {}
         for j, (column, refinement) in enumerate(zip(self.columns, self.refinements, strict=True)):
             rows = np.bincount(refinement.coarse_cell, weights=column.weights)

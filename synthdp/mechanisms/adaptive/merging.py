@@ -99,7 +99,8 @@ def _axis(axis: Axis, margin: FloatArray, count: int) -> Axis:
 def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
     """Return the coarser group of each of a column's groups, (groups,).
 
-    Neighbours are merged where groups have an order, to about equal rows; else the smallest are.  Special values and the
+    Neighbours are merged where groups have an order, to about equal rows, but half as many in the first and the last, since
+    relations are strongest at the ends; where they have none, the smallest are.  Special values and the
     missing one are merged among themselves, as misfits are, and with nothing else.
 
     Parameters
@@ -109,7 +110,7 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
     margin
         (groups,) their estimated rows.
     count
-        Most coarser groups, beside those of special values and of misfits.
+        Most coarser groups, beside those of special values and of misfits; where groups have an order one more.
     """
     weights = np.maximum(margin, 0.0) + 1e-9
     valued = np.isfinite(axis.points) if axis.grid.ordered else axis.releasable
@@ -121,10 +122,10 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
 
 
 def _of_ordered(weights: FloatArray, count: int) -> IntArray:
-    if len(weights) <= count:
+    if len(weights) <= count + 1:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
-    return np.asarray(np.minimum(middle / weights.sum() * count, count - 1), np.int64)
+    return np.asarray(np.minimum(middle / weights.sum() * count + 0.5, count), np.int64)
 
 
 def _of_nominal(weights: FloatArray, count: int) -> IntArray:

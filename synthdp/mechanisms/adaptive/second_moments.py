@@ -16,6 +16,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.products import ClippedProducts
@@ -37,6 +38,12 @@ AIM = 0.01
 
 MOST_NOISE = 0.1
 """Noise in a correlation above which nothing is spent: it could hardly be told from chance."""
+
+STRONG, MOST_STRONG = 3.0, 6
+"""Products of so many standard deviations of their noise are strong; and how many of them are measured again."""
+
+AIM_OF_STRONG = 0.03
+"""Noise in the correlation of strong ones below which no more is spent."""
 
 MOST_COLUMNS = 32
 """With more columns than this there are too many products."""
@@ -71,13 +78,48 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
         return known
     part, left = known.left.take(most * min(1.0, noise / AIM) ** (1 / known.left.exponent))
     answers = account.measure(queries, spend=part.loss, step="products of columns")
-    products = NoisyProducts(
+    products = _mean_products(known, queries, answers)
+    known = replace(known.with_answers(answers, left=left), products=(products,))
+    return _measure_strongest(known, account, products)
+
+
+def _mean_products(known: Knowledge, queries: ClippedProducts, answers: Measurements) -> NoisyProducts:
+    return NoisyProducts(
         queries=queries,
-        columns=tuple(found),
+        columns=known.domain.index(*queries.domain.names),
         means=answers.answers / known.total,
         stddev=answers.stddev / known.total,
     )
-    return replace(known.with_answers(answers, left=left), products=products)
+
+
+def _measure_strongest(known: Knowledge, account: Curator, products: NoisyProducts) -> Knowledge:
+    """Measure the products that stand out from their noise again, each alone: a row's one product is short.
+
+    Costs at most `MOST_SHARE` of what is left, for the curator's neighbours.
+    """
+    size = np.abs(products.means)
+    strongest = [i for i in np.argsort(-size, kind="stable")[:MOST_STRONG] if size[i] > STRONG * products.stddev]
+    if products.stddev <= AIM_OF_STRONG or not strongest:
+        return known
+    asked = products.queries
+    sides = [[int(side[i]) for side in asked.pairs] for i in strongest]
+    questions = [
+        ClippedProducts(
+            Domain(tuple(asked.domain.axes[j] for j in pair)), tuple(asked.scores[j] for j in pair), RESOLUTION,
+            int(NORM * RESOLUTION**2),
+        )
+        for pair in sides
+    ]  # fmt: skip
+    most = MOST_SHARE * known.left.share / len(questions)
+    noise = known.left.stddev(questions[0].bounds, most, k=1) / questions[0].denominator / known.total
+    share = most * min(1.0, noise / AIM_OF_STRONG) ** (1 / known.left.exponent)
+    part, left = known.left.take(share * len(questions))
+    spends = [part.whole.fraction(share)] * len(questions)
+    steps = [f"products of columns, of strong ones: {' × '.join(one.domain.names)}" for one in questions]
+    for queries, answers in zip(questions, account.measure_each(questions, spends=spends, steps=steps), strict=True):
+        again = _mean_products(known, queries, answers)
+        known = replace(known.with_answers(answers, left=left), products=(*known.products, again))
+    return known
 
 
 def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
