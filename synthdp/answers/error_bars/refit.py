@@ -89,9 +89,9 @@ class Matched:
     def of(cls, questions: Sequence[NoisyProducts], codes: Codes, rows: FloatArray, rng: Generator) -> Matched | None:
         """Return what the fits do with products, or None where the released fit did nothing with them.
 
-        The ridge of a question is the variance of the noise over that of the signal, and a fit with the ridge c leaves of a
-        gap between noisy means and those of untilted rows the part c / (1 + c): the gaps g that it left say
-        c = g / (s - g) by their mean square and the noise's variance s.
+        The ridge of a question is the variance of the noise over that of the signal, c, times that of its products, and such
+        a fit leaves of a gap between noisy means and those of untilted rows the part c / (1 + c): the gaps g that it left
+        say c = g / (s - g) by their mean square and the noise's variance s.
         """
         heard, gaps, ridges, noise = [], [], [], []
         for noisy in questions:
@@ -101,18 +101,19 @@ class Matched:
             if left_over < variance:
                 heard.append(products)
                 gaps.append(gap)
-                ridges.append(np.full(len(gap), max(left_over / (variance - left_over), LEAST_RIDGE)))
+                ridge = max(left_over / (variance - left_over), LEAST_RIDGE)
+                ridges.append(ridge * np.maximum(products.var(axis=0, dtype=np.float64), LEAST_RIDGE))
                 noise.append(noisy.stddev * rng.standard_normal((len(gap), rows.shape[1])))
         if not heard:
             return None
-        together, ridge = np.concatenate(heard, axis=1), np.concatenate(ridges)
+        together, every = np.concatenate(heard, axis=1), np.concatenate(ridges)
         centred = together - together.mean(axis=0, dtype=np.float64).astype(np.float32)
-        slope = centred.T @ centred / len(codes) + np.diag(ridge)
+        slope = centred.T @ centred / len(codes) + np.diag(every)
         means = together.T @ (rows / rows.sum(axis=0)).astype(np.float32)
-        start = np.repeat((np.concatenate(gaps) / ridge)[:, None], rows.shape[1], axis=1)
+        start = np.repeat((np.concatenate(gaps) / every)[:, None], rows.shape[1], axis=1)
         return cls(
             together, (means + np.concatenate(noise)).astype(np.float32), start.astype(np.float32),
-            ridge.astype(np.float32)[:, None], slope,
+            every.astype(np.float32)[:, None], slope,
         )  # fmt: skip
 
     def of_some(self, some: slice) -> Matched:

@@ -102,8 +102,9 @@ class MomentMatching:
     """Exponential tilting of weighted rows: every row gets the factor exp(coefficients · its clipped products).
 
     Minimises log Z - coefficients · means + the sum of ridge / 2 · coefficients².  The ridge of a question is the variance
-    of its noise over that of its signal, which is estimated from the gaps between the noisy means and the untilted rows';
-    a question of which they are no larger than noise is left out.
+    of its noise over that of its signal, times that of its products: a coefficient is about a gap over that variance.  The
+    signal is estimated from the gaps between the noisy means and the untilted rows'; a question of which they are no larger
+    than noise is left out.
 
     Parameters
     ----------
@@ -136,19 +137,20 @@ class MomentMatching:
             (m,) their weights before any step.
         """
         heard: list[HeardProducts] = []
-        targets, ridges = [], []
+        targets, ridges, firsts = [], [], []
         for noisy in questions:
             products = HeardProducts.of(noisy, codes)
             signal = float(np.mean((noisy.means - products.means(weights)) ** 2)) - noisy.stddev**2
             if signal > 0:
                 heard.append(products)
+                firsts.append(products.of_rows(slice(0, SLOPE_ROWS)))
                 targets.append(noisy.means)
-                ridges.append(np.full(len(noisy.means), noisy.stddev**2 / signal))
+                ridges.append(noisy.stddev**2 / signal * firsts[-1].var(axis=0, dtype=np.float64))
         if not heard:
             return None
         return cls(
             target=np.concatenate(targets), ridge=np.concatenate(ridges), heard=tuple(heard),
-            slope_products=np.concatenate([products.of_rows(slice(0, SLOPE_ROWS)) for products in heard], axis=1),
+            slope_products=np.concatenate(firsts, axis=1),
         )  # fmt: skip
 
     @property

@@ -5,6 +5,7 @@ Last step of a fit, after `max_entropy`; makes an `Explicit`.  Knows no private 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +21,13 @@ from synthdp.fit.graphical.moment_matching import MomentMatching, NoisyProducts
 from synthdp.fit.graphical.proportional_step import rake
 from synthdp.randomness import Generator
 
-STEPS = 3
+PARTICLES_EACH, FEWEST_PARTICLES = 10, 25_000
+"""Particles for every row of the table, and at least: more would not be told apart from its noise."""
+
+MOST_SWEEPS = 24
+"""Sweeps where particles are few, so that the work is the same: tables and products of the same columns settle slowly."""
+
+STEPS = 2
 """Steps towards the products in each sweep: tables are raked to between them, and undo a little."""
 
 
@@ -31,9 +38,9 @@ class Particles:
     Parameters
     ----------
     size
-        Number of rows drawn from the tree, >= 1.
+        Most rows drawn from the tree, >= 1; fewer for a small table.
     sweeps
-        Rounds over all tables, >= 1.
+        Rounds over all tables of so many rows, >= 1; more of fewer.
     ridges
         The settings whose ridges the tables had in the tree's fit.
 
@@ -88,7 +95,9 @@ class Particles:
         total = max(total, self.ridges.total_floor)
         ordered = sorted(tables, key=lambda t: (t.clique in model.potentials, len(t.clique) == 1))
         check_tables(ordered, model.shape)
-        codes = model.sample(self.size, rng)
+        size = min(self.size, max(FEWEST_PARTICLES, math.ceil(PARTICLES_EACH * total)))
+        sweeps = max(self.sweeps, min(MOST_SWEEPS, self.sweeps * self.size // size))
+        codes = model.sample(size, rng)
         raked = [
             RakedTable(
                 cells=_cells(codes, model.shape, table),
@@ -98,10 +107,10 @@ class Particles:
             )
             for table in ordered
         ]
-        weights = np.full(self.size, total / self.size)
+        weights = np.full(size, total / size)
         matching = MomentMatching.of(products, codes, weights) if products else None
         coefficients = np.zeros(0) if matching is None else matching.start
-        for _ in range(self.sweeps):
+        for _ in range(sweeps):
             if matching is not None:
                 weights, coefficients = _matched(matching, weights, coefficients, total)
             weights = rake_rows(weights, raked, total=total)
