@@ -2,8 +2,9 @@
 
 A model says which groups of two columns occur together, and nothing of where in its group a row lies.  Drawn independently,
 two numbers that move together lose what their groups do not show.  Here every ordered column has a hidden normal score whose
-range a row's group says; the scores are as correlated as the groups are, corrected for what these hide (Pearson's polychoric
-correlation), and the values that were drawn for a group are dealt out among its rows in the order of the scores.
+range a row's group says.  The scores' correlations are those that would make the groups as correlated as they are
+(polychoric correlations, by Pearson's tetrachoric series); the values that were drawn for a group are dealt out among its
+rows in the order of the scores.
 
 So no row leaves its group and no value its column: tables of groups and single columns stay as they were.
 """
@@ -30,8 +31,11 @@ LEAST_LOST = 0.01
 MOST_COLUMNS = 32
 """Most columns that are dealt out together: those that lose most."""
 
-LARGEST = 0.97
+LARGEST = 0.995
 """Largest correlation of scores."""
+
+TERMS, HALVINGS = 24, 30
+"""Terms of the tetrachoric series, and how often the range of its root is halved."""
 
 CHANCE = 3.0
 """Correlations of groups below so many standard deviations of chance are none."""
@@ -39,7 +43,7 @@ CHANCE = 3.0
 FARTHEST = 8.0
 """Largest score, in standard deviations."""
 
-LEAST_EIGENVALUE = 0.02
+LEAST_EIGENVALUE = 0.005
 """Of the correlations of scores, which are estimated pair by pair."""
 
 
@@ -54,15 +58,21 @@ class Scores(NamedTuple):
         (groups,) their mean; 0 for groups without a value.
     valued
         (groups,) whether a group has values, rather than special or missing ones.
-    shown
-        The part of the scores' variance that groups show, above 0 and at most 1.
+    series
+        (TERMS,) means of the Hermite polynomials times that of the score's group; with those of another column the terms of
+        the tetrachoric series.
     """
 
     low: FloatArray
     high: FloatArray
     mean: FloatArray
     valued: BoolArray
-    shown: float
+    series: FloatArray
+
+    @property
+    def shown(self) -> float:
+        """The part of the scores' variance that groups show, above 0 and at most 1."""
+        return float(self.series[0])
 
 
 def dealt_out(
@@ -88,15 +98,25 @@ def dealt_out(
     found = ((j, _scores(refinement, codes[:, j])) for j, refinement in enumerate(refinements))
     scores = {j: score for j, score in found if score is not None}
     some, correlations = _related(scores, refinements, codes[:ROWS])
-    drawn = np.empty((len(codes), len(some)), np.float32)
+    shown = np.array([scores[j].shown for j in some])
+    # A column's mean score in a group stands for its score until that is drawn: it varies, and with others, so much less.
+    covariances = correlations * np.outer(shown, shown)
+    np.fill_diagonal(covariances, shown)
+    known = np.empty((len(codes), len(some)), np.float32)
+    for t, j in enumerate(some):
+        known[:, t] = scores[j].mean[codes[:, j]]
     dealt: dict[int, GridIndices] = {}
     for t, j in enumerate(some):
-        slope = np.linalg.solve(correlations[:t, :t], correlations[:t, t])
-        rest = math.sqrt(max(1.0 - float(slope @ correlations[:t, t]), LEAST_EIGENVALUE))
-        middle = drawn[:, :t] @ slope.astype(np.float32)
-        drawn[:, t] = _within(scores[j], codes[:, j], middle, rest, rng)
+        others = np.arange(len(some)) != t
+        with_others = correlations[others, t] * np.where(np.arange(len(some)) < t, 1.0, shown)[others]
+        slope = np.linalg.solve(covariances[np.ix_(others, others)], with_others)
+        rest = math.sqrt(max(1.0 - float(slope @ with_others), LEAST_EIGENVALUE))
+        middle = known[:, others] @ slope.astype(np.float32)
+        known[:, t] = _within(scores[j], codes[:, j], middle, rest, rng)
+        covariances[t] = covariances[:, t] = correlations[t] * np.where(np.arange(len(some)) < t, 1.0, shown)
+        covariances[t, t] = 1.0
         if _holds_several(refinements[j]):
-            dealt[j] = _in_order(refinements[j], scores[j], codes[:, j], indices[j], drawn[:, t])
+            dealt[j] = _in_order(refinements[j], scores[j], codes[:, j], indices[j], known[:, t])
     return dealt
 
 
@@ -122,7 +142,7 @@ def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
     mean = np.divide(_density(low) - _density(high), share, out=np.zeros(groups), where=rows > 0)
     return Scores(
         low=np.where(valued, low, -np.inf), high=np.where(valued, high, np.inf), mean=mean, valued=valued,
-        shown=float(share @ mean**2),
+        series=_series(low, high, mean),
     )  # fmt: skip
 
 
@@ -140,13 +160,38 @@ def _related(
     chance = CHANCE / np.sqrt(np.maximum(valued.T @ valued, 1.0))
     root = np.sqrt([scores[j].shown for j in places])
     shown = np.outer(root, root)
-    correlations = np.clip(np.where(np.abs(of_groups) > chance, of_groups, 0.0) / shown, -LARGEST, LARGEST)
+    heard = np.where(np.abs(of_groups) > chance, of_groups, 0.0)
+    correlations = _of_scores(heard * shown, np.array([scores[j].series for j in places]))
     several = np.array([_holds_several(refinements[j]) for j in places])
     lost = np.abs(correlations) * (1 - shown) * (several[:, None] | several)
     np.fill_diagonal(lost, 0.0)
     most = lost.max(axis=1)
     some = np.sort(np.argsort(-most, kind="stable")[: min(MOST_COLUMNS, int((most > LEAST_LOST).sum()))])
     return [places[i] for i in some], _possible(correlations[np.ix_(some, some)])
+
+
+def _series(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return the means of the first Hermite polynomials, of norm 1, times the group's mean; (TERMS,)."""
+    ends = np.clip([low, high], -FARTHEST, FARTHEST)
+    before, now = np.zeros(ends.shape), _density(ends)
+    found = np.empty(TERMS)
+    for n in range(1, TERMS + 1):  # the integral of He_n times the density is -He_(n-1) times the density
+        found[n - 1] = mean @ (now[0] - now[1]) / math.sqrt(n)
+        before, now = now, (ends * now - math.sqrt(n - 1) * before) / math.sqrt(n)
+    return found
+
+
+def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
+    """Return the correlations of scores for which their groups' means have these covariances, (columns, columns)."""
+    low, high = np.full(covariances.shape, -LARGEST), np.full(covariances.shape, LARGEST)
+    terms = np.einsum("in,jn->nij", series, series)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        found = np.zeros(covariances.shape)
+        for term in terms[::-1]:
+            found = (found + term) * middle
+        low, high = np.where(found < covariances, middle, low), np.where(found < covariances, high, middle)
+    return np.asarray((low + high) / 2, np.float64)
 
 
 def _possible(correlations: FloatArray) -> FloatArray:

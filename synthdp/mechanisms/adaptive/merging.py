@@ -110,7 +110,7 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
     margin
         (groups,) their estimated rows.
     count
-        Most coarser groups, beside those of special values and of misfits; where groups have an order one more.
+        Most coarser groups, beside those of special values and of misfits, >= 2.
     """
     weights = np.maximum(margin, 0.0) + 1e-9
     valued = np.isfinite(axis.points) if axis.grid.ordered else axis.releasable
@@ -122,10 +122,10 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
 
 
 def _of_ordered(weights: FloatArray, count: int) -> IntArray:
-    if len(weights) <= count + 1:
+    if len(weights) <= count:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
-    return np.asarray(np.minimum(middle / weights.sum() * count + 0.5, count), np.int64)
+    return np.asarray(np.minimum(middle / weights.sum() * (count - 1) + 0.5, count - 1), np.int64)
 
 
 def _of_nominal(weights: FloatArray, count: int) -> IntArray:

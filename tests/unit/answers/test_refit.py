@@ -147,7 +147,7 @@ def test_products_that_the_release_was_fitted_to_the_fits_to_drawn_tables_find_a
     noisy = products(0.1, 0.0)
     found = refitted(
         released(), SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=0.0, rng=Silent(),
-        products=Matched.of(noisy, POINTS, rows, Silent()),
+        products=Matched.of([noisy], POINTS, rows, Silent()),
     )  # fmt: skip
     assert np.abs(mean_product(blind)).max() < 0.3 * np.abs(wanted).max()
     assert mean_product(found) == pytest.approx(wanted, abs=0.15 * np.abs(wanted).max())
@@ -155,13 +155,20 @@ def test_products_that_the_release_was_fitted_to_the_fits_to_drawn_tables_find_a
 
 def test_products_that_noise_explains_the_fits_leave_alone() -> None:
     """A release whose gap is that of noise was not tilted."""
-    assert Matched.of(products(0.1, 0.1), POINTS, drawn(2), Silent()) is None
-    assert Matched.of(products(0.1, 0.0999), POINTS, drawn(2), Silent()).ridge > 100
+    assert Matched.of([products(0.1, 0.1)], POINTS, drawn(2), Silent()) is None
+    assert Matched.of([products(0.1, 0.0999)], POINTS, drawn(2), Silent()).ridge.min() > 100
+
+
+def test_of_two_questions_the_one_that_noise_explains_is_left_out() -> None:
+    both = Matched.of([products(0.1, 0.2), products(0.1, 0.03)], POINTS, drawn(2), Silent())
+    alone = Matched.of([products(0.1, 0.03)], POINTS, drawn(2), Silent())
+    assert both.products.shape[1] == 1
+    np.testing.assert_array_equal(both.ridge, alone.ridge)
 
 
 def test_fits_to_products_have_their_noise() -> None:
     rows = np.full((len(POINTS), 4000), WEIGHT)
-    matched = Matched.of(products(0.03, 0.0), POINTS, rows, generator(0))
+    matched = Matched.of([products(0.03, 0.0)], POINTS, rows, generator(0))
     found = refitted(released(), SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=0.0, rng=Silent(), products=matched)
     assert mean_product(found).std() == pytest.approx(0.03, rel=0.15)
 

@@ -1,7 +1,5 @@
 """Moment matching meets exact means, ignores what is only noise, and never leaves a weight without bound."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -37,7 +35,7 @@ def tilted(matching, steps=12):
 
 
 def test_exact_means_are_met():
-    matching = MomentMatching.of(noisy([0.2, -0.15, 0.05], 1e-5), ROWS, FLAT)
+    matching = MomentMatching.of([noisy([0.2, -0.15, 0.05], 1e-5)], ROWS, FLAT)
     weights = tilted(matching)
     np.testing.assert_allclose(matching.means(weights), [0.2, -0.15, 0.05], atol=1e-3)
     exact = QUERIES.features(ROWS) / QUERIES.denominator
@@ -45,23 +43,39 @@ def test_exact_means_are_met():
 
 
 def test_means_within_their_noise_move_nothing():
-    matching = MomentMatching.of(noisy([0.02, -0.01, 0.03], 0.05), ROWS, FLAT)
-    assert math.isinf(matching.ridge)
-    assert (tilted(matching) == 1).all()
+    assert MomentMatching.of([noisy([0.02, -0.01, 0.03], 0.05)], ROWS, FLAT) is None
+
+
+def alone(mean, stddev):
+    """A question about the product of the first two columns."""
+    queries = ClippedProducts(Domain(DOMAIN.axes[:2]), SCORES[:2], 64, 64**2)
+    return NoisyProducts(queries=queries, columns=(0, 1), means=np.array([mean]), stddev=stddev)
+
+
+def test_a_second_question_that_has_less_noise_decides():
+    first = noisy([0.1, 0.0, 0.0], 0.05)
+    both = MomentMatching.of([first, alone(0.3, 1e-4)], ROWS, FLAT)
+    assert both.means(tilted(both, steps=20))[-1] == pytest.approx(0.3, abs=5e-3)
+    assert both.means(tilted(both, steps=20))[0] == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_question_whose_means_are_within_their_noise_is_left_out():
+    both = MomentMatching.of([noisy([0.02, -0.01, 0.03], 0.05), alone(0.3, 1e-4)], ROWS, FLAT)
+    assert both.target.tolist() == [0.3]
 
 
 def test_noisy_means_are_approached_part_of_the_way():
-    matching = MomentMatching.of(noisy([0.2, 0.2, 0.2], 0.12), ROWS, FLAT)
+    matching = MomentMatching.of([noisy([0.2, 0.2, 0.2], 0.12)], ROWS, FLAT)
     assert (np.abs(matching.means(tilted(matching)) - 0.1) < 0.06).all()
 
 
 def test_no_step_is_longer_than_allowed():
-    matching = MomentMatching.of(noisy([0.9, 0.9, -0.9], 1e-3), ROWS, FLAT)
+    matching = MomentMatching.of([noisy([0.9, 0.9, -0.9], 1e-3)], ROWS, FLAT)
     assert np.abs(np.log(tilted(matching, steps=1))).max() <= LONGEST * (1 + 1e-9)
 
 
 def test_a_step_changes_nothing_but_what_it_returns():
-    matching = MomentMatching.of(noisy([0.2, -0.15, 0.05], 1e-5), ROWS, FLAT)
+    matching = MomentMatching.of([noisy([0.2, -0.15, 0.05], 1e-5)], ROWS, FLAT)
     first, again = matching.step(FLAT, matching.start), matching.step(FLAT, matching.start)
     np.testing.assert_array_equal(first.factor, again.factor)
     np.testing.assert_array_equal(first.coefficients, again.coefficients)
@@ -72,7 +86,7 @@ def test_particles_keep_their_tables_and_meet_the_products(means):
     tables = [NoisyTable(clique=c, counts=np.array([3000.0, 5000.0, 2000.0]), stddev=1.0) for c in CLIQUES]
     model = MaxEntropy().fit(tables, (3, 3, 3), total=10_000.0).model
     fitted = Particles(size=50_000, sweeps=12).fit(
-        model, tables, total=10_000.0, rng=np.random.default_rng(1), products=noisy(means, 1e-4)
+        model, tables, total=10_000.0, rng=np.random.default_rng(1), products=[noisy(means, 1e-4)]
     )
     for clique in CLIQUES:
         np.testing.assert_allclose(fitted.marginal(clique), [0.3, 0.5, 0.2], atol=1e-3)

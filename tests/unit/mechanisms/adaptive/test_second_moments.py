@@ -8,7 +8,7 @@ from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuou
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.refinement import Refinement
-from synthdp.mechanisms.adaptive.second_moments import MOST_SHARE, RESOLUTION, scores
+from synthdp.mechanisms.adaptive.second_moments import MOST_SHARE, MOST_STRONG, RESOLUTION, scores
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.queries.products import ClippedProducts
 from synthdp.storage import load, save
@@ -93,3 +93,29 @@ def test_scores_do_not_tell_how_far_a_tail_reaches():
     margin = np.array([5.0, 9.0, 4.0, 1.0])
     near, far = (Axis("n", Integer(0, 99), np.array(starts), np.arange(4)) for starts in ([0, 1, 2, 3], [0, 1, 2, 60]))
     assert scores(Refinement.trivial(near), margin).tolist() == scores(Refinement.trivial(far), margin).tolist()
+
+
+def one_strong(rows: int) -> pd.DataFrame:
+    table = pd.DataFrame(np.clip(RNG.normal(size=(rows, 8)), -4, 4), columns=[f"x{j}" for j in range(8)])
+    return table.assign(x1=np.clip(0.9 * table["x0"] + 0.45 * RNG.normal(size=rows), -4, 4))
+
+
+def test_a_strong_product_is_asked_again_alone_and_kept():
+    schema = Schema({f"x{j}": Continuous(-4, 4) for j in range(8)})
+    kept, again = [], []
+    for seed in range(3):
+        table = one_strong(4000)
+        release = AdaptiveMarginals().release(Curator(table, schema=schema, budget=HEARD), random_state=seed)
+        again += [m.queries.domain.names for m in products_of(release)[1:]]
+        kept.append(release.sample(random_state=seed).corr("spearman").loc["x0", "x1"])
+        costs = [item.loss.mu**2 for item in release.receipt.items]
+        strong = [item for item in release.receipt.items if "strong" in item.step]
+        assert sum(item.loss.mu**2 for item in strong) <= MOST_SHARE * sum(costs) * (1 + 1e-9)
+        assert len(strong) <= MOST_STRONG
+    assert ("x0", "x1") in again
+    assert np.mean(kept) > 0.75  # of .89; .63 when it was asked once, with all others
+
+
+def test_what_is_known_well_is_not_asked_again():
+    release = AdaptiveMarginals().release(Curator(correlated(60_000), schema=NUMBERS, budget=HEARD), random_state=0)
+    assert len(products_of(release)) == 1
