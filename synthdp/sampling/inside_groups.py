@@ -25,11 +25,11 @@ from synthdp.randomness import Generator
 ROWS = 20_000
 """Rows that correlations are estimated from."""
 
-LEAST_LOST = 0.01
+LEAST_LOST = 0.02
 """Columns matter of whose correlation with another one groups hide so much."""
 
-MOST_COLUMNS = 32
-"""Most columns that are dealt out together: those that lose most."""
+MOST_COLUMNS, WORK = 32, 5_000_000
+"""Most columns that are dealt out together, and most scores that are drawn, for about a second: those that lose most."""
 
 LARGEST = 0.995
 """Largest correlation of scores."""
@@ -97,7 +97,8 @@ def dealt_out(
     """
     found = ((j, _scores(refinement, codes[:, j])) for j, refinement in enumerate(refinements))
     scores = {j: score for j, score in found if score is not None}
-    some, correlations = _related(scores, refinements, codes[:ROWS])
+    most = min(MOST_COLUMNS, WORK // max(len(codes), 1))
+    some, correlations = _related(scores, refinements, codes[:ROWS], most=most)
     shown = np.array([scores[j].shown for j in some])
     # A column's mean score in a group stands for its score until that is drawn: it varies, and with others, so much less.
     covariances = correlations * np.outer(shown, shown)
@@ -147,9 +148,9 @@ def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
 
 
 def _related(
-    scores: dict[int, Scores], refinements: Sequence[Refinement], codes: Codes
+    scores: dict[int, Scores], refinements: Sequence[Refinement], codes: Codes, *, most: int
 ) -> tuple[list[int], FloatArray]:
-    """Return the columns of which groups hide a correlation, those first that groups show best, and their correlations."""
+    """Return the columns of which groups hide most, those first that groups show best, and the scores' correlations."""
     places = sorted(scores, key=lambda j: -scores[j].shown)
     if len(places) < 2:
         return [], np.zeros((0, 0))
@@ -165,8 +166,8 @@ def _related(
     several = np.array([_holds_several(refinements[j]) for j in places])
     lost = np.abs(correlations) * (1 - shown) * (several[:, None] | several)
     np.fill_diagonal(lost, 0.0)
-    most = lost.max(axis=1)
-    some = np.sort(np.argsort(-most, kind="stable")[: min(MOST_COLUMNS, int((most > LEAST_LOST).sum()))])
+    loss = lost.max(axis=1)
+    some = np.sort(np.argsort(-loss, kind="stable")[: min(most, int((loss > LEAST_LOST).sum()))])
     return [places[i] for i in some], _possible(correlations[np.ix_(some, some)])
 
 

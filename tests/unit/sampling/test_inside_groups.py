@@ -12,6 +12,7 @@ from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
+from synthdp.sampling import inside_groups
 from synthdp.sampling.inside_groups import dealt_out
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
@@ -146,3 +147,14 @@ def test_rows_of_a_model_move_together_within_its_groups():
     within = model.sample(2000, random_state=0, given={"x": (-4, 0)})
     assert within["x"].max() <= 0
     assert within.corr().iloc[0, 1] > 0.7
+
+
+def test_of_many_rows_only_few_columns_are_dealt_out(monkeypatch):
+    refinement, values = grouped(Continuous(-4, 4), 256, 4), normal(4000, 0.9)
+    true = [indices_of(one, refinement) for one in (*values.T, *values.T)]
+    codes = np.column_stack([refinement.coarse_cell[refinement.fine.cells_of(one)] for one in true])
+    dealt = [set(dealt_out([refinement] * 4, codes, true, np.random.default_rng(0)))]
+    for work in (2 * 4000, 4000 - 1):
+        monkeypatch.setattr(inside_groups, "WORK", work)
+        dealt.append(set(dealt_out([refinement] * 4, codes, true, np.random.default_rng(0))))
+    assert [len(one) for one in dealt] == [4, 2, 0]
