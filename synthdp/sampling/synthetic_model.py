@@ -116,7 +116,8 @@ class SyntheticModel:
             column, both inclusive, with ``None`` for no end; ``None`` alone is the missing value.  The rows have the
             model's conditional law: nothing is drawn and rejected, except to keep rules that cut through a cell.
         method
-            ``"systematic"``, or ``"multinomial"`` for independent rows.
+            ``"systematic"``, or ``"multinomial"`` for independent rows; which of a group's values a row gets depends on the
+            others in either (`synthdp.sampling.inside_groups`).
         format
             Another outer form.
 
