@@ -4,6 +4,7 @@ from joint_tables import joint_table, margin
 
 from synthdp.distribution.contingency import NoisyTable, cell_index
 from synthdp.errors import ParameterError
+from synthdp.fit.graphical import raking
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 
@@ -41,6 +42,25 @@ def test_an_off_tree_table_is_met_and_the_tables_of_the_tree_are_kept(joint, mod
     assert np.abs(raked.marginal(OFF_TREE) - margin(SHAPE, joint, OFF_TREE)).sum() < 0.05 * before
     for table in tables:
         assert np.abs(raked.marginal(table.clique) - table.counts / TOTAL).sum() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("total", "size", "wanted"),
+    [(2000.0, 200_000, 25_000), (4321.0, 200_000, 43_210), (10**5, 200_000, 200_000), (2000.0, 700, 700)],
+)
+def test_a_small_table_has_fewer_particles(joint, model, total, size, wanted):
+    raked = Particles(size=size, sweeps=1).fit(
+        model, tables_of(joint, [(0,), (1,), (2,)]), total=total, rng=np.random.default_rng(1)
+    )
+    assert len(raked.weights) == wanted
+
+
+def test_fewer_particles_have_more_sweeps(joint, model, monkeypatch):
+    sweeps = []
+    monkeypatch.setattr(raking, "rake_rows", lambda weights, *_, **__: [sweeps.append(len(weights)), weights][1])
+    for total in (2000.0, 10_000.0, 10**6):
+        Particles().fit(model, tables_of(joint, TREE), total=total, rng=np.random.default_rng(1))
+    assert [sweeps.count(size) for size in (25_000, 100_000, 200_000)] == [24, 12, 6]
 
 
 @pytest.mark.slow
