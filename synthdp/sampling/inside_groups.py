@@ -28,7 +28,7 @@ ROWS = 20_000
 LEAST_LOST = 0.02
 """Columns matter of whose correlation with another one groups hide so much."""
 
-MOST_COLUMNS, WORK = 32, 5_000_000
+MOST_COLUMNS, WORK = 32, 3_000_000
 """Most columns that are dealt out together, and most scores that are drawn, for about a second: those that lose most."""
 
 LARGEST = 0.995
