@@ -45,21 +45,32 @@ class L1Highs:
         Time limit of the whole solve.
     tolerance
         Gap, relative to max(objective, k · max |A|), up to which the answer counts as optimal.
+    noise_multiple
+        Gap in multiples of `FitProblem.noise_level`, too, for a problem with a pull or insensitive answers: its optimum
+        is not nearer to the truth than that.
     """
 
     name: ClassVar[str] = "lp"
 
     seconds: float = math.inf
     tolerance: float = 1e-8
+    noise_multiple: float = 0.01
 
     def __post_init__(self) -> None:
         check_number("seconds", self.seconds, above=0, infinite=True)
         check_share("tolerance", self.tolerance)
+        check_number("noise_multiple", self.noise_multiple, least=0)
 
     def solve(self, problem: FitProblem) -> FitResult:
         """Return optimal weights; see `Solver.solve`."""
         if not problem.plain:
-            return solve_pulled(problem, seconds=self.seconds, tolerance=self.tolerance, name=self.name)
+            return solve_pulled(
+                problem,
+                seconds=self.seconds,
+                tolerance=self.tolerance,
+                noise_multiple=self.noise_multiple,
+                name=self.name,
+            )
         begin = time.perf_counter()
         dual = L1Dual(b=problem.b, r=problem.row_weights, scale=problem.magnitude)
         active = _first_rows(problem)
