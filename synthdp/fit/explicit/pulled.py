@@ -21,7 +21,7 @@ from synthdp.errors import InternalError
 from synthdp.fit.explicit.l1_dual import FEASIBILITY
 from synthdp.fit.explicit.linear_program import Minimum, minimise
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.relative_entropy import PIECES, piece_of
+from synthdp.fit.explicit.relative_entropy import piece_of, pieces
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 ALL_ANSWERS = 400
@@ -45,11 +45,12 @@ class _Window:
     @classmethod
     def around(cls, problem: FitProblem, weights: Weights, *, near: int) -> _Window:
         """Return so many pieces on each side of some weights; without a pull there is but one, without end."""
+        ends = len(pieces(problem.m).slopes) - 1
         if problem.pull == 0:
-            only = np.full(problem.m, len(PIECES.slopes) - 1)
+            only = np.full(problem.m, ends)
             return cls(only, only)
         at = piece_of(weights, problem.start)
-        last = np.minimum(at + near, len(PIECES.slopes) - 1)
+        last = np.minimum(at + near, ends)
         return cls(np.where(problem.start > 0, np.maximum(at - near, 0), last), last)
 
 
@@ -177,18 +178,19 @@ def _over(problem: FitProblem, active: IntArray, window: _Window, *, seconds: fl
     above it, at the price of the next piece; then for each answer what it misses at no cost, from below, and from above.
     """
     m, k, prior = problem.m, active.size, problem.m * problem.start
-    ends = len(PIECES.slopes) - 1
-    base = prior * PIECES.kinks[window.first] if problem.pull > 0 else np.zeros(m)
+    kinks, slopes_of, _ = pieces(m)
+    ends = len(slopes_of) - 1
+    base = prior * kinks[window.first] if problem.pull > 0 else np.zeros(m)
     blocks = []
     for step in range(int((window.last - window.first).max()) + 1):
         points = np.flatnonzero(window.first + step <= window.last)
         piece = (window.first + step)[points]
-        width = np.where(piece < ends, prior[points] * np.diff(PIECES.kinks)[np.minimum(piece, ends - 1)], np.inf)
-        blocks.append((points, PIECES.slopes[piece], np.zeros(len(points)), width))
+        width = np.where(piece < ends, prior[points] * np.diff(kinks)[np.minimum(piece, ends - 1)], np.inf)
+        blocks.append((points, slopes_of[piece], np.zeros(len(points)), width))
     inside = sum(len(block[0]) for block in blocks)
     below, above = np.flatnonzero((window.first > 0) & (base > 0)), np.flatnonzero(window.last < ends)
-    blocks.append((below, PIECES.slopes[window.first[below] - 1], -base[below], np.zeros(len(below))))
-    blocks.append((above, PIECES.slopes[window.last[above] + 1], np.zeros(len(above)), np.full(len(above), np.inf)))
+    blocks.append((below, slopes_of[window.first[below] - 1], -base[below], np.zeros(len(below))))
+    blocks.append((above, slopes_of[window.last[above] + 1], np.zeros(len(above)), np.full(len(above), np.inf)))
     points, slopes, lower, upper = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     features = sp.csr_array(problem.A)[active] / problem.magnitude
     misses = sp.eye_array(k)

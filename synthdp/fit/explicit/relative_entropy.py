@@ -6,16 +6,25 @@ the last it goes on in straight lines.  It is never below the relative entropy i
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray, Weights, frozen
 
-STEPS, BELOW, ABOVE = 8, 6, 20
-"""Pieces of each octave, and the octaves below and above the prior that have any.
+BELOW, ABOVE = 6, 20
+"""Octaves below and above the prior that have pieces.
 
-Rows of strongly related columns are thousands of times likelier than independent columns would have them."""
+Rows of strongly related columns are thousands of times likelier than independent columns would have them.
+"""
+
+LEAST_STEPS, MOST_STEPS, STEPS_OF_ALL = 8, 100, 1500
+"""Pieces of an octave, and about how many an octave has over all points where these are few.
+
+Within a piece nothing says where a weight should be.  An answer is a sum over points: the more points it has, the less
+that matters.
+"""
 
 _HALVINGS = 80
 
@@ -31,8 +40,11 @@ class Pieces(NamedTuple):
     values: FloatArray
 
 
-def _pieces() -> Pieces:
-    inside = np.exp2(np.arange(-BELOW * STEPS, ABOVE * STEPS + 1) / STEPS)
+@cache
+def pieces(points: int) -> Pieces:
+    """Return the pieces for a number of points."""
+    steps = min(max(STEPS_OF_ALL // points, LEAST_STEPS), MOST_STEPS)
+    inside = np.exp2(np.arange(-BELOW * steps, ABOVE * steps + 1) / steps)
     values = np.append(0.0, inside * np.log(inside))
     chords = np.diff(values) / np.diff(np.append(0.0, inside))
     return Pieces(
@@ -42,21 +54,19 @@ def _pieces() -> Pieces:
     )
 
 
-PIECES = _pieces()
-
-
 def piece_of(weights: Weights, prior: Weights) -> IntArray:
     """Return the piece in which each weight lies; the last for points without a prior."""
     ratio = np.divide(weights, prior, out=np.full(len(prior), np.inf), where=prior > 0)
-    at = np.searchsorted(PIECES.kinks, ratio, side="right") - 1
-    return np.asarray(np.minimum(at, len(PIECES.slopes) - 1), np.int64)
+    chosen = pieces(len(prior))
+    at = np.searchsorted(chosen.kinks, ratio, side="right") - 1
+    return np.asarray(np.minimum(at, len(chosen.slopes) - 1), np.int64)
 
 
 def relative_entropy(weights: Weights, prior: Weights) -> float:
     """Return the piecewise linear relative entropy of weights to a prior, both (m,) with sum 1."""
-    at = piece_of(weights, prior)
-    beyond = weights - prior * PIECES.kinks[at]
-    return max(float((prior * PIECES.values[at] + beyond * PIECES.slopes[at]).sum()), 0.0)
+    at, chosen = piece_of(weights, prior), pieces(len(prior))
+    beyond = weights - prior * chosen.kinks[at]
+    return max(float((prior * chosen.values[at] + beyond * chosen.slopes[at]).sum()), 0.0)
 
 
 def least_pulled(rewards: FloatArray, prior: Weights, pull: float) -> float:
@@ -78,11 +88,12 @@ def least_pulled(rewards: FloatArray, prior: Weights, pull: float) -> float:
         return -float(rewards.max())
     if np.isinf(pull):
         return -float(rewards @ prior)
-    prices = pull * PIECES.slopes
+    chosen = pieces(len(prior))
+    prices = pull * chosen.slopes
     low, high = (price - float(rewards.max()) for price in (prices[0], prices[-1]))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        filled = PIECES.kinks[np.searchsorted(prices[:-1], rewards + middle)]
+        filled = chosen.kinks[np.searchsorted(prices[:-1], rewards + middle)]
         low, high = (middle, high) if float(prior @ filled) < 1 else (low, middle)
     at = np.searchsorted(prices[:-1], rewards + low)
-    return float(low + prior @ (pull * PIECES.values[at] - (rewards + low) * PIECES.kinks[at]))
+    return float(low + prior @ (pull * chosen.values[at] - (rewards + low) * chosen.kinks[at]))

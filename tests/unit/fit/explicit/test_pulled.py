@@ -17,7 +17,7 @@ from synthdp.fit.explicit import pulled
 from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.relative_entropy import PIECES, least_pulled, relative_entropy
+from synthdp.fit.explicit.relative_entropy import least_pulled, pieces, relative_entropy
 from synthdp.fit.explicit.solver import FitStatus
 
 EXACT = L1Highs(noise_multiple=0.0)
@@ -46,7 +46,7 @@ def problems(draw) -> FitProblem:
 def textbook_optimum(problem: FitProblem) -> float:
     """Solve with one variable per weight and one per piece: cost_j >= each chord of w · log(w / prior)."""
     k, m = problem.A.shape
-    kinks = PIECES.kinks
+    kinks = pieces(m).kinks
     inside = kinks[1:-1]
     values = np.append(0.0, inside * np.log(inside))
     slopes = np.append(np.diff(values) / np.diff(kinks[:-1]), np.log(inside[-1]) + 1)
@@ -182,8 +182,8 @@ def test_the_noise_level_is_the_misfit_that_noise_gives_the_truth(insensitive):
 def test_the_least_pulled_is_what_filling_the_cheapest_pieces_first_gives(seed, m, pull):
     rng = np.random.default_rng(seed)
     prior, rewards = rng.dirichlet(np.full(m, 0.3)), rng.normal(size=m)
-    prices = (pull * PIECES.slopes - rewards[:, None]).ravel()
-    widths = np.column_stack([np.outer(prior, np.diff(PIECES.kinks[:-1])), np.full(m, np.inf)]).ravel()
+    prices = (pull * pieces(m).slopes - rewards[:, None]).ravel()
+    widths = np.column_stack([np.outer(prior, np.diff(pieces(m).kinks[:-1])), np.full(m, np.inf)]).ravel()
     order = np.argsort(prices, kind="stable")
     below = np.minimum(np.cumsum(widths[order]), 1.0)
     filled = float(np.diff(below, prepend=0.0) @ prices[order])
