@@ -109,10 +109,11 @@ def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
     exact = raw.values.astype(np.float64)
     limits = np.finfo(dtype)
     values = np.clip(exact, limits.min, limits.max).astype(dtype)
-    lower, upper = bounds(column)
-    inside = (lower <= exact) & (exact <= upper)
-    values = np.where(inside & (values.astype(np.float64) > upper), np.nextafter(values, limits.min), values)
-    values = np.where(inside & (values.astype(np.float64) < lower), np.nextafter(values, limits.max), values)
+    if limits.dtype != np.float64:  # fewer digits may lie on the other side of a bound
+        lower, upper = bounds(column)
+        inside = (lower <= exact) & (exact <= upper)
+        values = np.where(inside & (values.astype(np.float64) > upper), np.nextafter(values, limits.min), values)
+        values = np.where(inside & (values.astype(np.float64) < lower), np.nextafter(values, limits.max), values)
     values[nulls(raw)] = np.nan
     return values
 
