@@ -106,9 +106,9 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
 def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
     """Return numbers as floats of some precision, rounded without leaving the bounds; NaN where missing."""
     _check_numbers(column)
-    exact = raw.values.astype(np.float64)
+    exact = raw.values.astype(np.float64, copy=False)
     limits = np.finfo(dtype)
-    values = np.clip(exact, limits.min, limits.max).astype(dtype)
+    values = np.clip(exact, limits.min, limits.max).astype(dtype, copy=False)
     if limits.dtype != np.float64:  # fewer digits may lie on the other side of a bound
         lower, upper = bounds(column)
         inside = (lower <= exact) & (exact <= upper)
