@@ -64,7 +64,7 @@ MODEL_SWEEPS = 8
 """Most sweeps of the fit that these rows are drawn from."""
 
 OF_MARGINS = 0.5
-"""Squared error of estimated one-ways, in parts of what noise alone would make it: estimates are nearer than noisy counts."""
+"""Squared error of estimated one-ways, in parts of what noise would make it: estimates are nearer than noisy counts."""
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 """What a progress callback is told, in order."""
