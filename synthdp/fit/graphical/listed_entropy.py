@@ -25,7 +25,7 @@ SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
 FLOOR = 0.1
 """Every code of a column is taken to have at least so many stddevs of its noisy count."""
 
-NEARER = 0.25
+NEARER = 0.1
 """In the end a cell of an average table goes half of the way to its noisy count where it has 1 / NEARER stddevs of rows."""
 
 LEAST_VARIANCE = 1e-9
@@ -134,7 +134,8 @@ class ListedEntropy:
         seen = _Observed.of(effects, basis)
         with np.errstate(divide="ignore"):
             log_weights = np.log(weights)
-        variance = np.maximum(basis.squares(weights)[seen.at] - basis.features(weights)[seen.at] ** 2, LEAST_VARIANCE)
+        expected = basis.features(weights)[seen.at]
+        variance = np.maximum(basis.squares(weights)[seen.at] - expected**2, LEAST_VARIANCE)
         ridges = seen.stddev**2 / (NEARER * _noise_of_cell(effects) * total)
         problem = _Problem(basis, log_weights, seen.at, seen.values / total, ridges)
         potentials = problem.minimum(
