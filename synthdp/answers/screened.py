@@ -50,7 +50,7 @@ def screened(measurements: Sequence[Measurements], domain: Domain, measured: Boo
     """
     for found in measurements:
         asked = found.queries
-        if isinstance(asked, MarginalDistances) and asked.domain.names == domain.names:
+        if isinstance(asked, MarginalDistances) and asked.domain is domain:
             offsets = asked.queries.offsets[:-1]
             expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.denominator), offsets)
             distances = np.sqrt(np.maximum(_shrunk(found.answers, found.stddev) ** 2 - expected**2, 0.0))

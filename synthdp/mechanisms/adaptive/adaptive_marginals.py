@@ -228,9 +228,7 @@ class AdaptiveMarginals(Spender):
                 break
             # MEASURE
             known = measure_tables(known, account, batch, candidates)
-        if known.left.share > LEAST_SHARE:
-            known = measure_one_ways_again(known, account)
-        return known.in_bins(account.schema) if known.of_columns_alone else known
+        return measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
     def _measure_columns(
         self, account: Curator, budget: BudgetAllocation, count: RowCount, workload: Workload

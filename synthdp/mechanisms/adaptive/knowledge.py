@@ -159,23 +159,6 @@ class Knowledge:
         tables = (*self.one_way_tables, *self.tables)
         return fitting_pool(tables, self.effects, self.kept, self.misfits, total=self.total)
 
-    @property
-    def of_columns_alone(self) -> bool:
-        """Whether nothing is known of relations, neither by answers nor by rules."""
-        related = self.tables or self.merged or self.effects or self.products is not None
-        return not (related or self.zeros or self.in_groups)
-
-    def in_bins(self, schema: Schema) -> Knowledge:
-        """Return what is known of single columns with the bins of their first histograms as groups.
-
-        Wide groups are for tables of several columns.  Rows are balanced over groups, so that without such tables narrow
-        ones are better.
-        """
-        found = Knowledge.of_columns(
-            schema, self.columns, target=0.0, left=self.left, measured=self.measured, rows=None
-        )
-        return replace(found, total=self.total)
-
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
         """Return what is known after one more question, which left so much of the budget."""
         return replace(self, measured=(*self.measured, answers), left=left)

@@ -1,6 +1,5 @@
 """The stages of the adaptive plan, one by one: each spends what it says, and leaves the state that it was given alone."""
 
-import math
 from dataclasses import fields, replace
 
 import numpy as np
@@ -180,14 +179,3 @@ def test_what_noise_in_single_columns_explains_is_no_relation(known):
     assert without_noise_of_margins([whole], noisy)[0].error == 400.0
     little, much = (without_noise_of_margins([alone], one)[0].error for one in (known, noisy))
     assert 400.0 > little > much >= 0.0
-
-
-def test_where_nothing_but_columns_is_known_their_bins_are_the_groups(known, account):
-    assert known.of_columns_alone
-    fine = known.in_bins(account.schema)
-    assert math.prod(fine.domain.shape) > math.prod(known.domain.shape)
-    assert (fine.total, fine.left, fine.measured) == (known.total, known.left, known.measured)
-    for column, refinement in zip(fine.columns, fine.refinements, strict=True):
-        bins = np.bincount(refinement.coarse_cell, weights=column.weights)
-        assert bins.sum() == pytest.approx(column.weights.sum())
-    assert not one_batch(known, account).of_columns_alone
