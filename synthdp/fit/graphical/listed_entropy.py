@@ -126,7 +126,7 @@ class ListedEntropy:
                 potentials[used], scale, steps=self.steps, tolerance=self.tolerance / total
             )
             weights = problem.weights(potentials[used])
-        return self._nearer(weights, effects, total=total)
+        return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
     def _nearer(self, weights: Weights, effects: Effects, *, total: float) -> Weights:
         """Return weights nearer to what was measured than those given, as far as the noise supports it."""
