@@ -25,12 +25,19 @@ FEWEST_CELLS = 1000
 DECISIONS_A_CELL = 32
 """Tables of three columns are balanced where there are so many decisions for each of their cells: else pairs lose by it."""
 
-WORK = 10_000_000
-"""Most table cells looked up: about half a second.  Beyond it rows are plain draws, whose error is small by then."""
+WORK, WORK_OF_TRIPLES = 45_000_000, 10_000_000
+"""Most table cells looked up: about a second; and most of tables of three columns in one halving.  Beyond it rows are plain
+draws, whose error is small by then."""
+
+WORK_OF_ROW = 15
+"""To draw and sort a row takes as long as so many lookups."""
+
+MOST_HALVINGS = 4
+"""Times that rows are halved at most."""
 
 
 def balanced_sample(distribution: Distribution, rows: int, rng: Generator, *, given: Evidence | None = None) -> Codes:
-    """Draw rows, four or two times as many as wanted, and halve them; (rows, d) codes.
+    """Draw rows, up to sixteen times as many as wanted, and halve them; (rows, d) codes.
 
     Expectations are those of the distribution: which row of a pair goes is as likely one as the other.
 
@@ -45,10 +52,9 @@ def balanced_sample(distribution: Distribution, rows: int, rng: Generator, *, gi
     given
         Evidence, as in `Distribution.sample`.
     """
-    lookups = rows * len(distribution.shape) * (len(distribution.shape) - 1) // 2
-    halvings = 2 if 3 * lookups <= WORK else 1 if lookups <= WORK else 0
-    if rows == 1 or lookups == 0:
-        halvings = 0
+    pairs = math.comb(len(distribution.shape), 2)
+    work = rows * (pairs + WORK_OF_ROW)
+    halvings = min(MOST_HALVINGS, (1 + WORK // work).bit_length() - 1) if rows > 1 and pairs > 0 else 0
     codes = distribution.sample(rows * 2**halvings, rng, given=given)
     for _ in range(halvings):
         codes = halved(codes, distribution.shape, rng)
@@ -111,7 +117,7 @@ def _numbering(shape: Sequence[int], decisions: int) -> tuple[IntArray, IntArray
     its cells begin, (t,); and how many there are in all.
     """
     most = {2: max(decisions, FEWEST_CELLS), 3: decisions // DECISIONS_A_CELL}
-    if 2 * math.comb(len(shape), 3) * decisions > WORK:
+    if 2 * math.comb(len(shape), 3) * decisions > WORK_OF_TRIPLES:
         del most[3]
     few = [
         clique

@@ -25,6 +25,9 @@ SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
 FLOOR = 0.1
 """Every code of a column is taken to have at least so many stddevs of its noisy count."""
 
+NEARER = 0.1
+"""In the end a cell of an average table goes half of the way to its noisy count where it has 1 / NEARER stddevs of rows."""
+
 LEAST_VARIANCE = 1e-9
 """A feature is taken to vary at least so much."""
 
@@ -42,6 +45,10 @@ class ListedEntropy:
     potentials^2, first for main effects and pairs, then for more columns.  The ridge v is stddev^2 / (total * V * spread^2):
     the potentials of an order are taken for normal with a common spread, V is the variance of the feature under the model
     of lower orders, and the spread is the likeliest one, given how far the noisy effects are from that model.
+
+    One spread for all potentials of an order is too little for combinations that never occur, of which there are many in
+    tables of many cells.  So in the end that model takes the place of independent columns, and the ridge is the variance of
+    the noise over that of counts whose spread is NEARER times the noise of a cell, a row for a row.
 
     Parameters
     ----------
@@ -119,7 +126,28 @@ class ListedEntropy:
                 potentials[used], scale, steps=self.steps, tolerance=self.tolerance / total
             )
             weights = problem.weights(potentials[used])
-        return weights
+        return self._nearer(weights, effects, total=total) if len(seen.at) else weights
+
+    def _nearer(self, weights: Weights, effects: Effects, *, total: float) -> Weights:
+        """Return weights nearer to what was measured than those given, as far as the noise supports it."""
+        basis = _Basis(effects.shape, [np.full(n, 1 / n) for n in effects.shape])  # noise is independent in it
+        seen = _Observed.of(effects, basis)
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(weights)
+        expected = basis.features(weights)[seen.at]
+        variance = np.maximum(basis.squares(weights)[seen.at] - expected**2, LEAST_VARIANCE)
+        ridges = seen.stddev**2 / (NEARER * _noise_of_cell(effects) * total)
+        problem = _Problem(basis, log_weights, seen.at, seen.values / total, ridges)
+        potentials = problem.minimum(
+            np.zeros(len(seen.at)), 1 / np.sqrt(variance + ridges), steps=self.steps, tolerance=self.tolerance / total
+        )
+        return problem.weights(potentials)
+
+
+def _noise_of_cell(effects: Effects) -> float:
+    """Return the mean noise in a cell of the effects of most columns, in rows."""
+    most = max(map(len, effects.precisions), default=0)
+    return float(np.mean([value**-0.5 for clique, value in effects.precisions.items() if len(clique) == most]))
 
 
 def _margin(effects: Effects, column: int, total: float) -> FloatArray:

@@ -8,9 +8,12 @@ stage takes what is known and returns it with what was learned.  The rest is pos
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+
+import numpy as np
 
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
@@ -27,7 +30,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
-from synthdp.mechanisms.adaptive.selection import Planner
+from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
@@ -59,6 +62,9 @@ MODEL_SAMPLE = 300_000
 
 MODEL_SWEEPS = 8
 """Most sweeps of the fit that these rows are drawn from."""
+
+OF_MARGINS = 0.5
+"""Squared error of estimated one-ways, in parts of what noise would make it: estimates are nearer than noisy counts."""
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 """What a progress callback is told, in order."""
@@ -212,6 +218,8 @@ class AdaptiveMarginals(Spender):
             if number == len(limits) - 1:  # a pair whose whole table may still be measured waits for it
                 done = {*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)}
                 candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
+            if number == 0:
+                candidates = without_noise_of_margins(candidates, known)
             batch = self.planner.choose_next_tables(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape,
@@ -275,3 +283,20 @@ class AdaptiveMarginals(Spender):
 
     def _tell(self, stage: str) -> None:
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
+
+
+def without_noise_of_margins(candidates: Sequence[Candidate], known: Knowledge) -> list[Candidate]:
+    """Return candidates whose distance from independent columns is that of their relation, where it alone is measured.
+
+    Such a distance is scored against noisy one-ways, whose own error is part of it: a table corrects that, too, an
+    interaction does not.  Errors of independent sources add like their squares.
+    """
+    tables = zip(known.one_way_tables, known.margins, strict=True)
+    noise = [float(np.minimum(MEAN_ABS * table.stddev, margin).sum()) for table, margin in tables]
+    squares = [OF_MARGINS * one**2 for one in noise]
+    return [
+        replace(one, error=math.sqrt(max(max(one.error, 0.0) ** 2 - sum(squares[j] for j in one.clique), 0.0)))
+        if one.noise < 1
+        else one
+        for one in candidates
+    ]

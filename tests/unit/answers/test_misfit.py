@@ -11,6 +11,7 @@ import synthdp as sd
 from synthdp.answers.direct import Direct
 from synthdp.answers.error_bars.misfit import Misfit, _quadratic
 from synthdp.answers.error_bars.random_functions import leaf_mass
+from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.randomness import generator
@@ -19,9 +20,12 @@ SCHEMA = sd.Schema({
     "a": sd.Categorical(list("uvwx")), "b": sd.Categorical(list("pqrs")), "c": sd.Integer(0, 63),
 })  # fmt: skip
 
+CHOSEN = ListedEntropy(max_cells=1)
+"""Never all interactions at once, which tells of every pair."""
+
 
 def released(table: pd.DataFrame, **settings: object) -> sd.SyntheticRelease:
-    mechanism = AdaptiveMarginals(**settings)
+    mechanism = AdaptiveMarginals(listed=CHOSEN, **settings)
     return sd.SyntheticRelease(schema=SCHEMA, epsilon=5.0, mechanism=mechanism, random_state=0).fit(table)
 
 
@@ -123,7 +127,9 @@ def two_causes() -> tuple[pd.DataFrame, sd.SyntheticRelease]:
     a, b = rng.integers(4, size=(2, 6000))
     table = pd.DataFrame({"a": a, "b": b, "y": np.where(rng.random(6000) < 0.7, a + b, rng.integers(7, size=6000))})
     schema = sd.Schema({"a": sd.Integer(0, 3), "b": sd.Integer(0, 3), "y": sd.Integer(0, 6)})
-    releases = (sd.SyntheticRelease(schema=schema, epsilon=1.0, random_state=0).fit(table) for _ in range(50))
+    mechanism = AdaptiveMarginals(listed=CHOSEN)
+    settings = {"schema": schema, "epsilon": 1.0, "mechanism": mechanism, "random_state": 0}
+    releases = (sd.SyntheticRelease(**settings).fit(table) for _ in range(50))
     # one release of six measures the pair of the causes, too: then it is not about them
     return table, next(release for release in releases if (0, 1) in Misfit.of(direct(release)).excess)
 

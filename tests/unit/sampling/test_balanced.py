@@ -96,3 +96,18 @@ def test_tables_of_three_columns_of_few_cells_are_nearer_to_the_model_too():
         return np.abs([contingency(r, shape, c) / len(r) - model.marginal(c) for r in rows for c in cliques]).sum()
 
     assert error(balanced_sample) < 0.52 * error(Explicit.sample)
+
+
+@pytest.mark.parametrize(
+    ("rows", "halvings"), [(100, 4), (WORK // (18 * 7), 3), (WORK // (18 * 3), 2), (WORK // 18, 1)]
+)
+def test_so_many_rows_are_drawn_as_a_second_allows(rows, halvings):
+    asked = []
+
+    class Few(Product):
+        def sample(self, rows, rng, *, given=None, independent=False):
+            asked.append(rows)
+            return np.zeros((min(rows, 2**halvings), 3), np.int64)  # so that the test takes no time itself
+
+    balanced_sample(Few(shape=SHAPE, margins=MARGINS), rows, np.random.default_rng(0))
+    assert asked == [rows * 2**halvings]

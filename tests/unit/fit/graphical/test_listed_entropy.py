@@ -63,7 +63,28 @@ def test_pure_noise_in_interactions_is_not_fitted():
     noisy = measured(joint, 3, 60.0, rng)
     raw = np.abs(noisy.table((0, 1, 2)) - margin(joint, (0, 1, 2))).sum()
     fitted = TOTAL * ListedEntropy().fit(noisy)
-    assert np.abs(margin(fitted, (0, 1, 2)) - margin(joint, (0, 1, 2))).sum() < 0.5 * raw
+    assert np.abs(margin(fitted, (0, 1, 2)) - margin(joint, (0, 1, 2))).sum() < 0.6 * raw
+
+
+def test_skewed_columns_do_not_make_the_fit_worse_than_the_noisy_tables():
+    """Many combinations never occur and levels are rare: noise is told by its own metric, not by that of the margins."""
+    shape, pairs = (14, 9, 4), list(itertools.combinations(range(3), 2))
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        joint = np.where(rng.random(shape) < 0.8, 0.0, rng.exponential(size=shape))
+        joint *= np.multiply.outer(np.multiply.outer(0.5 ** np.arange(14), 0.5 ** np.arange(9)), np.ones(4))
+        joint *= 30_000 / joint.sum()
+        noisy = pooled_effects(
+            [NoisyTable(clique=(0, 1, 2), counts=joint.ravel() + 2 * rng.normal(size=joint.size), stddev=2.0)],
+            shape, total=30_000.0,
+        )  # fmt: skip
+        fitted = (30_000 * ListedEntropy().fit(noisy)).reshape(shape)
+        raw = noisy.table((0, 1, 2)).reshape(shape)
+        assert np.abs(fitted - joint).sum() < 0.5 * np.abs(raw - joint).sum()
+        for pair in pairs:
+            other = (set(range(3)) - set(pair)).pop()
+            error = np.abs((fitted - joint).sum(axis=other)).sum()
+            assert error < 0.9 * np.abs((raw - joint).sum(axis=other)).sum()
 
 
 def test_a_fit_to_pairs_agrees_with_the_fit_on_the_junction_tree():

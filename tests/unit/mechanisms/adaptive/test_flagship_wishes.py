@@ -6,6 +6,7 @@ import pytest
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Integer, Schema
 from synthdp.errors import BudgetExceededError
+from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.misfits import noisy_effects
 from synthdp.mechanisms.adaptive.adaptive_marginals import STAGES
 from synthdp.queries.interactions import Interactions
@@ -36,7 +37,8 @@ def curator() -> Curator:
 
 def noise_of_tables(**wishes) -> dict[tuple[int, ...], float]:
     """The noise of each table of several columns, or of its interaction, that the first round measures."""
-    release = AdaptiveMarginals(second_stage=0.0, **wishes).release(curator(), random_state=0)
+    chosen = ListedEntropy(max_cells=1)  # never all interactions at once
+    release = AdaptiveMarginals(second_stage=0.0, listed=chosen, **wishes).release(curator(), random_state=0)
     whole = {m.queries.cliques[0]: m.stddev for m in release.measurements
              if isinstance(m.queries, Marginals) and len(m.queries.cliques[0]) > 1}  # fmt: skip
     alone = [m for m in release.measurements if isinstance(m.queries, Interactions)]
@@ -47,6 +49,12 @@ def test_only_what_the_workload_wishes_is_measured():
     measured = noise_of_tables(workload=[("a", "b"), ("c", "e")])
     assert set(measured) == {(0, 1), (2, 4)}
     assert max(measured.values()) < min(noise_of_tables().values())
+
+
+def test_of_all_interactions_only_those_within_the_wishes_are_measured():
+    release = AdaptiveMarginals(workload=[("a", "b"), ("c", "e")]).release(curator(), random_state=0)
+    (effects,) = [m.queries for m in release.measurements if isinstance(m.queries, Interactions)]
+    assert set(effects.cliques) == {(0,), (1,), (2,), (4,), (0, 1), (2, 4)}
 
 
 def test_a_set_of_more_weight_has_less_noise():

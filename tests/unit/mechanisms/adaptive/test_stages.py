@@ -1,6 +1,6 @@
 """The stages of the adaptive plan, one by one: each spends what it says, and leaves the state that it was given alone."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -10,13 +10,14 @@ from synthdp import AdaptiveMarginals, Continuous, Curator, GaussianDP, Integer,
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
+from synthdp.mechanisms.adaptive.adaptive_marginals import without_noise_of_margins
 from synthdp.mechanisms.adaptive.fitting import consistent_tables, fit_distribution, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
-from synthdp.mechanisms.adaptive.selection import Batch, Planner
+from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import gain_of_one_ways
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
@@ -168,3 +169,13 @@ def test_the_fit_repeats_what_was_measured(known, account):
     )
     for column, margin in enumerate(after.margins):
         np.testing.assert_allclose(fitted.marginal((column,)), margin / margin.sum(), atol=0.02)
+
+
+def test_what_noise_in_single_columns_explains_is_no_relation(known):
+    """An interaction alone leaves that noise where it is; a table corrects it, too."""
+    whole = Candidate((0, 1), 400.0, known.margins[0], noise=1.0)
+    alone = Candidate((0, 1), 400.0, known.margins[0], noise=0.9)
+    noisy = replace(known, columns=tuple(replace(column, stddev=10 * column.stddev) for column in known.columns))
+    assert without_noise_of_margins([whole], noisy)[0].error == 400.0
+    little, much = (without_noise_of_margins([alone], one)[0].error for one in (known, noisy))
+    assert 400.0 > little > much >= 0.0
