@@ -54,7 +54,7 @@ def balanced_sample(distribution: Distribution, rows: int, rng: Generator, *, gi
     """
     pairs = math.comb(len(distribution.shape), 2)
     work = rows * (pairs + WORK_OF_ROW)
-    halvings = min(MOST_HALVINGS, (1 + WORK // work).bit_length() - 1) if rows > 1 and pairs > 0 else 0
+    halvings = min(MOST_HALVINGS, int(math.log2(1 + WORK // work))) if rows > 1 and pairs > 0 else 0
     codes = distribution.sample(rows * 2**halvings, rng, given=given)
     for _ in range(halvings):
         codes = halved(codes, distribution.shape, rng)
