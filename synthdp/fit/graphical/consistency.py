@@ -200,7 +200,8 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: Effects) -> tup
     """Return tables of merged codes whose total and one-way margins are those of the pooled effects, merged alike.
 
     A table is shifted additively, evenly along the other axes, so that its interactions stay as they were measured.  What
-    it says of its margins is not pooled: tables of all codes say it, too.
+    it says of its margins is not pooled: tables of all codes say it, too.  One of which only the interaction is known
+    stays as it is.
 
     Parameters
     ----------
@@ -209,7 +210,9 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: Effects) -> tup
     pooled
         What all other answers say, the one-ways of all their columns among them.
     """
-    return tuple(replace(table, counts=_with_margins(table, pooled).ravel()) for table in tables)
+    return tuple(
+        table if table.alone else replace(table, counts=_with_margins(table, pooled).ravel()) for table in tables
+    )
 
 
 def _with_margins(table: NoisyTable, pooled: Effects) -> FloatArray:
