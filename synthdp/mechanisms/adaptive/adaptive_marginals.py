@@ -19,7 +19,7 @@ from synthdp.fit.graphical.consistency import pooled_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
-from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, wished_triples
+from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
@@ -205,7 +205,7 @@ class AdaptiveMarginals(Spender):
             rounds = []
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
-        triples = wished_triples(known, workload) if rounds else []
+        triples = triples_that_matter(known, workload) if rounds else []
         if triples and len(rounds) > 1 and self.second_stage is None:
             rounds = ROUNDS_WITH_TRIPLES
         limits = [known.left.share * part for part in rounds]

@@ -36,8 +36,8 @@ LEVEL = len(LEVELS) + 1
 GROUPS = (3, 8)
 """Fewest and most groups of a column in a triple."""
 
-MOST_OF_TARGET = 12
-"""Most groups of the target, which is merged less than others."""
+MOST_LEVELS = 12
+"""Most groups of the target, and without one of a column without an order."""
 
 FILLED = 3.5
 """A column has so many groups that a typical cell of a triple holds this many times the noise that all of them would leave."""
@@ -45,8 +45,11 @@ FILLED = 3.5
 SCORE_NOISE = 0.02
 """Noise of a triple's score, in parts of the rows."""
 
-SCREEN = (0.005, 0.08)
-"""Least part of the budget that scores cost, and the part beyond which no triple is a candidate."""
+LEAST_SCREEN = 0.005
+"""Part of the last batch that scores cost at least."""
+
+MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.005
+"""Part of what is left beyond which triples are no candidates: of those that a target or a workload names, and else."""
 
 RESERVE = 0.5
 """Part of the last batch that waits for the scores of triples."""
@@ -64,10 +67,10 @@ LEAST_EXPECTED = 0.02
 """Rows that a cell is thought to hold at least, where no row of the model lies in it."""
 
 
-def wished_triples(known: Knowledge, workload: Workload) -> list[Clique]:
-    """Return the triples that a target or a workload names and whose scores are worth asking; none with Laplace noise.
+def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
+    """Return the triples that matter, with the target if there is one; none where scores would cost too much.
 
-    A triple of a column with misfits is none of them: an interaction says nothing of such rows.
+    None either with Laplace noise, or of a column with misfits: an interaction says nothing of such rows.
 
     Parameters
     ----------
@@ -76,8 +79,9 @@ def wished_triples(known: Knowledge, workload: Workload) -> list[Clique]:
     workload
         What matters.
     """
-    if (workload.target is None and workload.weights is None) or known.left.exponent != 0.5:
+    if known.left.exponent != 0.5:
         return []
+    named = workload.target is not None or workload.weights is not None
     sizes = [int(kept.sum()) for kept in known.kept]
     fitting = [j for j, size in enumerate(sizes) if size > 1 and known.misfits[j] == 0]
     triples = [
@@ -85,7 +89,8 @@ def wished_triples(known: Knowledge, workload: Workload) -> list[Clique]:
         for triple in itertools.combinations(fitting, 3)
         if workload.weight(triple) > 0 and (workload.target is None or workload.target in triple)
     ]
-    return triples if _screening_share(known, len(triples)) <= SCREEN[1] * known.left.share else []
+    most = (MOST_SCREEN if named else MOST_SCREEN_UNNAMED) * known.left.share
+    return triples if _screening_share(known, len(triples)) <= most else []
 
 
 def _screening_share(known: Knowledge, triples: int) -> float:
@@ -127,8 +132,8 @@ def measure_with_triples(
     if not triples:
         return measure_tables(known, account, batch.times(RESERVE), candidates)
     known = _with_axes(known, workload, share=RESERVE * whole, tables=len(triples))
-    noisy = left_over(candidates, batch.times(1 - RESERVE), known)
-    screening = max(SCREEN[0] * whole, min(_screening_share(known, len(triples)), SCREEN[1] * whole))
+    noisy = left_over(candidates, batch, known)
+    screening = min(max(LEAST_SCREEN * whole, _screening_share(known, len(triples))), MOST_SCREEN * whole)
     scores, known = _screen(
         known, account, workload, share=screening, model=model(known), triples=triples, left_over=noisy
     )
@@ -157,12 +162,13 @@ def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: in
     """Return what is known with the axes of so many triples, which may cost a share, as one more level of merging."""
     stddev = known.left.table_stddev(share / tables)
     goal, axes = workload.target, known.domain.axes
-    kept = 1 if goal is None else min(MOST_OF_TARGET, axes[goal].size)
+    kept = 1 if goal is None else min(MOST_LEVELS, axes[goal].size)
     groups = (known.total / (FILLED * stddev * kept)) ** (1 / 3 if goal is None else 1 / 2)
     few = int(np.clip(math.floor(groups), *GROUPS))
     merged = []
     for j, (axis, margin) in enumerate(zip(axes, known.margins, strict=True)):
-        of = merged_groups(axis, margin, MOST_OF_TARGET if j == goal else few)
+        whole = j == goal or (goal is None and not axis.grid.ordered)
+        of = merged_groups(axis, margin, MOST_LEVELS if whole else few)
         merged.append(Axis(axis.name, axis.column, axis.starts, of[axis.cells]))
     return replace(known, coarser=(*known.coarser, Domain(tuple(merged))))
 
