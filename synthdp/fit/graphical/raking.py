@@ -154,7 +154,9 @@ def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float
     """
     for table in tables:
         expected = np.asarray(np.bincount(table.cells, weights, minlength=table.potential.size), np.float64)
-        factor = rake(expected, table.potential, table.target(expected), cells=expected > 0, ridge=table.ridge, total=total)
+        factor = rake(
+            expected, table.potential, table.target(expected), cells=expected > 0, ridge=table.ridge, total=total
+        )
         weights = weights * factor.take(table.cells)
     return weights
 

@@ -185,8 +185,8 @@ def _screen(
 ) -> Screening:
     """Score triples over their groups by their distance from weighted rows; costs ``share`` of the whole budget.
 
-    From a score is deducted, as squares, what the rows scatter and what is left over of the errors of the triple's pairs:
-    its interaction would take away neither.
+    From a score is deducted, as squares, by how much rows of the model would scatter, and what is left over of the errors of
+    the triple's pairs, which its interaction would not take away.
     """
     domain = known.axes(LEVEL)
     every = tuple(range(len(domain)))
@@ -202,8 +202,9 @@ def _screen(
     for triple, score, table, c in zip(
         triples, shrunk(found.answers, found.stddev), expected, cells, strict=True
     ):  # fmt: skip
-        sampled = MEAN_ABS * np.sqrt(np.bincount(c, weights**2, minlength=len(table))).sum()
-        others = sampled**2 + sum(left_over.get(pair, 0.0) ** 2 for pair in itertools.combinations(triple, 2))
+        variance = table + np.bincount(c, weights**2, minlength=len(table))
+        chance = float(np.minimum(MEAN_ABS * np.sqrt(variance), table).sum())
+        others = chance**2 + sum(left_over.get(pair, 0.0) ** 2 for pair in itertools.combinations(triple, 2))
         error = math.sqrt(max(max(float(score), 0.0) ** 2 - others, 0.0))
         noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))
         if noise > 0:  # else a column has one group
@@ -235,7 +236,9 @@ def left_over(candidates: Sequence[Candidate], batch: Batch, known: Knowledge) -
         if one in batch:
             stddev = known.left.table_stddev(batch.shares[one.clique]) * one.noise
             cells = one.cells(stddev / one.noise)
-            found[one.clique] = MEAN_ABS * stddev * math.sqrt(cells * min(cells, math.prod(shape[j] for j in one.clique)))
+            found[one.clique] = (
+                MEAN_ABS * stddev * math.sqrt(cells * min(cells, math.prod(shape[j] for j in one.clique)))
+            )
         elif one.clique not in batch.shares and one.level == 0:
             found[one.clique] = MERGED_PART * max(0.0, one.error)
     return found

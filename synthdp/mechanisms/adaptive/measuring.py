@@ -131,7 +131,8 @@ def _with_earlier(known: Knowledge, effect: NoisyEffect, level: int) -> NoisyEff
         inside = np.ix_(*(np.flatnonzero(axes[j].releasable) for j in effect.clique))
         same = [
             (one.counts.reshape([axes[j].size for j in effect.clique])[inside].ravel(), one.stddev)
-            for one in known.merged if one.clique == effect.clique
+            for one in known.merged
+            if one.clique == effect.clique
         ]
     else:
         same = [(one.values, one.stddev) for one in known.effects if one.clique == effect.clique]
