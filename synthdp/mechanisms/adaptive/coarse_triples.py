@@ -1,9 +1,10 @@
 """Tables of three columns over few groups of each, beside the last batch of tables: what no pair tells.
 
 Of such a table the interaction of all three columns is measured alone, which one record moves less than the table; what
-their pairs have to do with each other is known by then.  Whether any is worth its noise is found out on the way: the batch is
-measured with a part of what it may cost, the triples are scored against the model that this gives, and what is left goes
-to the triples of most gain, or to the same tables once more.  So where triples tell nothing, only their scores are lost.
+its pairs have to do with each other is known by then.  Whether any is worth its noise is found out on the way: the batch
+is measured with a part of what it may cost, the triples are scored against the model that this gives, and what is left
+goes to the triples of most gain, or to the same tables once more.  So where triples tell nothing, only their scores are
+lost.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import LEVELS, merged_groups
-from synthdp.mechanisms.adaptive.screening import Screening, distances_from, shrunk
+from synthdp.mechanisms.adaptive.screening import MAX_TRIPLES, Screening, distances_from, shrunk
 from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
@@ -40,7 +41,7 @@ MOST_LEVELS = 12
 """Most groups of the target, and without one of a column without an order."""
 
 FILLED = 3.5
-"""A column has so many groups that a typical cell of a triple holds this many times the noise that all of them would leave."""
+"""A column has so many groups that a typical cell of a triple holds this many times the noise if all are measured."""
 
 SCORE_NOISE = 0.02
 """Noise of a triple's score, in parts of the rows."""
@@ -83,12 +84,17 @@ def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
         return []
     named = workload.target is not None or workload.weights is not None
     sizes = [int(kept.sum()) for kept in known.kept]
-    fitting = [j for j, size in enumerate(sizes) if size > 1 and known.misfits[j] == 0]
-    triples = [
-        triple
-        for triple in itertools.combinations(fitting, 3)
-        if workload.weight(triple) > 0 and (workload.target is None or workload.target in triple)
-    ]
+    fitting = {j for j, size in enumerate(sizes) if size > 1 and known.misfits[j] == 0}
+    wished = [tuple(range(len(sizes)))] if workload.weights is None else [clique for clique, _ in workload.weights]
+    goal = set() if workload.target is None else {workload.target}
+    others = 3 - len(goal)
+    if not goal <= fitting or any(math.comb(len(clique), others) > MAX_TRIPLES for clique in wished):
+        return []
+    inside = [fitting & set(clique) - goal for clique in wished if goal <= set(clique)]
+    found = {rest for columns in inside for rest in itertools.combinations(sorted(columns), others)}
+    triples: list[Clique] = sorted(tuple(sorted(goal | set(rest))) for rest in found)
+    if len(triples) > MAX_TRIPLES:
+        return []
     most = (MOST_SCREEN if named else MOST_SCREEN_UNNAMED) * known.left.share
     return triples if _screening_share(known, len(triples)) <= most else []
 
@@ -194,7 +200,9 @@ def _screen(
     weights = model.weights * (known.total / model.weights.sum())
     tables = Marginals(domain, tuple(triples))
     cells = [cell_index(codes, domain.shape, triple) for triple in triples]
-    modelled = [np.bincount(c, weights, minlength=size) for c, size in zip(cells, tables.sizes, strict=True)]
+    modelled = [
+        np.bincount(c, weights, minlength=size).astype(np.float64) for c, size in zip(cells, tables.sizes, strict=True)
+    ]
     found, expected, left = distances_from(
         known, account, tables, modelled, share=share, step="screening of triples against the model, of merged groups"
     )

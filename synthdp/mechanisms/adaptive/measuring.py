@@ -14,7 +14,7 @@ from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import NoisyEffect, centred
 from synthdp.fit.merged import merged_tables, pooled_repeats
-from synthdp.fit.misfits import noisy_effects
+from synthdp.fit.misfits import kept_cells, noisy_effects
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
@@ -127,19 +127,15 @@ def _named(domain: Domain, cliques: Collection[Clique]) -> str:
 def _with_earlier(known: Knowledge, effect: NoisyEffect, level: int) -> NoisyEffect:
     """Return an interaction averaged with earlier answers to the same question, by precision."""
     if level:
-        axes = known.axes(level).axes
-        inside = np.ix_(*(np.flatnonzero(axes[j].releasable) for j in effect.clique))
-        same = [
-            (one.counts.reshape([axes[j].size for j in effect.clique])[inside].ravel(), one.stddev)
-            for one in known.merged
-            if one.clique == effect.clique
-        ]
+        kept = [axis.releasable for axis in known.axes(level).axes]
+        merged = [kept_cells(one, kept) for one in known.merged if one.clique == effect.clique]
+        same = [(one.counts, one.stddev) for one in merged]
     else:
         same = [(one.values, one.stddev) for one in known.effects if one.clique == effect.clique]
-    same.append((effect.values, effect.stddev))
-    precision = sum(stddev**-2 for _, stddev in same)
-    values = sum(values * stddev**-2 for values, stddev in same) / precision
-    return replace(effect, values=values, stddev=precision**-0.5)
+    answers = [*same, (effect.values, effect.stddev)]
+    precisions = np.array([stddev**-2 for _, stddev in answers])
+    values = np.average([values for values, _ in answers], axis=0, weights=precisions)
+    return replace(effect, values=values, stddev=float(precisions.sum() ** -0.5))
 
 
 def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyEffect) -> float:

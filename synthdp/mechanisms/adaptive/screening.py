@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Clique, Codes, FloatArray, IntArray
+from synthdp.arrays import Codes, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import table_size
 from synthdp.fit.misfits import with_misfits

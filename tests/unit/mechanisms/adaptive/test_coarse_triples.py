@@ -1,4 +1,4 @@
-"""Triples over merged groups: which, what they cost, when they are measured, and that a release with them is answered whole."""
+"""Triples over merged groups: which, what they cost, when they are measured, and that a release with them is answered."""
 
 import numpy as np
 import pandas as pd
