@@ -186,7 +186,9 @@ def make_consistent(
     for table in noisy:
         if len(table.clique) > 1:
             repeats[table.clique] = repeats.get(table.clique, 0.0) + table.stddev**-2
-    alone = {effect.clique: effect.stddev**-2 for effect in measured}
+    alone: dict[Clique, float] = {}
+    for effect in measured:
+        alone[effect.clique] = alone.get(effect.clique, 0.0) + effect.stddev**-2
     inside = {part for clique in alone for part in _subsets(clique) if part != clique}
     repeats |= {c: precision for c, precision in alone.items() if len(c) > 1 and c not in repeats and c not in inside}
     one_ways = {part: pooled.precisions[part] for part in sorted(pooled.precisions) if len(part) == 1}
