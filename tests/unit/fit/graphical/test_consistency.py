@@ -173,4 +173,4 @@ def test_an_interaction_that_is_measured_twice_has_the_noise_of_both():
     precisions = np.array([1 / 9, 1 / 16])
     assert pair.stddev == pytest.approx(precisions.sum() ** -0.5)
     mean = precisions @ [2.0, 6.0] / precisions.sum()
-    np.testing.assert_allclose(pair.counts, np.array([22.5, 7.5, 7.5, 2.5]) + mean * sign)
+    np.testing.assert_allclose(pair.counts, np.array([20.0, 10.0, 10.0, 0.0]) + mean * sign)
