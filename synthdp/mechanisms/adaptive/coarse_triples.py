@@ -43,14 +43,17 @@ MOST_LEVELS = 12
 FILLED = 3.5
 """A column has so many groups that a typical cell of a triple holds this many times the noise if all are measured."""
 
-SCORE_NOISE = 0.02
+SCORE_NOISE = 0.03
 """Noise of a triple's score, in parts of the rows."""
 
 LEAST_SCREEN = 0.005
 """Part of the last batch that scores cost at least."""
 
-MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.005
-"""Part of what is left beyond which triples are no candidates: of those that a target or a workload names, and else."""
+MOST_SCREEN, MOST_SCREEN_OF_MANY = 0.04, 0.005
+"""Part of what is left beyond which triples are no candidates; and of more than `FEW` of them that nobody named."""
+
+FEW = 100
+"""So many triples have a table of nine columns."""
 
 RESERVE = 0.5
 """Part of the last batch that waits for the scores of triples."""
@@ -82,7 +85,6 @@ def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
     """
     if known.left.exponent != 0.5:
         return []
-    named = workload.target is not None or workload.weights is not None
     sizes = [int(kept.sum()) for kept in known.kept]
     fitting = {j for j, size in enumerate(sizes) if size > 1 and known.misfits[j] == 0}
     wished = [tuple(range(len(sizes)))] if workload.weights is None else [clique for clique, _ in workload.weights]
@@ -95,7 +97,8 @@ def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
     triples: list[Clique] = sorted(tuple(sorted(goal | set(rest))) for rest in found)
     if len(triples) > MAX_TRIPLES:
         return []
-    most = (MOST_SCREEN if named else MOST_SCREEN_UNNAMED) * known.left.share
+    named = workload.target is not None or workload.weights is not None
+    most = (MOST_SCREEN if named or len(triples) <= FEW else MOST_SCREEN_OF_MANY) * known.left.share
     return triples if _screening_share(known, len(triples)) <= most else []
 
 
