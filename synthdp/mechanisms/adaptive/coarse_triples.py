@@ -43,17 +43,14 @@ MOST_LEVELS = 12
 FILLED = 3.5
 """A column has so many groups that a typical cell of a triple holds this many times the noise if all are measured."""
 
-SCORE_NOISE = 0.03
+SCORE_NOISE = 0.02
 """Noise of a triple's score, in parts of the rows."""
 
 LEAST_SCREEN = 0.005
 """Part of the last batch that scores cost at least."""
 
-MOST_SCREEN, MOST_SCREEN_OF_MANY = 0.04, 0.005
-"""Part of what is left beyond which triples are no candidates; and of more than `FEW` of them that nobody named."""
-
-FEW = 100
-"""So many triples have a table of nine columns."""
+MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.002
+"""Part of what is left beyond which triples are no candidates: of those that a target or a workload names, and else."""
 
 RESERVE = 0.5
 """Part of the last batch that waits for the scores of triples."""
@@ -97,9 +94,12 @@ def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
     triples: list[Clique] = sorted(tuple(sorted(goal | set(rest))) for rest in found)
     if len(triples) > MAX_TRIPLES:
         return []
-    named = workload.target is not None or workload.weights is not None
-    most = (MOST_SCREEN if named or len(triples) <= FEW else MOST_SCREEN_OF_MANY) * known.left.share
+    most = (MOST_SCREEN if _named(workload) else MOST_SCREEN_UNNAMED) * known.left.share
     return triples if _screening_share(known, len(triples)) <= most else []
+
+
+def _named(workload: Workload) -> bool:
+    return workload.target is not None or workload.weights is not None
 
 
 def _screening_share(known: Knowledge, triples: int) -> float:
@@ -209,6 +209,8 @@ def _screen(
     found, expected, left = distances_from(
         known, account, tables, modelled, share=share, step="screening of triples against the model, of merged groups"
     )
+    # A pair lies in all tables of three columns that hold it: so much more it matters where nobody named any.
+    weight = 1.0 if _named(workload) else 1 / (len(domain) - 2)
     candidates = []
     for triple, score, table, c in zip(
         triples, shrunk(found.answers, found.stddev), expected, cells, strict=True
@@ -220,7 +222,7 @@ def _screen(
         noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))
         if noise > 0:  # else a column has one group
             most = np.maximum(table, LEAST_EXPECTED)
-            candidates.append(Candidate(triple, error, most, workload.weight(triple), LEVEL, noise))
+            candidates.append(Candidate(triple, error, most, weight * workload.weight(triple), LEVEL, noise))
     # Not stored with the release: its readers take stored distances for distances from independence.
     return Screening(candidates, replace(known, left=left))
 
