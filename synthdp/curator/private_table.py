@@ -13,7 +13,7 @@ from threading import Lock
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, GridIndices, Totals
+from synthdp.arrays import AnyArray, Clique, GridIndices, Totals, frozen
 from synthdp.curator.contribution import Bounding, first_rows, rows_of
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.domain import Domain
@@ -24,6 +24,7 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
+from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
@@ -33,7 +34,10 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import source_of
 
 CACHED_DOMAINS = 4
-"""Domains whose codes are kept for the next question."""
+"""Domains whose codes and counts are kept for the next question."""
+
+KEPT_CELLS = 1 << 22
+"""Most cells of counted tables that are kept of one domain: 32 MiB."""
 
 SLAB_ROWS = 1 << 19
 """Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells."""
@@ -43,6 +47,15 @@ FEW_ROWS = 1 << 14
 
 BUCKETS = 64
 """Parts that rows are divided into by their unit, so that a part and not the table must fit in memory."""
+
+
+@dataclass(slots=True, repr=False)
+class _Coded:
+    """The codes of all rows over the axes of a domain, and the tables that were counted of them."""
+
+    domain: Domain
+    codes: Store
+    counts: dict[Clique, Totals] = field(default_factory=dict)
 
 
 @dataclass(slots=True, repr=False)
@@ -64,7 +77,7 @@ class PrivateTable:
     adjacency: Adjacency
     reads: int = 0
     _stored: Store | None = None
-    _codes: list[tuple[Domain, Store]] = field(default_factory=list)
+    _coded: list[_Coded] = field(default_factory=list)
     _keys: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -75,9 +88,9 @@ class PrivateTable:
         self.source, self._keys = None, {}
 
     def _forget(self) -> None:
-        for store in [*([] if self._stored is None else [self._stored]), *(codes for _, codes in self._codes)]:
+        for store in [*([] if self._stored is None else [self._stored]), *(coded.codes for coded in self._coded)]:
             store.close()
-        self._stored, self._codes = None, []
+        self._stored, self._coded = None, []
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
         """Yield raw values of columns that are not declared yet.
@@ -153,17 +166,12 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
-        codes, sums = self._cell_codes(statistic.domain), None
-        if isinstance(statistic, AddingStatistic):
-            total, adding = np.zeros(statistic.cells_added, np.int64), Lock()
-            for _ in in_order(partial(statistic.add_sums, total, adding=adding), codes):
-                sums = total
-        else:
-            for part in in_order(statistic.sums, codes):
-                sums = part.copy() if sums is None else np.add(sums, part, out=sums)
-        if sums is None:
-            raise InternalError("a source yielded no block")
-        return statistic.finish(sums)
+        self.reads += 1
+        coded = self._coded_as(statistic.domain)
+        tables = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
+        if isinstance(tables, Marginals) and tables.k <= KEPT_CELLS:
+            return statistic.finish(_counts(tables, coded))
+        return statistic.finish(_sums(statistic, coded.codes))
 
     @property
     def _slab_rows(self) -> int:
@@ -182,22 +190,21 @@ class PrivateTable:
             return sum(self.key_counts(self.schema.names[:1]).values())
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
-    def _cell_codes(self, domain: Domain) -> Iterator[Codes]:
-        """Yield the codes of all rows, from the last domains' stores if they are there."""
-        self.reads += 1
+    def _coded_as(self, domain: Domain) -> _Coded:
+        """Return the codes of all rows over the axes of a domain, as they are kept if it is one of the last."""
         self.open()
-        for known, store in self._codes:
-            if known is domain:
-                return (codes for (codes,) in store.blocks())
+        for coded in self._coded:
+            if coded.domain is domain:
+                return coded
         store = Store(memory=MEMORY_BYTES // CACHED_DOMAINS)
         names = self.schema.names
         slabs = _slabs(self._grid_indices().blocks(), self._slab_rows)
         for codes in in_order(lambda slab: domain.codes(dict(zip(names, slab, strict=True))), slabs):
             store.add([codes])
-        for _, old in self._codes[CACHED_DOMAINS - 1 :]:
-            old.close()
-        self._codes = [(domain, store), *self._codes[: CACHED_DOMAINS - 1]]
-        return (codes for (codes,) in store.blocks())
+        for old in self._coded[CACHED_DOMAINS - 1 :]:
+            old.codes.close()
+        self._coded = [_Coded(domain, store), *self._coded[: CACHED_DOMAINS - 1]]
+        return self._coded[0]
 
     def _grid_indices(self) -> Store:
         """Return all rows as grid indices, one block of the source after the other, encoded once."""
@@ -248,6 +255,36 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
     if isinstance(source, CheckedSource):
         source.check(schema, unit=adjacency.unit)
     return PrivateTable(source, schema, adjacency), extra_columns
+
+
+def _counts(tables: Marginals, coded: _Coded) -> Totals:
+    """Return the counts of some tables; those that were counted before cost no pass over the rows."""
+    counts = coded.counts
+    new = tuple(dict.fromkeys(clique for clique in tables.cliques if clique not in counts))
+    if new:
+        counted = Marginals(tables.domain, new)
+        sums = frozen(_sums(counted, coded.codes))
+        counts = counts | dict(zip(new, counted.split(sums), strict=True))
+        if sum(len(table) for table in counts.values()) <= KEPT_CELLS:
+            coded.counts = counts
+        if new == tables.cliques:
+            return sums
+    return np.concatenate([counts[clique] for clique in tables.cliques])
+
+
+def _sums(statistic: Statistic, codes: Store) -> Totals:
+    """Return the sums of a statistic over all rows, one block after the other."""
+    blocks, sums = (block for (block,) in codes.blocks()), None
+    if isinstance(statistic, AddingStatistic):
+        total, adding = np.zeros(statistic.cells_added, np.int64), Lock()
+        for _ in in_order(partial(statistic.add_sums, total, adding=adding), blocks):
+            sums = total
+    else:
+        for part in in_order(statistic.sums, blocks):
+            sums = part.copy() if sums is None else np.add(sums, part, out=sums)
+    if sums is None:
+        raise InternalError("a source yielded no block")
+    return sums
 
 
 def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ class Axis:
         The column's grid points.
     size
         Number of cells.
+    width
+        (size,) number of grid points of each cell that a released row may have.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Axis:
     cells: IntArray
     grid: Grid = field(init=False)
     size: int = field(init=False)
+    width: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grid", grid_of(self.column))
@@ -51,6 +54,8 @@ class Axis:
         object.__setattr__(self, "starts", frozen(starts))
         object.__setattr__(self, "cells", frozen(cells))
         object.__setattr__(self, "size", int(cells.max()) + 1)
+        width = np.bincount(cells, weights=self._lengths(self.grid.releasable), minlength=self.size)
+        object.__setattr__(self, "width", frozen(width.astype(np.int64)))
 
     def __repr__(self) -> str:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
@@ -81,13 +86,6 @@ class Axis:
     def releasable(self) -> BoolArray:
         """(size,) whether a released row may lie in the cell."""
         return np.asarray(self.width > 0)
-
-    @property
-    def width(self) -> IntArray:
-        """(size,) number of grid points of each cell that a released row may have."""
-        return np.bincount(self.cells, weights=self._lengths(self.grid.releasable), minlength=self.size).astype(
-            np.int64
-        )
 
     @property
     def points(self) -> FloatArray:

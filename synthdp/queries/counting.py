@@ -6,15 +6,19 @@ What `marginals` and `distances` sum rows with.  Knows codes and sizes, no domai
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Clique, Codes, Totals
+from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, Totals
 
 MOST_CELLS = 65_536
 """Cells of a table that several smaller ones are summed out of: they are numbered by two bytes."""
+
+FEW_TABLES = 2
+"""So many tables are summed out of a larger one alone; more of them at once, by products of matrices."""
 
 SLAB = 1 << 20
 """Rows counted at a time, so that packed columns stay small."""
@@ -101,8 +105,42 @@ def _tables_in_packs(
                 packed[p] = _ravel(codes, shape, packs[p])
         sizes = [math.prod(shape[j] for j in packs[p]) for p in group]
         table = _count(_combine([packed[p] for p in group], sizes), size).reshape([shape[j] for j in columns])
-        for i in inside:
-            yield i, margin_of(table, columns, cliques[i])
+        if len(group) == len(cliques[inside[0]]) > 1 and len(inside) > FEW_TABLES:
+            yield from _between_packs(table, [packs[p] for p in group], shape, {i: cliques[i] for i in inside})
+        else:
+            for i in inside:
+                yield i, margin_of(table, columns, cliques[i])
+
+
+def _between_packs(
+    table: Totals, packs: Sequence[Clique], shape: Sequence[int], cliques: Mapping[int, Clique]
+) -> Iterator[tuple[int, Totals]]:
+    """Yield the tables of cliques of one column of each pack, from the table of all columns of some packs.
+
+    All at once, each axis times the indicators of its columns' cells: whole numbers below 2^53, so exact.
+    """
+    sums: AnyArray = table.reshape([math.prod(shape[j] for j in pack) for pack in packs]).astype(np.float64)
+    axis: dict[int, int] = {}
+    cells: dict[int, slice] = {}
+    for p, columns in enumerate(packs):
+        sizes = [shape[j] for j in columns]
+        sums = np.tensordot(
+            sums, _indicators(tuple(sizes)), axes=(0, 0)
+        )  # sums the first axis; what is left comes last
+        ends = np.cumsum([0, *sizes]).tolist()
+        axis |= dict.fromkeys(columns, p)
+        cells |= {j: slice(*ends[at : at + 2]) for at, j in enumerate(columns)}
+    whole = np.rint(sums).astype(np.int64)
+    for i, clique in cliques.items():
+        inside = whole[tuple(cells[j] for j in sorted(clique, key=axis.__getitem__))]
+        yield i, inside.transpose([axis[j] for j in clique]).ravel()
+
+
+@cache
+def _indicators(sizes: tuple[int, ...]) -> FloatArray:
+    """Return in which cell of each axis the cells of a table lie, (cells, sum of sizes)."""
+    cells = np.indices(sizes).reshape(len(sizes), -1)
+    return np.concatenate([np.eye(size)[cell] for size, cell in zip(sizes, cells, strict=True)], axis=1)
 
 
 def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Clique]:

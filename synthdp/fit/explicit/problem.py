@@ -26,11 +26,15 @@ _LAPLACE_MEAN_OVER_STDDEV = math.sqrt(0.5)
 
 
 class ProblemSize(NamedTuple):
-    """What a cost model looks at: ``k`` queries, ``m`` support points, ``nonzeros`` of the feature matrix."""
+    """What a cost model looks at: ``k`` queries, ``m`` support points, ``nonzeros`` of the feature matrix.
+
+    ``plain`` is whether every miss costs and nothing pulls towards the prior.
+    """
 
     k: int
     m: int
     nonzeros: int
+    plain: bool = True
 
 
 def row_weights(stddev: FloatArray) -> FloatArray:
@@ -143,7 +147,7 @@ class FitProblem:
     def size(self) -> ProblemSize:
         """Return what a cost model looks at."""
         nonzeros = self.A.size if isinstance(self.A, np.ndarray) else self.A.nnz
-        return ProblemSize(k=self.k, m=self.m, nonzeros=int(nonzeros))
+        return ProblemSize(k=self.k, m=self.m, nonzeros=int(nonzeros), plain=self.plain)
 
     @property
     def row_weights(self) -> FloatArray:

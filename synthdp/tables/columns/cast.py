@@ -106,13 +106,14 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
 def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
     """Return numbers as floats of some precision, rounded without leaving the bounds; NaN where missing."""
     _check_numbers(column)
-    exact = raw.values.astype(np.float64)
+    exact = raw.values.astype(np.float64, copy=False)
     limits = np.finfo(dtype)
-    values = np.clip(exact, limits.min, limits.max).astype(dtype)
-    lower, upper = bounds(column)
-    inside = (lower <= exact) & (exact <= upper)
-    values = np.where(inside & (values.astype(np.float64) > upper), np.nextafter(values, limits.min), values)
-    values = np.where(inside & (values.astype(np.float64) < lower), np.nextafter(values, limits.max), values)
+    values = np.clip(exact, limits.min, limits.max).astype(dtype, copy=False)
+    if limits.dtype != np.float64:  # fewer digits may lie on the other side of a bound
+        lower, upper = bounds(column)
+        inside = (lower <= exact) & (exact <= upper)
+        values = np.where(inside & (values.astype(np.float64) > upper), np.nextafter(values, limits.min), values)
+        values = np.where(inside & (values.astype(np.float64) < lower), np.nextafter(values, limits.max), values)
     values[nulls(raw)] = np.nan
     return values
 

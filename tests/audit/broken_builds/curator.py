@@ -171,8 +171,8 @@ return self._spend(item, lambda _: found)
     Mutation(
         "codes are remembered whatever the question",
         "R11, R27",
-        "PrivateTable._cell_codes",
-        "known is domain",
+        "PrivateTable._coded_as",
+        "coded.domain is domain",
         "True",
         ("tests/contracts/test_sources.py::test_a_curator_counts_each_cut_of_the_cells_anew",),
     ),

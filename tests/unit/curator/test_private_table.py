@@ -15,7 +15,8 @@ from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.marginals import one_ways
+from synthdp.queries.marginals import Marginals, one_ways
+from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Integer
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -61,6 +62,32 @@ def test_the_codes_of_the_last_four_domains_are_kept_and_older_ones_closed(monke
     assert room.exact(one_ways(domains[0])).tolist() == totals[0]
     assert coded == [*domains, domains[0]]
     assert len(closed) == 2
+
+
+@pytest.mark.parametrize(
+    ("most", "passes"),
+    [(10**6, [((0, 1),), ((1, 2),)]), (0, [((0, 1),), ((0, 1),), ((0, 1), (1, 2), (0, 1))])],
+    ids=["kept", "too many to keep"],
+)
+def test_tables_that_were_counted_are_not_counted_again_and_are_the_same(most, passes, monkeypatch):
+    counted, add = [], Marginals.add_sums
+    monkeypatch.setattr(
+        Marginals, "add_sums", lambda one, *rest, **how: counted.append(one.cliques) or add(one, *rest, **how)
+    )
+    monkeypatch.setattr(room_module, "KEPT_CELLS", most)
+    schema = Schema({"a": Integer(0, 6), "b": Boolean(), "c": Boolean()})
+    table = pd.DataFrame({"a": np.arange(50) % 7, "b": np.arange(50) % 3 == 0, "c": np.arange(50) % 2 == 0})
+    domain = domain_of(schema)
+    pair = Marginals(domain, ((0, 1),))
+    asked = [pair, MarginalDistances(pair, np.full(pair.k, 3), 1), Marginals(domain, ((0, 1), (1, 2), (0, 1)))]
+    room = PrivateTable(FrameSource(table), schema, Adjacency())
+    found = [room.exact(one) for one in asked]
+    assert counted == passes
+    assert room.reads == 3  # every look counts, also at what was counted before
+    for one, totals in zip(asked, found, strict=True):
+        np.testing.assert_array_equal(totals, PrivateTable(FrameSource(table), schema, Adjacency()).exact(one))
+    room.close()
+    assert room._coded == []
 
 
 def test_stores_of_buckets_and_of_codes_share_the_memory_of_one(monkeypatch):

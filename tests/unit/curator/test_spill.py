@@ -209,7 +209,7 @@ class Summing(BlocksOfRows):
     def sums(self, statistic, schema, *, unit=None, bound=None):
         self.asked = (unit, bound)
         room = PrivateTable(FrameSource(self.table), schema, Adjacency())
-        return sum(statistic.sums(codes) for codes in room._cell_codes(statistic.domain))
+        return sum(statistic.sums(codes) for (codes,) in room._coded_as(statistic.domain).codes.blocks())
 
     def forget(self) -> None:
         self.forgotten = True

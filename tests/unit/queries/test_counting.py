@@ -38,10 +38,11 @@ def counting_tasks(draw):
     return codes, shape, cliques
 
 
-@given(counting_tasks(), st.sampled_from([1, 4, 30, 65_536]), st.sampled_from([1, 7, 1 << 20]))
-def test_counts_equal_counting_one_row_at_a_time_whatever_is_packed(task, most_cells, slab):
+@given(counting_tasks(), st.sampled_from([1, 4, 30, 65_536]), st.sampled_from([1, 7, 1 << 20]), st.sampled_from([0, 2]))
+def test_counts_equal_counting_one_row_at_a_time_whatever_is_packed(task, most_cells, slab, few_tables):
     codes, shape, cliques = task
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "FEW_TABLES", few_tables)
         patch.setattr(counting, "MOST_CELLS", most_cells)
         patch.setattr(counting, "SLAB", slab)
         np.testing.assert_array_equal(count_tables(codes, shape, cliques), one_by_one(codes, shape, cliques))

@@ -63,7 +63,8 @@ def test_sparse_and_dense_features_give_the_same_measure(problem):
 def test_the_size_counts_stored_entries():
     dense = FitProblem(A=np.eye(3), b=np.zeros(3), stddev=0.1)
     sparse = FitProblem(A=sp.eye_array(3), b=np.zeros(3), stddev=0.1)
-    assert (dense.size, sparse.size) == ((3, 3, 9), (3, 3, 3))
+    assert (dense.size, sparse.size) == ((3, 3, 9, True), (3, 3, 3, True))
+    assert not FitProblem(A=np.eye(3), b=np.zeros(3), stddev=0.1, pull=0.1).size.plain
 
 
 def test_a_prior_is_normalised_and_its_absence_means_uniform():

@@ -38,6 +38,13 @@ def test_auto_takes_the_program_where_it_fits_its_budget():
     assert Auto().estimate(SMALL) == L1Highs().estimate(SMALL)
 
 
+def test_auto_takes_the_program_with_a_pull_over_a_few_thousand_drawn_rows_and_not_over_very_many():
+    drawn = ProblemSize(k=4155, m=4784, nonzeros=435_000, plain=False)
+    assert Auto().choose(drawn).name == "lp"
+    assert Auto().choose(LARGE._replace(plain=False)).name == "mw"
+    assert L1Highs().estimate(drawn).seconds < L1Highs().estimate(drawn._replace(plain=True)).seconds
+
+
 @pytest.mark.parametrize(
     ("auto", "size"),
     [(Auto(), LARGE), (Auto(seconds=1e-3), SMALL), (Auto(memory_bytes=1.0), SMALL), (Auto(seconds=math.inf), LARGE)],

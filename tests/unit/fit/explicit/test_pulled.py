@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -12,12 +13,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
 from synthdp.errors import ParameterError
+from synthdp.fit.explicit import pulled
 from synthdp.fit.explicit.l1_highs import L1Highs
 from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.relative_entropy import pieces, relative_entropy
+from synthdp.fit.explicit.relative_entropy import least_pulled, pieces, relative_entropy
 from synthdp.fit.explicit.solver import FitStatus
 
+EXACT = L1Highs(noise_multiple=0.0)
 PULLS = (0.0, 0.01, 0.1, 0.4, 1.0, 3.0, 1e5, math.inf)
 
 
@@ -65,7 +68,7 @@ def textbook_optimum(problem: FitProblem) -> float:
 
 @given(problem=problems())
 def test_the_optimum_is_that_of_the_textbook_program(problem):
-    result = L1Highs().solve(dataclasses.replace(problem, insensitive=np.maximum(problem.insensitive, 1e-9)))
+    result = EXACT.solve(dataclasses.replace(problem, insensitive=np.maximum(problem.insensitive, 1e-9)))
     assert result.objective == pytest.approx(textbook_optimum(problem), abs=1e-6)
     assert result.status is FitStatus.OPTIMAL
     assert result.gap <= 1e-6
@@ -81,11 +84,11 @@ def test_no_weights_have_an_objective_below_a_dual_bound(problem, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("solver", [L1Highs(), MultiplicativeWeights()], ids=["lp", "mw"])
+@pytest.mark.parametrize("solver", [EXACT, MultiplicativeWeights()], ids=["lp", "mw"])
 def test_the_misfit_is_never_larger_than_that_of_the_prior_and_the_gap_is_honest(solver, seed):
     problem = random_problem(seed, k=10, m=60)
     found = solver.solve(problem)
-    optimum = L1Highs().solve(problem).objective
+    optimum = EXACT.solve(problem).objective
     assert problem.misfit(found.weights) <= problem.misfit(problem.start) + 1e-9
     assert found.objective == pytest.approx(problem.objective(found.weights))
     assert found.objective - found.gap <= optimum + 1e-9
@@ -94,7 +97,7 @@ def test_the_misfit_is_never_larger_than_that_of_the_prior_and_the_gap_is_honest
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_pulling_harder_comes_nearer_to_the_prior_and_misses_more_until_it_is_the_prior(seed):
     whole = random_problem(seed, k=10, m=60)
-    fits = [L1Highs().solve(dataclasses.replace(whole, pull=pull)) for pull in PULLS]
+    fits = [EXACT.solve(dataclasses.replace(whole, pull=pull)) for pull in PULLS]
     distances = [relative_entropy(fit.weights, whole.start) for fit in fits]
     misfits = [whole.misfit(fit.weights) for fit in fits]
     objectives = [fit.objective for fit in fits]
@@ -114,20 +117,20 @@ def test_the_order_of_points_and_of_answers_does_not_matter(seed):
         A=whole.A[answers][:, points], b=whole.b[answers], stddev=whole.stddev[answers], prior=whole.start[points],
         insensitive=whole.insensitive[answers], pull=whole.pull,
     )  # fmt: skip
-    assert L1Highs().solve(moved).objective == pytest.approx(L1Highs().solve(whole).objective, abs=1e-7)
+    assert EXACT.solve(moved).objective == pytest.approx(EXACT.solve(whole).objective, abs=1e-7)
 
 
 def test_sparse_features_give_the_same_optimum():
     dense = random_problem(1, k=10, m=60)
     sparse = dataclasses.replace(dense, A=sp.csc_array(dense.A))
-    assert L1Highs().solve(sparse).objective == pytest.approx(L1Highs().solve(dense).objective, abs=1e-9)
+    assert EXACT.solve(sparse).objective == pytest.approx(EXACT.solve(dense).objective, abs=1e-9)
 
 
 def test_answers_that_the_prior_meets_leave_it_as_it_is():
     rng = np.random.default_rng(0)
     A, prior = rng.uniform(-1, 1, (8, 50)), rng.dirichlet(np.ones(50))
     problem = FitProblem(A=A, b=A @ prior + 0.01, stddev=0.1, prior=prior, insensitive=0.011, pull=0.1)
-    found = L1Highs().solve(problem)
+    found = EXACT.solve(problem)
     np.testing.assert_array_equal(found.weights, problem.start)
     assert (found.objective, found.gap, found.iterations) == (0.0, 0.0, 0)
 
@@ -137,7 +140,7 @@ def test_no_time_leaves_the_prior_with_an_honest_gap():
     found = L1Highs(seconds=1e-9).solve(problem)
     np.testing.assert_array_equal(found.weights, problem.start)
     assert found.status is FitStatus.TIME_LIMIT
-    assert found.objective - found.gap <= L1Highs().solve(problem).objective
+    assert found.objective - found.gap <= EXACT.solve(problem).objective
 
 
 @settings(max_examples=30)
@@ -173,3 +176,49 @@ def test_the_noise_level_is_the_misfit_that_noise_gives_the_truth(insensitive):
     b = A @ truth + rng.laplace(scale=0.1 / math.sqrt(2), size=20_000)
     problem = FitProblem(A=A, b=b, stddev=0.1, insensitive=insensitive)
     assert problem.misfit(truth) == pytest.approx(problem.noise_level, rel=0.05)
+
+
+@given(seed=st.integers(0, 2**32), m=st.integers(1, 12), pull=st.sampled_from([0.01, 0.3, 20.0]))
+def test_the_least_pulled_is_what_filling_the_cheapest_pieces_first_gives(seed, m, pull):
+    rng = np.random.default_rng(seed)
+    prior, rewards = rng.dirichlet(np.full(m, 0.3)), rng.normal(size=m)
+    prices = (pull * pieces(m).slopes - rewards[:, None]).ravel()
+    widths = np.column_stack([np.outer(prior, np.diff(pieces(m).kinks[:-1])), np.full(m, np.inf)]).ravel()
+    order = np.argsort(prices, kind="stable")
+    below = np.minimum(np.cumsum(widths[order]), 1.0)
+    filled = float(np.diff(below, prepend=0.0) @ prices[order])
+    assert least_pulled(rewards, prior, pull) == pytest.approx(filled, abs=1e-9)
+
+
+@pytest.mark.parametrize("columns", [4, 10])
+def test_rows_a_thousand_times_likelier_than_the_prior_are_reached(columns):
+    """Columns that are all equal: two rows hold everything, and independent columns give each 1 / 2^columns."""
+    rows = np.array(list(itertools.product((0, 1), repeat=columns)))
+    A = np.array([(rows[:, i] == rows[:, j]).astype(float) for i, j in itertools.combinations(range(columns), 2)])
+    problem = FitProblem(A=A, b=np.ones(len(A)), stddev=1e-4, insensitive=5e-5, pull=0.01)
+    found = L1Highs().solve(problem)
+    assert found.status is FitStatus.OPTIMAL
+    assert found.weights[[0, -1]].sum() > 0.99
+    np.testing.assert_allclose(found.weights[[0, -1]], 0.5, atol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_gap_below_the_noise_is_told_and_honest(seed):
+    problem = random_problem(seed, k=30, m=200)
+    exact, near = EXACT.solve(problem), L1Highs(noise_multiple=0.1).solve(problem)
+    assert near.status is FitStatus.OPTIMAL
+    assert near.gap <= max(0.1 * problem.noise_level, 1e-6)
+    assert near.objective - near.gap - 1e-9 <= exact.objective <= near.objective + 1e-9
+
+
+@pytest.mark.parametrize("start", ["the prior", "far off"])
+def test_wherever_the_program_begins_its_optimum_is_the_same(start, monkeypatch):
+    problem = random_problem(5, k=12, m=80)
+    optimum = EXACT.solve(problem).objective
+    far = np.roll(problem.start, 7)
+    begun = {"the prior": problem.start, "far off": far}[start]
+    monkeypatch.setattr(pulled, "_smooth_optimum", lambda one: (begun, np.zeros(one.k)))
+    monkeypatch.setattr(pulled, "ALL_ANSWERS", 3)
+    found = EXACT.solve(problem)
+    assert found.status is FitStatus.OPTIMAL
+    assert found.objective == pytest.approx(optimum, abs=1e-7)
