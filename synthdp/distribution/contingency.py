@@ -37,6 +37,8 @@ class NoisyTable:
     groups
         For a table of merged codes: for each column of the clique the group of every code, (codes,) each, numbered from 0.
         Its cells are then those of the groups.  ``None`` where no codes were merged.
+    alone
+        Whether only its interaction is known: the counts are then centred along every axis, and say nothing of its margins.
 
     Raises
     ------
@@ -49,6 +51,7 @@ class NoisyTable:
     counts: Table
     stddev: float
     groups: tuple[IntArray, ...] | None = None
+    alone: bool = False
 
     def __post_init__(self) -> None:
         check_clique(self.clique)

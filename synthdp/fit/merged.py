@@ -11,11 +11,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import make_merged_consistent
-from synthdp.fit.misfits import LEAST_STDDEV, fitting_pool, kept_cells, noisy_effects, noisy_tables, without_misfits
+from synthdp.fit.graphical.consistency import NoisyEffect, make_merged_consistent
+from synthdp.fit.misfits import (
+    LEAST_STDDEV,
+    fitting_effects,
+    fitting_pool,
+    kept_cells,
+    noisy_effects,
+    noisy_tables,
+    without_misfits,
+)
 from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
@@ -45,7 +53,21 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
             merged = tuple(of for of in groups if of is not None)
             if len(table.clique) > 1 and len(merged) == len(groups):
                 found.append(replace(table, groups=merged))
-    return found
+    return pooled_repeats(found)
+
+
+def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
+    """Return tables of merged codes, those of the same columns averaged by precision."""
+    found: dict[Clique, NoisyTable] = {}
+    for table in tables:
+        before = found.get(table.clique)
+        if before is None:
+            found[table.clique] = table
+            continue
+        precisions = before.stddev**-2, table.stddev**-2
+        counts = (before.counts * precisions[0] + table.counts * precisions[1]) / sum(precisions)
+        found[table.clique] = replace(table, counts=counts, stddev=sum(precisions) ** -0.5)
+    return list(found.values())
 
 
 def _tables(queries: Marginals | Interactions, measured: Measurements) -> list[NoisyTable]:
@@ -57,7 +79,8 @@ def _tables(queries: Marginals | Interactions, measured: Measurements) -> list[N
         counts = np.zeros([queries.domain.shape[j] for j in effect.clique])
         kept = [np.flatnonzero(queries.kept[j]) for j in effect.clique]
         counts[np.ix_(*kept)] = effect.values.reshape([len(cells) for cells in kept])
-        found.append(NoisyTable(clique=effect.clique, counts=counts.ravel(), stddev=max(effect.stddev, LEAST_STDDEV)))
+        stddev, alone = max(effect.stddev, LEAST_STDDEV), len(effect.clique) > 2
+        found.append(NoisyTable(clique=effect.clique, counts=counts.ravel(), stddev=stddev, alone=alone))
     return found
 
 
@@ -81,10 +104,15 @@ def merged_without_misfits(
     for table in merged:
         groups = dict(zip(table.clique, table.groups or (), strict=True))
         remain = [_remaining(groups[j], cells) if j in groups else cells for j, cells in enumerate(kept)]
-        alone = NoisyTable(clique=table.clique, counts=table.counts, stddev=table.stddev)
-        inside = kept_cells(without_misfits(alone, remain, misfits, total=total), remain)
+        whole = NoisyTable(clique=table.clique, counts=table.counts, stddev=table.stddev)
+        if table.alone:
+            effect = NoisyEffect(clique=table.clique, values=kept_cells(whole, remain).counts, stddev=table.stddev)
+            fitting = fitting_effects([effect], misfits, total=total)[0]
+            inside = NoisyTable(clique=table.clique, counts=fitting.values, stddev=fitting.stddev)
+        else:
+            inside = kept_cells(without_misfits(whole, remain, misfits, total=total), remain)
         renumbered = tuple((np.cumsum(remain[j]) - 1)[of[kept[j]]] for j, of in groups.items())
-        found.append(replace(inside, groups=renumbered))
+        found.append(replace(inside, groups=renumbered, alone=table.alone))
     return found
 
 

@@ -54,6 +54,7 @@ class _Raked:
     target: AnyArray  # in multiples of the ridge
     potential: AnyArray
     ridge: float
+    alone: Shape | None = None  # sizes of the axes, where only the interaction has to be reached; then of all cells
 
     def of(self, some: slice) -> _Raked:
         """Return the same table of some replicates; its potentials are a copy."""
@@ -182,11 +183,14 @@ def refitted(
         place, first = numbered(key)
         cells = key[first]
         sums = sums_of(place, len(cells))
+        ridge = MaxEntropy().ridge_of(table)
+        if table.alone:
+            raked.append(_raked_alone(table, key, shape, rows, weight, ridge, rng))
+            continue
         size, of_table = table.counts.size, noise
         if table.groups is not None:
             of_table = _merged_noise(table, noise, _white(rng, (*table.shape(shape), count), table.stddev))
         target = sums @ rows + (totals - total) / size + _noise_at(cells, table, shape, of_table)
-        ridge = MaxEntropy().ridge_of(table)
         rest = (table.counts[cells] - np.bincount(place) * weight) / ridge
         potential = np.repeat(rest[:, None], count, axis=1).astype(np.float32)
         raked.append(_Raked(place, sums, (target / ridge).astype(np.float32), potential, ridge))
@@ -198,6 +202,19 @@ def refitted(
 
     found = in_order(fit, blocks)
     return np.concatenate(list(found), axis=1, dtype=np.float64)
+
+
+def _raked_alone(
+    table: NoisyTable, place: IntArray, shape: Shape, rows: FloatArray, weight: float, ridge: float, rng: Generator
+) -> _Raked:
+    """Return a table of which only the interaction is known, with noise drawn anew, at the points."""
+    axes, count = table.shape(shape), rows.shape[1]
+    sums = sums_of(place, table.counts.size)
+    drawn = (sums @ rows).reshape(*axes, count)
+    target = _centred(drawn + _white(rng, drawn.shape, table.stddev))
+    modelled = _centred((np.bincount(place, minlength=table.counts.size) * weight).reshape(*axes, 1)).ravel()
+    potential = np.repeat(((table.counts - modelled) / ridge)[:, None], count, axis=1).astype(np.float32)
+    return _Raked(place, sums, (target / ridge).reshape(-1, count).astype(np.float32), potential, ridge, axes)
 
 
 def _fit(raked: Sequence[_Raked], weight: FloatArray, products: Matched | None) -> AnyArray:
@@ -221,7 +238,11 @@ def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
     The scale of the whole is left to the caller: at rest it makes no difference.
     """
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
-    z = table.target - table.potential + offset
+    target = table.target
+    if table.alone is not None:  # its margins are to stay where they are
+        interaction = _centred(expected.reshape(*table.alone, -1).copy()).reshape(expected.shape)
+        target = target + (expected - interaction) / np.float32(table.ridge)
+    z = target - table.potential + offset
     u = np.where(z < 1, z, np.log(np.maximum(z, 1)))
     for _ in range(NEWTON_STEPS):
         power = np.exp(u)

@@ -186,7 +186,9 @@ def make_consistent(
     for table in noisy:
         if len(table.clique) > 1:
             repeats[table.clique] = repeats.get(table.clique, 0.0) + table.stddev**-2
-    alone = {effect.clique: effect.stddev**-2 for effect in measured}
+    alone: dict[Clique, float] = {}
+    for effect in measured:
+        alone[effect.clique] = alone.get(effect.clique, 0.0) + effect.stddev**-2
     inside = {part for clique in alone for part in _subsets(clique) if part != clique}
     repeats |= {c: precision for c, precision in alone.items() if len(c) > 1 and c not in repeats and c not in inside}
     one_ways = {part: pooled.precisions[part] for part in sorted(pooled.precisions) if len(part) == 1}
@@ -200,7 +202,8 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: Effects) -> tup
     """Return tables of merged codes whose total and one-way margins are those of the pooled effects, merged alike.
 
     A table is shifted additively, evenly along the other axes, so that its interactions stay as they were measured.  What
-    it says of its margins is not pooled: tables of all codes say it, too.
+    it says of its margins is not pooled: tables of all codes say it, too.  One of which only the interaction is known
+    stays as it is.
 
     Parameters
     ----------
@@ -209,7 +212,9 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: Effects) -> tup
     pooled
         What all other answers say, the one-ways of all their columns among them.
     """
-    return tuple(replace(table, counts=_with_margins(table, pooled).ravel()) for table in tables)
+    return tuple(
+        table if table.alone else replace(table, counts=_with_margins(table, pooled).ravel()) for table in tables
+    )
 
 
 def _with_margins(table: NoisyTable, pooled: Effects) -> FloatArray:

@@ -13,9 +13,10 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, FloatArray, narrow
 from synthdp.checks import check_number, check_whole
-from synthdp.distribution.contingency import NoisyTable, cell_index, check_tables
+from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, check_tables
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
+from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import MomentMatching, NoisyProducts
 from synthdp.fit.graphical.proportional_step import rake
@@ -104,6 +105,7 @@ class Particles:
                 counts=table.counts,
                 potential=_potential(model, table),
                 ridge=self.ridges.ridge_of(table),
+                alone=table.shape(model.shape) if table.alone else None,
             )
             for table in ordered
         ]
@@ -142,12 +144,21 @@ class RakedTable:
         (cells,) its log-potential, which every step changes in place.
     ridge
         Of its potential, in rows.
+    alone
+        The sizes of its axes, if only its interaction is to be approached; its margins are then left where they are.
     """
 
     cells: AnyArray
     counts: FloatArray
     potential: FloatArray
     ridge: float
+    alone: Shape | None = None
+
+    def target(self, expected: FloatArray) -> FloatArray:
+        """Return the counts to approach from those that the weights give now."""
+        if self.alone is None:
+            return self.counts
+        return self.counts + expected - centred(expected.reshape(self.alone)).ravel()
 
 
 def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float) -> FloatArray:
@@ -164,7 +175,9 @@ def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float
     """
     for table in tables:
         expected = np.asarray(np.bincount(table.cells, weights, minlength=table.potential.size), np.float64)
-        factor = rake(expected, table.potential, table.counts, cells=expected > 0, ridge=table.ridge, total=total)
+        factor = rake(
+            expected, table.potential, table.target(expected), cells=expected > 0, ridge=table.ridge, total=total
+        )
         weights = weights * factor.take(table.cells)
     return weights
 

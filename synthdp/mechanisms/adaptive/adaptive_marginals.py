@@ -17,12 +17,14 @@ import numpy as np
 
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
+from synthdp.distribution.explicit import Explicit
 from synthdp.fit.graphical.consistency import pooled_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
+from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
-from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_tree
+from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
@@ -37,6 +39,7 @@ from synthdp.mechanisms.adaptive.shares import (
     LEAST_SHARE,
     ONE_WAYS_IN_TABLES,
     ONE_WAYS_OF_OPTIMUM,
+    ROUNDS_WITH_TRIPLES,
     gain_of_one_ways,
     one_way_share,
     parts_of_rounds,
@@ -65,6 +68,9 @@ MODEL_SWEEPS = 8
 
 OF_MARGINS = 0.5
 """Squared error of estimated one-ways, in parts of what noise would make it: estimates are nearer than noisy counts."""
+
+FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
+"""Weighted rows that triples are screened against, at least, and the rounds over all tables that these take."""
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 """What a progress callback is told, in order."""
@@ -205,6 +211,9 @@ class AdaptiveMarginals(Spender):
             rounds = []
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
+        triples = triples_that_matter(known, workload) if rounds else []
+        if triples and len(rounds) > 1 and self.second_stage is None:
+            rounds = ROUNDS_WITH_TRIPLES
         limits = [known.left.share * part for part in rounds]
         pairs = sum(workload.weight(pair) > 0 for pair in itertools.combinations(range(len(known.domain)), 2))
         for number, limit in enumerate(limits):
@@ -227,7 +236,13 @@ class AdaptiveMarginals(Spender):
             if number == 0 and batch.gain < self._gain_of_one_ways(known, workload):
                 break
             # MEASURE
-            known = measure_tables(known, account, batch, candidates)
+            if triples and batch.shares and number == len(limits) - 1:
+                known = measure_with_triples(
+                    known, account, workload, batch, candidates, triples=triples, planner=self.planner,
+                    model=lambda known: self._rows_of_model(known, rng),
+                )  # fmt: skip
+            else:
+                known = measure_tables(known, account, batch, candidates)
         return measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
     def _measure_columns(
@@ -280,6 +295,12 @@ class AdaptiveMarginals(Spender):
         rows = int(min(MODEL_SAMPLE, 3 * max(1.0, known.total)))
         sample = fit_tree(known, MaxEntropy(max_sweeps=MODEL_SWEEPS)).sample(rows, rng)
         return screen_against_model(known, account, workload, share=share, sample=sample)
+
+    def _rows_of_model(self, known: Knowledge, rng: Generator) -> Explicit:
+        """Return few weighted rows that stand for the model so far."""
+        size = int(min(max(known.total, FEWEST_ROWS), self.particles.size))
+        particles = replace(self.particles, size=size, sweeps=SCREENING_SWEEPS)
+        return fit_rows(known, settings=MaxEntropy(max_sweeps=MODEL_SWEEPS), particles=particles, rng=rng)
 
     def _tell(self, stage: str) -> None:
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))

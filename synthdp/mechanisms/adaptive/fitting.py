@@ -97,7 +97,12 @@ def fit_distribution(
         return fit_cells(known, listed)
     if known.in_groups:
         return fit_components(known, settings=settings, particles=particles, rng=rng)
-    model = fit_tree(known, settings)
     if set(known.off_tree) <= set(known.tree) and not known.products:
-        return model
+        return fit_tree(known, settings)
+    return fit_rows(known, settings=settings, particles=particles, rng=rng)
+
+
+def fit_rows(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Explicit:
+    """Fit the tree, and rows drawn from it, weighted so that the tables off the tree and the products come out, too."""
+    model = fit_tree(known, settings)
     return particles.fit(model, consistent_tables(known), total=known.total, rng=rng, products=known.products)

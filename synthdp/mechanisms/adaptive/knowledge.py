@@ -14,6 +14,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import Effects, NoisyEffect, pooled_total
 from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.merged import pooled_repeats
 from synthdp.fit.misfits import fitting_pool
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
@@ -174,7 +175,7 @@ class Knowledge:
         """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""
         ridges = {**self.ridges, table.clique: ridge}
         if table.groups is not None:
-            return replace(self, merged=(*self.merged, table), ridges=ridges)
+            return replace(self, merged=tuple(pooled_repeats([*self.merged, table])), ridges=ridges)
         return replace(self, tables=(*self.tables, table), ridges=ridges)
 
     def with_effect(self, effect: NoisyEffect, *, ridge: float) -> Knowledge:
@@ -196,7 +197,7 @@ class Knowledge:
         if min(sizes) < 2:
             return 0.0
         if self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique):
-            return 1.0
+            return 1.0 if len(clique) < 3 else 0.0
         if level == 0 and signal(self.left, self.total) < ONE_WAYS_KNOWN:
             return 1.0
         return math.sqrt(math.prod(1 - 1 / size for size in sizes))

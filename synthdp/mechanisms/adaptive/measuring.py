@@ -13,8 +13,8 @@ from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import NoisyEffect, centred
-from synthdp.fit.merged import merged_tables
-from synthdp.fit.misfits import noisy_effects
+from synthdp.fit.merged import merged_tables, pooled_repeats
+from synthdp.fit.misfits import kept_cells, noisy_effects
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
@@ -53,16 +53,12 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
     candidates
         Those that the batch was chosen from; they say what the model expected of each table.
     """
-    chosen = {candidate.clique: candidate for candidate in candidates if _is_in(batch, candidate)}
+    chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}
     for level in range(1 + len(known.coarser)):
         ours = [chosen[clique] for clique in batch.shares if chosen[clique].level == level]
         known = _measure_marginals(known, account, batch, [one for one in ours if one.noise >= 1])
         known = _measure_alone(known, account, batch, [one for one in ours if one.noise < 1])
     return known.with_cliques(tree=batch.tree, off_tree=batch.off_tree)
-
-
-def _is_in(batch: Batch, candidate: Candidate) -> bool:
-    return candidate.clique in batch.shares and batch.levels.get(candidate.clique, 0) == candidate.level
 
 
 def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
@@ -87,7 +83,9 @@ def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen:
         groups = known.groups(candidate.clique, level) if level else None
         table = NoisyTable(clique=candidate.clique, counts=answers.answers, stddev=answers.stddev, groups=groups)
         known = known.with_answers(answers, left=left)
-        known = known.with_table(table, ridge=best_ridge(table.counts, candidate.expected, table.stddev))
+        before = known.merged if level else known.tables
+        pooled = pooled_repeats([*(one for one in before if one.clique == table.clique), table])[0]
+        known = known.with_table(table, ridge=best_ridge(pooled.counts, candidate.expected, pooled.stddev))
     return known
 
 
@@ -112,7 +110,7 @@ def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Seq
     effects = noisy_effects(queries, found.answers, found.stddev)
     tables = merged_tables([found], known.domain) if level else [None] * len(effects)
     for candidate, effect, table in zip(chosen, effects, tables, strict=True):
-        ridge = _ridge_of_interaction(domain, candidate, effect)
+        ridge = _ridge_of_interaction(domain, candidate, _with_earlier(known, effect, level))
         known = known.with_effect(effect, ridge=ridge) if table is None else known.with_table(table, ridge=ridge)
     return known
 
@@ -124,6 +122,20 @@ def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
 def _named(domain: Domain, cliques: Collection[Clique]) -> str:
     """Return the names of a few pairs, of more how many there are."""
     return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} of them"
+
+
+def _with_earlier(known: Knowledge, effect: NoisyEffect, level: int) -> NoisyEffect:
+    """Return an interaction averaged with earlier answers to the same question, by precision."""
+    if level:
+        kept = [axis.releasable for axis in known.axes(level).axes]
+        merged = [kept_cells(one, kept) for one in known.merged if one.clique == effect.clique]
+        same = [(one.counts, one.stddev) for one in merged]
+    else:
+        same = [(one.values, one.stddev) for one in known.effects if one.clique == effect.clique]
+    answers = [*same, (effect.values, effect.stddev)]
+    precisions = np.array([stddev**-2 for _, stddev in answers])
+    values = np.average([values for values, _ in answers], axis=0, weights=precisions)
+    return replace(effect, values=values, stddev=float(precisions.sum() ** -0.5))
 
 
 def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyEffect) -> float:

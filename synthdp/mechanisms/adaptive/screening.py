@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Clique, Codes, FloatArray, IntArray
+from synthdp.arrays import Codes, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import table_size
 from synthdp.fit.misfits import with_misfits
@@ -68,7 +68,8 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
     margins = known.margins
     total = max(float(margins[0].sum()), 1.0)
     tables = (np.outer(margins[a], margins[b]).ravel() / total for a, b in pairs)
-    found, expected, left = _distances(known, account, pairs, tables, share=share, step="screening of pairs")
+    asked = Marginals(known.domain, tuple(pairs))
+    found, expected, left = distances_from(known, account, asked, tables, share=share, step="screening of pairs")
     candidates = [
         Candidate(pair, float(error), table, workload.weight(pair))
         for pair, error, table in zip(pairs, shrunk(found.answers, found.stddev), expected, strict=True)
@@ -105,8 +106,8 @@ def screen_against_model(
         with_misfits(counts * ratio, clique, kept, known.misfits, total=known.total)
         for clique, counts in zip(cliques, tables.split(tables.sums(sample)), strict=True)
     )
-    found, expected, left = _distances(
-        known, account, cliques, modelled, share=share, step="screening against the model"
+    found, expected, left = distances_from(
+        known, account, tables, modelled, share=share, step="screening against the model"
     )
     sampling = [np.minimum(MEAN_ABS * np.sqrt(table * ratio), table).sum() for table in expected]
     candidates = [
@@ -119,17 +120,16 @@ def screen_against_model(
     return Screening(candidates, replace(known, left=left))
 
 
-def _distances(
+def distances_from(
     known: Knowledge,
     account: Curator,
-    cliques: Sequence[Clique],
+    tables: Marginals,
     expected: Iterable[FloatArray],
     *,
     share: float,
     step: str,
 ) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
     """Return noisy L1 distances between the data's tables and expected ones, these as asked, and what budget is left."""
-    tables = Marginals(known.domain, tuple(cliques))
     queries = MarginalDistances(tables, _rounded(tables, expected), DENOMINATOR)
     cost, left = known.left.take(share)
     found = account.measure(queries, spend=cost.loss, step=step)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,6 +54,11 @@ class Candidate:
     level: int = 0
     noise: float = 1.0
 
+    @property
+    def beside(self) -> bool:
+        """Whether only the interaction of several columns over merged groups would be measured, beside tables of them."""
+        return len(self.clique) > 2 and self.level > 0
+
     def cells(self, stddev: float) -> float:
         """Return the number of cells that the noise can hurt, where that of a table has this size.
 
@@ -93,6 +98,14 @@ class Batch:
     def shares(self) -> dict[Clique, float]:
         """All shares."""
         return {**self.tree, **self.off_tree}
+
+    def __contains__(self, candidate: Candidate) -> bool:
+        return candidate.clique in self.shares and self.levels.get(candidate.clique, 0) == candidate.level
+
+    def times(self, part: float) -> Batch:
+        """Return the same tables for a part of the cost."""
+        tree, off_tree = ({c: part * share for c, share in some.items()} for some in (self.tree, self.off_tree))
+        return replace(self, tree=tree, off_tree=off_tree)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +205,10 @@ class Planner:
             clique = candidates[i].clique
             if len(tree) + len(off_tree) >= size:
                 break
+            if candidates[i].beside:
+                if len(off_tree) < self.max_off_tree:
+                    off_tree.append(i)
+                continue
             if any(len(set(clique) & set(candidates[o].clique)) >= 2 for o in tree + off_tree):
                 continue
             if rejections < MAX_REJECTIONS and planner.cells([*taken, clique]) <= self.tree_cells:

@@ -34,6 +34,9 @@ DEEP_SHARE = 0.75
 ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
 """Parts of what the one-ways leave for each round of tables, by the signal."""
 
+ROUNDS_WITH_TRIPLES = [0.4, 0.6]
+"""The same of two rounds if triples over merged groups are measured beside the tables of the second."""
+
 ROUND_SIGNALS = (7_500.0, 15_000.0)
 """Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
 

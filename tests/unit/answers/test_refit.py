@@ -129,6 +129,41 @@ def test_the_noise_of_merged_tables_has_its_law() -> None:
     assert np.cov(merged_rows(fitted)) == pytest.approx(np.cov(np.transpose(wanted)), abs=1.2)
 
 
+def released_alone(stddev: float) -> NoisyTable:
+    """All three columns, some of their codes merged, of which only the interaction is known: that of a uniform model."""
+    groups = (np.array([0, 1, 0]), np.array([0, 0, 1, 1]), np.arange(2))
+    return NoisyTable(clique=(0, 1, 2), counts=np.zeros(8), stddev=stddev, groups=groups, alone=True)
+
+
+def interaction_alone(weights: np.ndarray) -> np.ndarray:
+    """The interaction of the cells of that table, (8, r)."""
+    cells = 4 * (POINTS[:, 0] == 1) + 2 * (POINTS[:, 1] >= 2) + POINTS[:, 2]
+    found = np.array([weights[cells == cell].sum(axis=0) for cell in range(8)]).reshape(2, 2, 2, -1)
+    for axis in range(3):
+        found = found - found.mean(axis=axis, keepdims=True)
+    return found.reshape(8, -1)
+
+
+def test_interactions_that_are_known_alone_the_fits_to_drawn_tables_find_again() -> None:
+    rows = drawn(50)
+    found = [
+        refitted(released(), SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=0.0, rng=Silent(), merged=merged)
+        for merged in ([], [released_alone(1.0)])
+    ]
+    off = [np.abs(interaction_alone(weights) - interaction_alone(rows)).max() for weights in found]
+    assert off[1] < 0.1 * off[0]
+
+
+@pytest.mark.slow
+def test_the_noise_of_interactions_that_are_known_alone_has_its_law() -> None:
+    count, stddev = 4000, 3.0
+    fitted = refitted(
+        released(stddev), SHAPE, POINTS, np.full((len(POINTS), count), WEIGHT), weight=WEIGHT, total_stddev=5.0,
+        rng=generator(0), merged=[released_alone(2 * stddev)],
+    )  # fmt: skip
+    assert interaction_alone(fitted).std(axis=1) == pytest.approx(np.full(8, 2 * stddev * np.sqrt(1 / 8)), rel=0.1)
+
+
 def products(stddev: float, gap: float) -> NoisyProducts:
     """Noisy products of the first and the last column, of which a release left so large a gap."""
     domain = Domain(tuple(axis_of(name, sd.Integer(0, SHAPE[j] - 1)) for name, j in (("a", 0), ("c", 2))))

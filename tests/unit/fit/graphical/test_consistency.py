@@ -5,7 +5,13 @@ from joint_tables import all_rows, graphs, margin
 
 from synthdp.distribution.contingency import NoisyTable, cell_index, contingency, table_size
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import make_consistent, make_merged_consistent, pooled_effects, pooled_total
+from synthdp.fit.graphical.consistency import (
+    NoisyEffect,
+    make_consistent,
+    make_merged_consistent,
+    pooled_effects,
+    pooled_total,
+)
 
 
 @st.composite
@@ -157,3 +163,14 @@ def test_merged_tables_get_the_margins_of_the_others_and_keep_their_interactions
     assert after.sum(axis=0) == pytest.approx(np.bincount(groups[1], weights=pooled.table((1,))))
     centred = [t - t.mean(axis=0) - t.mean(axis=1, keepdims=True) + t.mean() for t in (before, after)]
     assert centred[1] == pytest.approx(centred[0])
+
+
+def test_an_interaction_that_is_measured_twice_has_the_noise_of_both():
+    tables = [NoisyTable(clique=(j,), counts=np.array([30.0, 10.0]), stddev=1.0) for j in range(2)]
+    sign = np.array([1.0, -1.0, -1.0, 1.0])
+    effects = [NoisyEffect(clique=(0, 1), values=k * sign, stddev=stddev) for k, stddev in ((2.0, 3.0), (6.0, 4.0))]
+    *_, pair = make_consistent(tables, (2, 2), total=40.0, effects=effects)
+    precisions = np.array([1 / 9, 1 / 16])
+    assert pair.stddev == pytest.approx(precisions.sum() ** -0.5)
+    mean = precisions @ [2.0, 6.0] / precisions.sum()
+    np.testing.assert_allclose(pair.counts, np.array([20.0, 10.0, 10.0, 0.0]) + mean * sign)

@@ -5,6 +5,7 @@ from joint_tables import joint_table, margin
 from synthdp.distribution.contingency import NoisyTable, cell_index
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical import raking
+from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 
@@ -140,3 +141,42 @@ def test_a_merged_table_of_the_tree_goes_on_from_the_tree_s_fit():
     model = MaxEntropy(max_sweeps=200, tolerance=1e-9).fit([merged], shape, total=1000.0).model
     found = Particles(size=20_000, sweeps=3).fit(model, [merged], total=1000.0, rng=np.random.default_rng(0))
     assert np.abs(found.weights / found.weights.mean() - 1).max() < 0.05
+
+
+def three_signs(stddev: float) -> NoisyTable:
+    """Three columns of four codes in two groups each, of which only the interaction is known: the product of three signs."""
+    signs = np.array([1.0, -1.0])
+    counts = 60.0 * np.multiply.outer(np.multiply.outer(signs, signs), signs).ravel()
+    groups = tuple(np.array(codes) for codes in ([0, 0, 1, 1], [0, 1, 1, 0], [0, 1, 0, 1]))
+    return NoisyTable(clique=(0, 1, 2), counts=counts, stddev=stddev, groups=groups, alone=True)
+
+
+def test_of_an_interaction_that_is_known_alone_the_margins_stay():
+    shape = (4, 4, 4)
+    pair = NoisyTable(clique=(0, 1), counts=np.repeat([110.0, 15.0], 8), stddev=0.1)
+    flat = [NoisyTable(clique=(j,), counts=pair_margin, stddev=0.1) for j, pair_margin in
+            ((0, np.array([440.0, 440, 60, 60])), (2, np.full(4, 250.0)))]  # fmt: skip
+    tables = [*flat, NoisyTable(clique=(1,), counts=np.full(4, 250.0), stddev=0.1), pair]
+    model = MaxEntropy(max_sweeps=200, tolerance=1e-9).fit(tables, shape, total=1000.0).model
+    merged = three_signs(0.1)
+    found = Particles(size=40_000, sweeps=40).fit(model, [*tables, merged], total=1000.0, rng=np.random.default_rng(0))
+    table = np.bincount(merged.merged_cells, weights=1000 * found.marginal((0, 1, 2)))
+    assert centred(table.reshape(2, 2, 2)).ravel() == pytest.approx(merged.counts, abs=3.0)
+    assert 1000 * found.marginal((0, 1)) == pytest.approx(pair.counts, abs=2.0)
+    assert 1000 * found.marginal((0, 2)) == pytest.approx(1000 * model.marginal((0, 2)), abs=3.0)
+
+
+def test_noise_in_an_interaction_that_is_known_alone_is_not_followed():
+    shape = (4, 4, 4)
+    flat = [NoisyTable(clique=(j,), counts=np.full(4, 250.0), stddev=0.1) for j in range(3)]
+    model = MaxEntropy().fit(flat, shape, total=1000.0).model
+    strengths = []
+    for stddev in (0.1, 100.0, 10_000.0):
+        found = Particles(size=20_000, sweeps=40).fit(
+            model, [*flat, three_signs(stddev)], total=1000.0, rng=np.random.default_rng(0)
+        )
+        merged = np.bincount(three_signs(stddev).merged_cells, weights=1000 * found.marginal((0, 1, 2)))
+        strengths.append(np.abs(centred(merged.reshape(2, 2, 2))).mean())
+    assert strengths[0] == pytest.approx(60.0, abs=2.0)
+    assert 10 < strengths[1] < 50
+    assert strengths[2] < 3
