@@ -49,7 +49,7 @@ BUCKETS = 64
 """Parts that rows are divided into by their unit, so that a part and not the table must fit in memory."""
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _Coded:
     """The codes of all rows over the axes of a domain, and the tables that were counted of them."""
 
@@ -203,7 +203,7 @@ class PrivateTable:
             store.add([codes])
         for old in self._coded[CACHED_DOMAINS - 1 :]:
             old.codes.close()
-        self._coded = [_Coded(domain, store), *self._coded[: CACHED_DOMAINS - 1]]
+        self._coded = [_Coded(domain=domain, codes=store), *self._coded[: CACHED_DOMAINS - 1]]
         return self._coded[0]
 
     def _grid_indices(self) -> Store:
@@ -259,14 +259,14 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
 
 def _counts(tables: Marginals, coded: _Coded) -> Totals:
     """Return the counts of some tables; those that were counted before cost no pass over the rows."""
-    counts = coded.counts
-    new = tuple(dict.fromkeys(clique for clique in tables.cliques if clique not in counts))
+    new = tuple(dict.fromkeys(clique for clique in tables.cliques if clique not in coded.counts))
+    counts = dict(coded.counts)
     if new:
         counted = Marginals(tables.domain, new)
         sums = frozen(_sums(counted, coded.codes))
-        counts = counts | dict(zip(new, counted.split(sums), strict=True))
+        counts |= zip(new, counted.split(sums), strict=True)
         if sum(len(table) for table in counts.values()) <= KEPT_CELLS:
-            coded.counts = counts
+            coded.counts.update(counts)
         if new == tables.cliques:
             return sums
     return np.concatenate([counts[clique] for clique in tables.cliques])

@@ -212,16 +212,16 @@ def _screen(
     # A pair lies in all tables of three columns that hold it: so much more it matters where nobody named any.
     weight = 1.0 if _named(workload) else 1 / (len(domain) - 2)
     candidates = []
-    for triple, score, table, c in zip(
+    for triple, score, likely, c in zip(
         triples, shrunk(found.answers, found.stddev), expected, cells, strict=True
     ):  # fmt: skip
-        variance = table + np.bincount(c, weights**2, minlength=len(table))
-        chance = float(np.minimum(MEAN_ABS * np.sqrt(variance), table).sum())
+        variance = likely + np.bincount(c, weights**2, minlength=len(likely))
+        chance = float(np.minimum(MEAN_ABS * np.sqrt(variance), likely).sum())
         others = chance**2 + sum(left_over.get(pair, 0.0) ** 2 for pair in itertools.combinations(triple, 2))
         error = math.sqrt(max(max(float(score), 0.0) ** 2 - others, 0.0))
         noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))
         if noise > 0:  # else a column has one group
-            most = np.maximum(table, LEAST_EXPECTED)
+            most = np.maximum(likely, LEAST_EXPECTED)
             candidates.append(Candidate(triple, error, most, weight * workload.weight(triple), LEVEL, noise))
     # Not stored with the release: its readers take stored distances for distances from independence.
     return Screening(candidates, replace(known, left=left))

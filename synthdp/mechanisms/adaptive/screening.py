@@ -129,7 +129,10 @@ def distances_from(
     share: float,
     step: str,
 ) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
-    """Return noisy L1 distances between the data's tables and expected ones, these as asked, and what budget is left."""
+    """Return noisy L1 distances between the data's tables and expected ones, these as asked, and what budget is left.
+
+    Costs ``share`` of the whole budget, for the curator's neighbours.
+    """
     queries = MarginalDistances(tables, _rounded(tables, expected), DENOMINATOR)
     cost, left = known.left.take(share)
     found = account.measure(queries, spend=cost.loss, step=step)

@@ -163,8 +163,7 @@ def test_what_a_triple_says_comes_out_and_the_bootstrap_finds_it_again(monkeypat
     cells = triple.merged_cells[np.ravel_multi_index(replicates.codes[:, [0, 1, 3]].T, [shape[j] for j in (0, 1, 3)])]
     tables = [np.bincount(cells, w, minlength=triple.counts.size) for w in replicates.fitted.T]
     effects = np.array([centred(one.reshape(triple.shape(shape))).ravel() for one in tables])
-    strength = np.abs(effects[0]).sum()
-    assert np.abs(effects[1:].mean(axis=0) - effects[0]).sum() < 0.15 * strength
+    assert effects[1:].mean(axis=0) @ effects[0] == pytest.approx(effects[0] @ effects[0], rel=0.15)
 
 
 def test_a_release_keeps_its_triples_in_its_file_and_answers_alike(monkeypatch, tmp_path):
