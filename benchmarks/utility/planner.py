@@ -215,9 +215,10 @@ def main() -> None:
                     found = measured(name, rows, schema, epsilon, seed, auc=given.auc)
                 tell({"table": name, "epsilon": epsilon, "ideas": ideas, "seed": seed, **found}, given.out)
                 means[name, epsilon, ideas].append(found)
-    print("\n| table | ε | ideas | " + " | ".join(found) + " |\n" + "|---" * (3 + len(found)) + "|")
+    measures = list(dict.fromkeys(key for runs in means.values() for key in runs[0]))
+    print("\n| table | ε | ideas | " + " | ".join(measures) + " |\n" + "|---" * (3 + len(measures)) + "|")
     for (name, epsilon, ideas), runs in means.items():
-        values = [f"{np.mean([run[key] for run in runs]):.4g}" for key in runs[0]]
+        values = [f"{np.mean([run[key] for run in runs]):.4g}" if key in runs[0] else "" for key in measures]
         print(f"| {name} | {epsilon:g} | {ideas} | " + " | ".join(values) + " |")
 
 
