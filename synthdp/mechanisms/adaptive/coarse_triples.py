@@ -177,7 +177,7 @@ def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: in
     merged = []
     for j, (axis, margin) in enumerate(zip(axes, known.margins, strict=True)):
         whole = j == goal or (goal is None and not axis.grid.ordered)
-        of = merged_groups(axis, margin, MOST_LEVELS if whole else few)
+        of = merged_groups(axis, margin, MOST_LEVELS if whole else few, ends=1.0)
         merged.append(Axis(axis.name, axis.column, axis.starts, of[axis.cells]))
     return replace(known, coarser=(*known.coarser, Domain(tuple(merged))))
 

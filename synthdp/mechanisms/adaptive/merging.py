@@ -24,6 +24,9 @@ That part is .77 to .88 on Adult and hmeq at epsilon 1 and 10.  With a second an
 groups, more pairs are measured, and strong relations get less (docs/benchmarks/planner.md).
 """
 
+ENDS = 0.5
+"""Rows of the first and the last merged group of a column with an order, in parts of the others': relations are strongest there."""
+
 FEWER = 0.75
 """Merged groups are a candidate where they have at most this part of the cells that the level before has."""
 
@@ -96,12 +99,11 @@ def _axis(axis: Axis, margin: FloatArray, count: int) -> Axis:
     return Axis(axis.name, axis.column, axis.starts, merged_groups(axis, margin, count)[axis.cells])
 
 
-def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
+def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = ENDS) -> IntArray:
     """Return the coarser group of each of a column's groups, (groups,).
 
-    Neighbours are merged where groups have an order, to about equal rows, but half as many in the first and the last, since
-    relations are strongest at the ends; where they have none, the smallest are.  Special values and the
-    missing one are merged among themselves, as misfits are, and with nothing else.
+    Neighbours are merged where groups have an order, else the smallest are.  Special values and the missing one are merged
+    among themselves, as misfits are, and with nothing else.
 
     Parameters
     ----------
@@ -111,21 +113,25 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int) -> IntArray:
         (groups,) their estimated rows.
     count
         Most coarser groups, beside those of special values and of misfits, >= 2.
+    ends
+        Rows of the first and of the last of groups with an order, in parts of the others', which are about alike.
     """
     weights = np.maximum(margin, 0.0) + 1e-9
     valued = np.isfinite(axis.points) if axis.grid.ordered else axis.releasable
     groups = np.zeros(axis.size, np.int64)
-    groups[valued] = (_of_ordered if axis.grid.ordered else _of_nominal)(weights[valued], count)
+    some = weights[valued]
+    groups[valued] = _of_ordered(some, count, ends) if axis.grid.ordered else _of_nominal(some, count)
     groups[~valued & axis.releasable] = axis.size
     groups[~axis.releasable] = axis.size + 1
     return np.asarray(np.unique(groups, return_inverse=True)[1], np.int64)
 
 
-def _of_ordered(weights: FloatArray, count: int) -> IntArray:
+def _of_ordered(weights: FloatArray, count: int, ends: float) -> IntArray:
     if len(weights) <= count:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
-    return np.asarray(np.minimum(middle / weights.sum() * (count - 1) + 0.5, count - 1), np.int64)
+    places = middle / weights.sum() * (count - 2 + 2 * ends) + 1 - ends
+    return np.asarray(np.minimum(places, count - 1), np.int64)
 
 
 def _of_nominal(weights: FloatArray, count: int) -> IntArray:
