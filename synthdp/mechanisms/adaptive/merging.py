@@ -25,7 +25,10 @@ groups, more pairs are measured, and strong relations get less (docs/benchmarks/
 """
 
 ENDS = 0.5
-"""Rows of the first and the last merged group of a column with an order, in parts of the others': relations are strongest there."""
+"""Rows of the first and the last merged group of an ordered column of a pair, in parts of the others'.
+
+Relations are strongest there.
+"""
 
 FEWER = 0.75
 """Merged groups are a candidate where they have at most this part of the cells that the level before has."""
