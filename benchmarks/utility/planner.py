@@ -78,7 +78,7 @@ def only(ideas: str) -> Iterator[None]:
     without = {
         "interactions": [(Knowledge, "noise_of_pair", lambda *_: 1.0)]
         + [(module, "ONE_WAYS_KNOWN", math.inf) for module in (knowledge, shares)],
-        "resolutions": [(merging, "LEVELS", ())],
+        "resolutions": [(merging, "LEVELS", ()), (adaptive_marginals, "triples_that_matter", lambda *_: [])],
         "rounds": [(shares, "ROUNDS", ([1.0],) * len(shares.ROUNDS))],
         "optimum": [(Optimum, "pays", False)],
         "numbers": [

@@ -1,5 +1,7 @@
 """What the user asks of the flagship beyond a budget: a workload, a target, to be told of progress, and to stop it."""
 
+from collections import defaultdict
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,13 +38,18 @@ def curator() -> Curator:
 
 
 def noise_of_tables(**wishes) -> dict[tuple[int, ...], float]:
-    """The noise of each table of several columns, or of its interaction, that the first round measures."""
+    """The noise of each pair's table or interaction, of all its measurements, where there is one round."""
     chosen = ListedEntropy(max_cells=1)  # never all interactions at once
     release = AdaptiveMarginals(second_stage=0.0, listed=chosen, **wishes).release(curator(), random_state=0)
-    whole = {m.queries.cliques[0]: m.stddev for m in release.measurements
-             if isinstance(m.queries, Marginals) and len(m.queries.cliques[0]) > 1}  # fmt: skip
-    alone = [m for m in release.measurements if isinstance(m.queries, Interactions)]
-    return whole | {e.clique: e.stddev for m in alone for e in noisy_effects(m.queries, m.answers, m.stddev)}
+    precisions = defaultdict(float)
+    for measured in release.measurements:
+        queries = measured.queries
+        if isinstance(queries, Interactions):
+            for effect in noisy_effects(queries, measured.answers, measured.stddev):
+                precisions[effect.clique] += effect.stddev**-2
+        elif isinstance(queries, Marginals) and len(queries.cliques[0]) > 1:
+            precisions[queries.cliques[0]] += measured.stddev**-2
+    return {clique: precision**-0.5 for clique, precision in precisions.items() if len(clique) == 2}
 
 
 def test_only_what_the_workload_wishes_is_measured():
