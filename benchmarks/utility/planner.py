@@ -131,6 +131,8 @@ def in_deciles(real: pd.DataFrame, synthetic: pd.DataFrame) -> float:
 def correlations(real: pd.DataFrame, synthetic: pd.DataFrame, method: Any) -> tuple[float, float]:
     """Return the mean absolute difference of correlations, and the mean part that is kept of strong ones."""
     names = [name for name in real if real[name].dtype.kind in "iuf" and real[name].nunique() > 2]
+    if len(names) < 2:
+        return float("nan"), float("nan")
     upper = np.triu_indices(len(names), 1)
     a = real[names].corr(method).to_numpy()[upper]
     b = np.nan_to_num(synthetic[names].astype(float).corr(method).to_numpy()[upper])
@@ -141,6 +143,8 @@ def correlations(real: pd.DataFrame, synthetic: pd.DataFrame, method: Any) -> tu
 def spread(real: pd.DataFrame, synthetic: pd.DataFrame) -> float:
     """Return the root mean square logarithm of the ratio of standard deviations of numbers."""
     names = [name for name in real if real[name].dtype.kind in "iuf" and real[name].nunique() > 2]
+    if not names:
+        return float("nan")
     ratios = [max(float(synthetic[name].astype(float).std()), 1e-9) / float(real[name].std()) for name in names]
     return float(np.sqrt(np.mean(np.log(ratios) ** 2)))
 
