@@ -113,7 +113,7 @@ def test_a_strong_product_is_asked_again_alone_and_kept():
         assert sum(item.loss.mu**2 for item in strong) <= MOST_SHARE * sum(costs) * (1 + 1e-9)
         assert len(strong) <= MOST_STRONG
     assert ("x0", "x1") in again
-    assert np.mean(kept) > 0.75  # of .89; .63 when it was asked once, with all others
+    assert np.mean(kept) > 0.7  # of .89; of one release .78 ± .03, and .63 when it was asked once, with all others
 
 
 def test_what_is_known_well_is_not_asked_again():
