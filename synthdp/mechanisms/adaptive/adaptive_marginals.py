@@ -2,7 +2,8 @@
 
 The program asks the curator for the number of rows, one-way marginals, second moments of the numbers, and then for one or
 two batches of tables: a noisy score of every candidate, the tables that are worth their noise, their noisy counts.  Beside
-the last batch there may be triples over merged groups.  Each stage takes what is known and returns it with what was learned.  The rest is post-processing.
+the last batch there may be triples over merged groups.  Each stage takes what is known and returns it with what was
+learned.  The rest is post-processing.
 """
 
 from __future__ import annotations
