@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, ndtri
 
-from synthdp.arrays import FloatArray
+from synthdp.arrays import FloatArray, GridIndices
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
@@ -30,7 +30,7 @@ from synthdp.privacy.accounting import gdp_to_epsilon
 from synthdp.privacy.loss import ApproxDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.protocol import Statistic, real_answers
 from synthdp.release import Release
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
@@ -94,32 +94,31 @@ def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[
 
 
 def matched_score(
-    release: Release[Any], schema: Schema, *, known: pd.DataFrame, new: Mapping[str, Any], old: Mapping[str, Any] | None
+    release: Release[Any], schema: Schema, *, without: pd.DataFrame, with_: pd.DataFrame
 ) -> float:
-    """Return how much likelier a release's noisy answers are with the new row (in place of the old one) than without it.
+    """Return how much likelier a release's noisy answers are with a row than without it.
 
-    The log-likelihood ratio for normal noise, up to correlations: each answer's distance from that of the known rows counts
-    by what the row changes in it, over the variance of its noise.
+    The log-likelihood ratio for normal noise, up to correlations: each answer's distance from the middle of both tables'
+    counts by what the row changes in it, over the variance of its noise.  That holds of any statistic of the cells of
+    rows, of distances too, since an attacker who knows all other rows computes both exact values.
 
     Parameters
     ----------
     release
-        With measurements of linear queries.
+        With measurements; those of keys count nothing.
     schema
-        Of the table.
-    known
-        The table without the new row.
-    new, old
-        The row that may be there, and the one that it would replace, if any.
+        Of the tables.
+    without, with_
+        The table without the row, and the one with it (more, or in place of another).
     """
+    tables = [indices_of(schema, table) for table in (without, with_)]
     score = 0.0
     for measured in release.measurements:
         queries = measured.queries
-        if isinstance(queries, LinearQueries):
-            change = _sums(queries, schema, pd.DataFrame([new]))
-            change = change if old is None else change - _sums(queries, schema, pd.DataFrame([old]))
-            beyond = measured.answers - _sums(queries, schema, known) - change / 2
-            score += float(change @ beyond) / max(measured.stddev**2, 1e-300)
+        if isinstance(queries, Statistic):
+            few, many = (exact_answers(queries, indices) for indices in tables)
+            beyond = measured.answers - (few + many) / 2
+            score += float((many - few) @ beyond) / max(measured.stddev**2, 1e-300)
     return score
 
 
@@ -276,21 +275,24 @@ def audit_build(
 
 
 def _score_of(name: str, neighbors: Neighbors, claimed: ApproxDP) -> Callable[[pd.DataFrame], float]:
-    old = ORDINARY if neighbors is Neighbors.REPLACE_ONE else None
-    known, _ = neighbouring_tables(neighbors)
+    without, with_ = neighbouring_tables(neighbors)
 
     def score(table: pd.DataFrame) -> float:
         curator = Curator(table, schema=WORLD, budget=claimed, neighbors=neighbors)
-        return matched_score(AUDITED[name]().release(curator), WORLD, known=known, new=STRANGE, old=old)
+        return matched_score(AUDITED[name]().release(curator), WORLD, without=without, with_=with_)
 
     return score
 
 
-def _sums(queries: LinearQueries, schema: Schema, table: pd.DataFrame) -> FloatArray:
-    """Return the exact answers of a table, (k,)."""
+def indices_of(schema: Schema, table: pd.DataFrame) -> dict[str, GridIndices]:
+    """Return the grid indices of a table's columns, as the curator encodes them."""
     (block,) = FrameSource(table).blocks(schema)
-    indices = {name: encode(column, block[name]) for name, column in schema.items()}
-    return np.asarray(queries.features(queries.domain.codes(indices)).sum(axis=0) / queries.denominator, np.float64)
+    return {name: encode(column, block[name]) for name, column in schema.items()}
+
+
+def exact_answers(queries: Statistic, indices: Mapping[str, GridIndices]) -> FloatArray:
+    """Return the answers of a table without noise, (k,), from the grid indices of its columns."""
+    return real_answers(queries, queries.finish(queries.sums(queries.domain.codes(indices))))
 
 
 def _event(

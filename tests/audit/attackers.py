@@ -1,15 +1,17 @@
 """An attacker for every mechanism, end to end: each turns one release into one number, high if the row is there.
 
-The attackers know the mechanism, its settings, and all rows but one.  Where a release publishes noisy answers to linear
-queries, they sum what the row changes in each answer over the answer's variance (`matched_score`); else they ask the
-release, or the open session, the queries that the row changes.
+The attackers know the mechanism, its settings, and all rows but one.  Where a release publishes noisy answers, they sum
+what the row changes in each answer over the answer's variance (`matched_score`); else they ask the release, or the open
+session, the queries that the row changes.  Of the planner, attackers hear every answer, scores of candidates too, which no
+release publishes: so they see all that its guarantee is for.
 """
 
 from __future__ import annotations
 
+import math
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,16 +20,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from mechanism_cases import BITS, CASES, KEYS, WORKLOAD, Case, World
+from planner_worlds import PLANNED, RELATIONS as ALL_RELATIONS, Heard, PlannedWorld, as_release, heard
 
 from synthdp import ApproxDP, Curator, Integer, Schema, SyntheticRelease, load
-from synthdp.audit import _sums, matched_score
+from synthdp.audit import exact_answers, indices_of, matched_score
 from synthdp.domain.discretize import domain_of
+from synthdp.measurements import Measurements
 from synthdp.queries.products import ClippedProducts
 from synthdp.queries.sparse.record_keys import key_of
 from synthdp.queries.sparse.supports import KeyList
 from synthdp.queries.subset import Subset
 
 Row = Mapping[str, Any]
+RELATIONS = ("add_remove", "replace_one")
 FREQUENT = {"city": "a", "job": "s"}
 """The row for mechanisms that release frequent records only: no count of a rare one ever leaves them."""
 
@@ -48,11 +53,20 @@ NUMBERS = World(
 
 @dataclass(frozen=True)
 class Known:
-    """What an attacker knows: all rows but one, the row that may be there, and the one that it would replace."""
+    """What an attacker knows: both tables, so all rows but one, which may be there, or be another."""
 
-    table: pd.DataFrame
-    new: Row
-    old: Row | None
+    without: pd.DataFrame
+    with_: pd.DataFrame
+
+    @property
+    def new(self) -> Row:
+        """The row that may be there."""
+        return self.with_.iloc[-1].to_dict()
+
+    @property
+    def old(self) -> Row | None:
+        """The row that it would replace, if any."""
+        return None if len(self.with_) > len(self.without) else self.without.iloc[-1].to_dict()
 
 
 @dataclass(frozen=True)
@@ -62,16 +76,14 @@ class Attacker:
     world: World
     look: Callable[[pd.DataFrame, str, ApproxDP, Known], float]
     gaussian: bool = False
+    relations: tuple[str, ...] = RELATIONS
 
     def tables(self, relation: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The table without the row, and the one with it (more, or instead of the last)."""
         return self.world.neighbours("another row", relation)
 
     def score(self, relation: str, claimed: ApproxDP) -> Callable[[pd.DataFrame], float]:
-        without, with_ = self.tables(relation)
-        known = Known(
-            without, with_.iloc[-1].to_dict(), without.iloc[-1].to_dict() if relation == "replace_one" else None
-        )
+        known = Known(*self.tables(relation))
 
         def score(table: pd.DataFrame) -> float:
             with warnings.catch_warnings():
@@ -87,14 +99,14 @@ def _curator(case: Case, table: pd.DataFrame, relation: str, claimed: ApproxDP) 
 
 def _change(known: Known) -> np.ndarray:
     """What the row changes in each answer of the workload."""
-    change = _sums(WORKLOAD, BITS.schema, pd.DataFrame([known.new]))
-    return change if known.old is None else change - _sums(WORKLOAD, BITS.schema, pd.DataFrame([known.old]))
+    without, with_ = (exact_answers(WORKLOAD, indices_of(BITS.schema, table)) for table in (known.without, known.with_))
+    return np.asarray(with_ - without)
 
 
 def _measured(case: Case, *, gaussian: bool = False) -> Attacker:
     def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
         release = case.run(case.build(), _curator(case, table, relation, claimed))
-        return matched_score(release, case.world.schema, known=known.table, new=known.new, old=known.old)
+        return matched_score(release, case.world.schema, without=known.without, with_=known.with_)
 
     return Attacker(case.world, look, gaussian=gaussian)
 
@@ -139,7 +151,7 @@ def _multiplied(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Kn
     queries = ClippedProducts(domain, scores, resolution=8, norm=400)
     curator = Curator(table, schema=NUMBERS.schema, budget=claimed, neighbors=relation)
     release = SimpleNamespace(measurements=(curator.measure(queries),))
-    return matched_score(release, NUMBERS.schema, known=known.table, new=known.new, old=known.old)
+    return matched_score(release, NUMBERS.schema, without=known.without, with_=known.with_)
 
 
 def _saved(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
@@ -149,7 +161,7 @@ def _saved(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) 
     ).fit(table)
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "r")
-        return matched_score(load(Path(folder) / "r"), BITS.schema, known=known.table, new=known.new, old=known.old)
+        return matched_score(load(Path(folder) / "r"), BITS.schema, without=known.without, with_=known.with_)
 
 
 def _sampled(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
@@ -160,6 +172,27 @@ def _sampled(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known
     made = model.sample(1000)
     like = sum((made[name] == known.new[name]).to_numpy(np.float64) for name in made)
     return float(np.mean(like) * model.release_.output.total)
+
+
+def _heard(world: PlannedWorld) -> Attacker:
+    """A release through the front door, of which every answer of the curator is heard."""
+
+    def look(table: pd.DataFrame, relation: str, claimed: ApproxDP, known: Known) -> float:
+        questions, _ = heard(lambda: world.release(table, relation, claimed))
+        return matched_score(as_release(questions), world.schema, without=known.without, with_=known.with_)
+
+    return Attacker(world, look, gaussian=True, relations=ALL_RELATIONS)
+
+
+def exact_mu(questions: Sequence[Heard], schema: Schema, without: pd.DataFrame, with_: pd.DataFrame) -> float:
+    """How far the exact answers of two tables are apart, in standard deviations of the noise: mu of Gaussian DP."""
+    few, many = (indices_of(schema, table) for table in (without, with_))
+    return math.sqrt(sum(_squares(one.measured, few, many) for one in questions))
+
+
+def _squares(one: Measurements, few: Mapping[str, Any], many: Mapping[str, Any]) -> float:
+    change = exact_answers(one.queries, many) - exact_answers(one.queries, few)
+    return float(change @ change) / one.stddev**2
 
 
 GAUSSIAN = ("GaussianAnswers", "FourierMarginals", "AdaptiveMarginals", "L1Fit", "L1Fit trigonometric", "SmoothSummary")
@@ -174,6 +207,7 @@ ATTACKERS: dict[str, Attacker] = {
     **{name: _asked(CASES[name]) for name in ASKED},
     **{name: _keyed(CASES[name]) for name in KEYED},
     **{name: _keyed(CASES[name], session=True) for name in SESSIONS},
+    **{f"AdaptiveMarginals, {name}": _heard(world) for name, world in PLANNED.items()},
     "second moments": Attacker(NUMBERS, _multiplied, gaussian=True),
     "SyntheticRelease, its folder": Attacker(BITS, _saved, gaussian=True),
     "SyntheticRelease, its sample": Attacker(BITS, _sampled),

@@ -8,11 +8,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from attackers import ATTACKERS
+from attackers import ATTACKERS, exact_mu
 from click.testing import CliRunner
 from hypothesis import given, strategies as st
 from mechanism_cases import CASES, KEYS
-from no_noise import without_noise
+from no_noise import with_repeatable_noise, without_noise
+from planner_worlds import CLAIMED, PLANNED, heard
 from scipy.stats import binom, binomtest
 
 from synthdp import ApproxDP, Curator, PureDP
@@ -34,7 +35,7 @@ from synthdp.cli.audit import audit as command
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy import noise
-from synthdp.privacy.accounting import gdp_to_epsilon
+from synthdp.privacy.accounting import gdp_from_approx, gdp_to_epsilon
 from synthdp.queries.marginals import Marginals, one_ways
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -160,14 +161,47 @@ HIDDEN = ("NetMechanism", "MedianMechanism")
 """Without noise they choose among the same few candidates on both tables: the score differs by their noise alone."""
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", sorted(set(ATTACKERS) - set(HIDDEN)))
+ATTACKED = [(name, relation) for name, attacker in ATTACKERS.items() for relation in attacker.relations]
+
+
+@pytest.mark.parametrize(("name", "relation"), [one for one in sorted(ATTACKED) if one[0] not in HIDDEN])
 def test_the_score_tells_a_table_with_the_row_from_one_without_it(name, relation, monkeypatch):
     """Without noise the score is higher where the row is, so that the audit looks where it should."""
     without_noise(monkeypatch)
     attacker = ATTACKERS[name]
     without, with_ = map(attacker.score(relation, ApproxDP(4.0, 1e-6)), attacker.tables(relation))
     assert with_ > without
+
+
+PLANS = [(name, relation) for name in PLANNED for relation in ATTACKERS[f"AdaptiveMarginals, {name}"].relations]
+
+
+@pytest.mark.parametrize(("name", "relation"), PLANS)
+def test_the_planner_makes_the_measurements_that_its_worlds_are_for(name, relation, monkeypatch):
+    """With and without the row, and each of them moves with the row: no attacker looks at less than its name says."""
+    with_repeatable_noise(monkeypatch)
+    world = PLANNED[name]
+    tables = world.neighbours("another row", relation)
+    for table in tables:
+        questions, release = heard(lambda table=table: world.release(table, relation))
+        assert [one.step for one in questions] == [item.step for item in release.receipt_.items]
+        for step in world.steps:
+            asked = [one for one in questions if one.step.startswith(step)]
+            assert exact_mu(asked, world.schema, *tables) > 0
+
+
+@pytest.mark.parametrize(("name", "relation"), PLANS)
+def test_a_row_moves_all_answers_of_a_planned_release_by_what_the_claim_allows_and_hardly_less(
+    name, relation, monkeypatch
+):
+    """Of every question that is asked, scores too, the exact change over the noise: no sample, and no chance."""
+    with_repeatable_noise(monkeypatch)
+    world, allowed = PLANNED[name], gdp_from_approx(CLAIMED.epsilon, CLAIMED.delta)
+    tables = world.neighbours("another row", relation)
+    least = 0.7 if relation == "replace_one" else 0.97  # two rows differ in some columns, and not most in every answer
+    for table in tables:
+        questions, _ = heard(lambda table=table: world.release(table, relation))
+        assert least * allowed < exact_mu(questions, world.schema, *tables) <= allowed
 
 
 def test_every_mechanism_has_an_attacker():
@@ -181,8 +215,7 @@ def test_a_few_releases_of_a_mechanism_stay_below_the_claim(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", ATTACKERS)
+@pytest.mark.parametrize(("name", "relation"), ATTACKED)
 def test_no_mechanism_is_seen_above_its_claim(name, relation):
     assert world_audit(name, relation, 60).holds
 
@@ -228,7 +261,7 @@ def test_settings_out_of_range_are_refused(call):
         call()
 
 
-def test_measurements_of_no_linear_query_count_nothing():
+def test_measurements_of_keys_count_nothing():
     release, _ = CASES["StabilityHistogram"].release(CASES["StabilityHistogram"].world.table)
-    assert matched_score(release, KEYS.schema, known=KEYS.table, new={}, old=None) == 0
+    assert matched_score(release, KEYS.schema, without=KEYS.table, with_=KEYS.table[:-1]) == 0
     assert one_ways(domain_of(WORLD)).k == 9
