@@ -29,6 +29,8 @@ UNIT, ROWS_OF_UNIT = "who", 3
 RELATIONS = ("add_remove", "replace_one", "unit")
 """One row more; one instead of the last; all rows of one more unit."""
 
+LEVELS = list("abcdefghijklmnopqrst")
+
 CHOSEN = {"listed": ListedEntropy(max_cells=1), "fit": MaxEntropy(max_sweeps=2)}
 """Tables are chosen though there are few cells; a quick fit, as what is looked at are the questions and their answers."""
 
@@ -48,6 +50,14 @@ def _parity(rows: int) -> pd.DataFrame:
     """The class says whether two numbers are on the same side, of which no pair of columns tells."""
     a, b = np.random.default_rng(5).integers(0, 20, (2, rows))
     return pd.DataFrame({"a": a, "b": b, "class": np.where((a >= 10) == (b >= 10), "p", "q")})
+
+
+def _levels(rows: int) -> pd.DataFrame:
+    """Two columns of many levels, as frequent as each other in the first: one row more makes one of them the largest."""
+    x = np.arange(rows) % len(LEVELS)
+    rng = np.random.default_rng(7)
+    y = np.where(rng.random(rows) < 0.25, x, rng.integers(0, len(LEVELS), rows))
+    return pd.DataFrame({"x": np.array(LEVELS)[x], "y": np.array(LEVELS)[y]})
 
 
 def _numbers(rows: int) -> pd.DataFrame:
@@ -134,6 +144,11 @@ PLANNED: dict[str, PlannedWorld] = {
         row={"a": 0, "b": 19, "class": "p"}, old={"a": 19, "b": 0, "class": "q"},
         mechanism=AdaptiveMarginals(target="class", **_fast(4000)),
         steps=("screening of triples", "interactions of several columns, of merged groups: a × b × class"),
+    ),
+    "merged levels": _world(
+        _levels, 600, schema=Schema({name: Categorical(LEVELS) for name in "xy"}), row={"x": "t", "y": "a"},
+        old={"x": "k", "y": "k"}, mechanism=AdaptiveMarginals(**_fast(4000)),
+        steps=("screening of pairs", "interactions of several columns, of merged groups: x × y"),
     ),
     "products": _world(
         _numbers, 600, schema=Schema({name: Continuous(-4, 4) for name in "xyz"}),

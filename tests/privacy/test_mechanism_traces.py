@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from mechanism_cases import CANARY, CASES, outputs
-from no_noise import recorded, replayed
+from no_noise import recorded, replayed, with_repeatable_noise
+from planner_worlds import PLANNED, RELATIONS as RELATIONS_AND_UNITS, heard
 
 from synthdp import (
     AdaptiveMarginals,
@@ -61,6 +62,30 @@ def test_neighbours_give_the_same_trace_and_the_same_release(name, relation, str
         lambda: outputs(case.release(small, relation)), lambda: outputs(case.release(large, relation))
     )
     assert len(expected[0]) >= 1
+    assert found == expected
+
+
+@pytest.mark.parametrize("relation", RELATIONS_AND_UNITS)
+@pytest.mark.parametrize("name", PLANNED)
+def test_what_the_planner_asks_follows_from_earlier_answers_alone(name, relation, monkeypatch):
+    """Not only how noise is drawn, but every question to the last bit: groups, scores, expectations, tables, weights.
+
+    In worlds in which each kind of measurement is made, of neighbours in one row and in all rows of a unit.
+    """
+    with_repeatable_noise(monkeypatch)
+    world = PLANNED[name]
+
+    def run(table: pd.DataFrame) -> tuple[list, str]:
+        questions, release = heard(lambda: world.release(table, relation))
+        asked = [(one.step, outputs(one.measured.queries), outputs(one.measured)) for one in questions]
+        return asked, outputs(release.release_)
+
+    small, large = world.neighbours("another row", relation)
+    (first_draws, (first, expected)), (second_draws, (second, found)) = twice(lambda: run(small), lambda: run(large))
+    for step in world.steps:
+        assert any(one[0].startswith(step) for one in first)
+    assert second == first
+    assert second_draws == first_draws
     assert found == expected
 
 
