@@ -53,10 +53,14 @@ def _parity(rows: int) -> pd.DataFrame:
 
 
 def _levels(rows: int) -> pd.DataFrame:
-    """Two columns of many levels, as frequent as each other in the first: one row more makes one of them the largest."""
-    x = np.arange(rows) % len(LEVELS)
+    """Two columns of many levels; one is frequent, and the others are as frequent as each other in the first column.
+
+    So one row more makes a level the largest of them.
+    """
+    number = np.arange(rows)
+    x = np.where(number % 8 == 0, 0, 1 + number % (len(LEVELS) - 1))
     rng = np.random.default_rng(7)
-    y = np.where(rng.random(rows) < 0.25, x, rng.integers(0, len(LEVELS), rows))
+    y = np.where(rng.random(rows) < 0.2, x, rng.permutation(x))
     return pd.DataFrame({"x": np.array(LEVELS)[x], "y": np.array(LEVELS)[y]})
 
 
@@ -68,6 +72,10 @@ def _numbers(rows: int) -> pd.DataFrame:
     return pd.DataFrame({
         name: np.clip(same + size * other, -4, 4) for (name, size), other in zip(scatter.items(), others, strict=True)
     })  # fmt: skip
+
+
+def _with_rows(table: pd.DataFrame, rows: list[dict[str, object]]) -> pd.DataFrame:
+    return pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -90,12 +98,11 @@ class PlannedWorld(World):
 
     def neighbours(self, case: str, relation: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Without the row and with it; of units, with as many rows of one more as are used."""
-        if relation != "unit":
-            return super().neighbours(case, relation)
-        table = self.larger.astype(object)
-        table[UNIT] = np.arange(len(table)) // ROWS_OF_UNIT
-        more = pd.DataFrame([{**self.strange[case], UNIT: -1}] * ROWS_OF_UNIT, dtype=object)
-        return table, pd.concat([table, more], ignore_index=True)
+        if relation == "unit":
+            table = self.larger.assign(**{UNIT: np.arange(len(self.larger)) // ROWS_OF_UNIT})
+            return table, _with_rows(table, [{**self.strange[case], UNIT: -1}] * ROWS_OF_UNIT)
+        kept = self.table if relation == "add_remove" else self.table[:-1]
+        return self.table, _with_rows(kept, [self.strange[case]])
 
     def release(self, table: pd.DataFrame, relation: str, claimed: ApproxDP = CLAIMED) -> Estimator:
         """A release through the front door."""
@@ -115,7 +122,7 @@ def _world(
 ) -> PlannedWorld:  # fmt: skip
     """The row comes instead of ``old``, which is the last."""
     return PlannedWorld(
-        schema=schema, table=pd.concat([make(rows - 1, *columns), pd.DataFrame([old])], ignore_index=True),
+        schema=schema, table=_with_rows(make(rows - 1, *columns), [old]),
         larger=make(ROWS_OF_UNIT * rows, *columns), strange={"another row": row}, mechanism=mechanism,
         steps=("one-way marginals", *steps),
     )  # fmt: skip
@@ -146,9 +153,9 @@ PLANNED: dict[str, PlannedWorld] = {
         steps=("screening of triples", "interactions of several columns, of merged groups: a × b × class"),
     ),
     "merged levels": _world(
-        _levels, 600, schema=Schema({name: Categorical(LEVELS) for name in "xy"}), row={"x": "t", "y": "a"},
-        old={"x": "k", "y": "k"}, mechanism=AdaptiveMarginals(**_fast(4000)),
-        steps=("screening of pairs", "interactions of several columns, of merged groups: x × y"),
+        _levels, 608, schema=Schema({name: Categorical(LEVELS) for name in "xy"}), row={"x": "t", "y": "h"},
+        old={"x": "a", "y": "a"}, mechanism=AdaptiveMarginals(**_fast(4000)),
+        steps=("interactions of several columns, of merged groups: x × y",),
     ),
     "products": _world(
         _numbers, 600, schema=Schema({name: Continuous(-4, 4) for name in "xyz"}),

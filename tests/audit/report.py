@@ -81,8 +81,8 @@ def found(without: np.ndarray, with_: np.ndarray, *, claimed: ApproxDP, gaussian
 def jobs(runs: int, deep: int) -> Iterator[tuple[str, str, Callable[[], dict[str, Any]]]]:
     for relation in RELATIONS:
         yield "one count", relation, lambda relation=relation: counted(relation, deep)
-    for name, attacker in ATTACKERS.items():
-        for relation in attacker.relations:
+    for name in ATTACKERS:
+        for relation in RELATIONS:
             yield name, relation, lambda name=name, relation=relation: attacked(name, relation, runs)
     half, quarter = "**broken**: half of the noise", "**broken**: a quarter of the noise"
     yield f"one count, {half}", "add_remove", lambda: counted("add_remove", deep // 4, share=0.5)
