@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given, strategies as st
 from mechanism_cases import CASES, KEYS
 from no_noise import with_repeatable_noise, without_noise
-from planner_worlds import CLAIMED, PLANNED, heard
+from planner_worlds import CLAIMED, PLANNED, PlannedWorld, heard
 from scipy.stats import binom, binomtest
 
 from synthdp import ApproxDP, Curator, PureDP
@@ -27,6 +27,7 @@ from synthdp.audit import (
     audit_build,
     epsilon_bound,
     gaussian_bound,
+    indices_of,
     matched_score,
     neighbouring_tables,
     score_bound,
@@ -37,6 +38,7 @@ from synthdp.errors import ParameterError
 from synthdp.privacy import noise
 from synthdp.privacy.accounting import gdp_from_approx, gdp_to_epsilon
 from synthdp.queries.marginals import Marginals, one_ways
+from synthdp.queries.protocol import real_answers
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -202,6 +204,36 @@ def test_a_row_moves_all_answers_of_a_planned_release_by_what_the_claim_allows_a
     for table in tables:
         questions, _ = heard(lambda table=table: world.release(table, relation))
         assert least * allowed < exact_mu(questions, world.schema, *tables) <= allowed
+
+
+def some_records(world: PlannedWorld, many: int) -> pd.DataFrame:
+    """The row of the attack, values of all rows at random in every column, and values that fit no column."""
+    rng = np.random.default_rng(1)
+    drawn = {name: rng.choice(world.table[name].to_numpy(object), many) for name in world.schema}
+    for values in drawn.values():
+        values[rng.random(many) < 0.1] = None
+    return pd.concat([pd.DataFrame([world.strange["another row"]]), pd.DataFrame(drawn)], ignore_index=True)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", PLANNED)
+def test_no_record_moves_all_answers_of_a_planned_release_beyond_the_claim(name, relation, monkeypatch):
+    """Brute force over records, of all questions together: added to the table, or in place of any of some rows."""
+    with_repeatable_noise(monkeypatch)
+    world = PLANNED[name]
+    questions, _ = heard(lambda: world.release(world.table, relation))
+    records, gone = some_records(world, 60), world.table.iloc[-20:]
+    among = [indices_of(world.schema, table) for table in (world.table, records, gone)]
+    squared = 0.0
+    for queries, stddev in ((one.measured.queries, one.measured.stddev) for one in questions):
+        table, more, fewer = (queries.domain.codes(indices) for indices in among)
+        sums = queries.sums(table)
+        before = real_answers(queries, queries.finish(sums))
+        rests = [sums] if relation == "add_remove" else [sums - queries.sums(row[None]) for row in fewer]
+        added = [queries.sums(row[None]) for row in more]
+        after = np.array([[real_answers(queries, queries.finish(rest + one)) for one in added] for rest in rests])
+        squared = squared + ((after - before) ** 2).sum(axis=2) / stddev**2
+    assert np.sqrt(np.max(squared)) <= gdp_from_approx(CLAIMED.epsilon, CLAIMED.delta)
 
 
 def test_every_mechanism_has_an_attacker():

@@ -4,7 +4,106 @@ from __future__ import annotations
 
 from broken_builds.mutation import Mutation
 
+_ASKED = "tests/privacy/test_mechanism_traces.py::test_what_the_planner_asks_follows_from_earlier_answers_alone"
+_EXACT = """
+from synthdp.queries.marginals import one_ways as counted
+with account._vault.turn() as table:
+    exact = [one.astype(np.float64) for one in counted(known.domain).split(table.exact(counted(known.domain)))]
+"""
+"""What any stage of the planner could do wrong: count the rows in the groups of all columns."""
+
 MUTATIONS = (
+    Mutation(
+        "groups are made for the exact number of rows",
+        "R3, R8",
+        "AdaptiveMarginals._measure_columns",
+        """
+known = Knowledge.of_columns(
+    schema, columns, target=target, left=left, measured=(*count.measurements, *answers),
+    rows=account.rows if account.adjacency.rows_are_public else None,
+)
+""",
+        """
+with account._vault.turn() as table:
+    known = Knowledge.of_columns(
+        schema, columns, target=target, left=left, measured=(*count.measurements, *answers), rows=table.rows(),
+    )
+""",
+        (_ASKED,),
+    ),
+    Mutation(
+        "scores of columns are ranks of the real rows",
+        "R8",
+        "measure_second_moments",
+        "pairs = zip(known.refinements, known.margins, strict=True)",
+        f"{_EXACT}pairs = zip(known.refinements, exact, strict=True)",
+        (_ASKED,),
+    ),
+    Mutation(
+        "strong products are not taken from what is left",
+        "R19",
+        "_measure_strongest",
+        "known.with_answers(answers, left=left)",
+        "known.with_answers(answers, left=known.left)",
+        (_ASKED,),
+    ),
+    Mutation(
+        "groups are merged by the real rows in them",
+        "R8",
+        "measure_tables",
+        "chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}",
+        f"""{_EXACT}
+from synthdp.mechanisms.adaptive.merging import merged_domains
+known = replace(known, coarser=(*merged_domains(known.refinements, exact), *known.coarser[1:]))
+chosen = {{candidate.clique: candidate for candidate in candidates if candidate in batch}}
+""",
+        (_ASKED,),
+    ),
+    Mutation(
+        "groups of triples are merged by the real rows in them",
+        "R8",
+        "measure_with_triples",
+        "known = _with_axes(known, workload, share=RESERVE * whole, tables=len(triples))",
+        f"""{_EXACT}
+known = _with_axes(known, workload, share=RESERVE * whole, tables=len(triples))
+made = []
+for axis, before, margin in zip(known.domain.axes, known.coarser[-1].axes, exact):
+    of = merged_groups(axis, margin, before.size, ends=1.0)
+    made.append(Axis(axis.name, axis.column, axis.starts, of[axis.cells]))
+known = replace(known, coarser=(*known.coarser[:-1], Domain(tuple(made))))
+""",
+        (_ASKED,),
+    ),
+    Mutation(
+        "triples are compared with a model of the real number of rows",
+        "R3, R8",
+        "coarse_triples._screen",
+        "weights = model.weights * (known.total / model.weights.sum())",
+        """
+with account._vault.turn() as table:
+    weights = model.weights * (table.rows() / model.weights.sum())
+""",
+        (_ASKED,),
+    ),
+    Mutation(
+        "a second round is compared with a model of the real number of rows",
+        "R3, R8",
+        "screen_against_model",
+        "ratio = max(known.total, 1.0) / len(sample)",
+        """
+with account._vault.turn() as table:
+    ratio = max(float(table.rows()), 1.0) / len(sample)
+""",
+        (_ASKED,),
+    ),
+    Mutation(
+        "a wide table is compared with the real rows of its columns",
+        "R8",
+        "measure_wide",
+        "margins = known.margins",
+        f"{_EXACT}margins = exact",
+        (_ASKED,),
+    ),
     Mutation(
         "the exact number of rows is used",
         "R3",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from broken_builds.mutation import Mutation
 
+_CLAIM = "tests/audit/test_audit.py::test_no_record_moves_all_answers_of_a_planned_release_beyond_the_claim"
+
 MUTATIONS = (
     Mutation(
         "all distances of pairs together move like one",
@@ -24,6 +26,58 @@ MUTATIONS = (
         (
             "tests/unit/queries/test_pair_distances.py::test_one_record_added_moves_them_by_their_bounds_and_no_more_in_all_tiny_tables",
         ),
+    ),
+    Mutation(
+        "all distances of tables together move like one",
+        "R5",
+        "MarginalDistances.bounds",
+        "Norms.within(self.k, self.denominator)",
+        "Norms.within(1, self.denominator)",
+        (
+            "tests/contracts/test_queries.py::test_adding_any_record_changes_the_answers_within_the_bounds",
+            _CLAIM,
+        ),
+    ),
+    Mutation(
+        "far rows are not clipped to the norm of their products",
+        "R5",
+        "ClippedProducts.clipping",
+        "factor[far] = self.clipped_to / np.sqrt(squared[far])",
+        "",
+        (
+            "tests/contracts/test_queries.py::test_adding_any_record_changes_the_answers_within_the_bounds",
+            _CLAIM,
+        ),
+    ),
+    Mutation(
+        "products of far rows are not clipped each by itself",
+        "R5",
+        "PairProducts.features",
+        "np.clip(scores[:, left] * scores[:, right], -self.most, self.most)",
+        "scores[:, left] * scores[:, right]",
+        (
+            "tests/contracts/test_queries.py::test_adding_any_record_changes_the_answers_within_the_bounds",
+            _CLAIM,
+        ),
+    ),
+    Mutation(
+        "all products of some pairs together move like one",
+        "R5",
+        "PairProducts.bounds",
+        "Norms.within(self.k, self.most)",
+        "Norms.within(1, self.most)",
+        (
+            "tests/contracts/test_queries.py::test_adding_any_record_changes_the_answers_within_the_bounds",
+            _CLAIM,
+        ),
+    ),
+    Mutation(
+        "interactions that are asked together move like the longest",
+        "R5",
+        "interactions._together",
+        "sum((norms.l2_squared * weight ** 2 for norms, weight in parts))",
+        "max((norms.l2_squared * weight ** 2 for norms, weight in parts))",
+        (_CLAIM,),
     ),
     Mutation(
         "pairs are counted in single precision beyond what it holds",
