@@ -93,9 +93,7 @@ def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[
     )
 
 
-def matched_score(
-    release: Release[Any], schema: Schema, *, without: pd.DataFrame, with_: pd.DataFrame
-) -> float:
+def matched_score(release: Release[Any], schema: Schema, *, without: pd.DataFrame, with_: pd.DataFrame) -> float:
     """Return how much likelier a release's noisy answers are with a row than without it.
 
     The log-likelihood ratio for normal noise, up to correlations: each answer's distance from the middle of both tables'

@@ -17,8 +17,17 @@ import numpy as np
 import pandas as pd
 from mechanism_cases import World
 
-from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuous, Curator, Integer, Schema
-from synthdp import SyntheticRelease as Estimator
+from synthdp import (
+    AdaptiveMarginals,
+    ApproxDP,
+    Boolean,
+    Categorical,
+    Continuous,
+    Curator,
+    Integer,
+    Schema,
+    SyntheticRelease,
+)
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
@@ -104,10 +113,10 @@ class PlannedWorld(World):
         kept = self.table if relation == "add_remove" else self.table[:-1]
         return self.table, _with_rows(kept, [self.strange[case]])
 
-    def release(self, table: pd.DataFrame, relation: str, claimed: ApproxDP = CLAIMED) -> Estimator:
+    def release(self, table: pd.DataFrame, relation: str, claimed: ApproxDP = CLAIMED) -> SyntheticRelease:
         """A release through the front door."""
         unit = {"privacy_unit": UNIT, "max_rows_per_unit": ROWS_OF_UNIT} if relation == "unit" else {}
-        release = Estimator(
+        release = SyntheticRelease(
             schema=self.schema, epsilon=claimed.epsilon, delta=claimed.delta, mechanism=self.mechanism, random_state=0,
             neighbors="add_remove" if relation == "unit" else relation, **unit,
         )  # fmt: skip

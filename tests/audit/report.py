@@ -2,7 +2,8 @@
 
     python tests/audit/report.py --runs 400 --deep 20000 --write docs/audit/report.md
 
-With ``--state FILE`` what was found is kept there, row by row, and a command that was stopped goes on where it was.
+With ``--state FILE`` what was found is kept there, row by row, and a command that was stopped goes on where it was; each
+row says when it was made.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ def found(without: np.ndarray, with_: np.ndarray, *, claimed: ApproxDP, gaussian
         "bound": score_bound(without, with_, **settings),
         "gaussian": score_bound(without, with_, **settings, bound=gaussian_bound) if gaussian else None,
         "runs": len(without),
+        "made": f"{dt.datetime.now(dt.UTC):%Y-%m-%d}",
     }
 
 
@@ -103,7 +105,8 @@ def above(some: list[dict[str, Any]]) -> int:
 def row(name: str, relation: str, one: dict[str, Any]) -> str:
     gaussian = "" if one["gaussian"] is None else f"{one['gaussian']:.2f}"
     verdict = "yes" if holds(one) else "**no**"
-    return f"| {name} | {relation} | {one['claimed']:g} | {one['bound']:.2f} | {gaussian} | {one['runs']} | {verdict} |"
+    bound = f"{one['claimed']:g} | {one['bound']:.2f} | {gaussian} | {one['runs']} | {verdict}"
+    return f"| {name} | {relation} | {bound} | {one['made']} |"
 
 
 def main() -> int:
@@ -133,14 +136,15 @@ def main() -> int:
         "row turned each release into one number (`tests/audit/attackers.py`).  A quarter of the runs chose the event, the",
         "others gave the lower bound on epsilon, at confidence 0.95 each: Clopper and Pearson's, which supposes nothing,",
         "and, where the claim comes from Gaussian DP, the bound on mu as an epsilon, which sees more.  Whole releases are",
-        "audited at (4, 1e-6), where few runs tell most.  A bound below the claim proves nothing; one above it proves the",
-        "claim wrong.  Of as many bounds at confidence 0.95 a few could be above a claim that holds with equality; the",
-        "exact tests (sensitivities, laws, frozen-noise traces) carry the guarantee.",
+        "audited at (4, 1e-6), where few runs tell most.  Of the planner every answer is heard, scores of candidates too,",
+        "in worlds in which it makes each of its measurements (`tests/planner_worlds.py`).  A bound below the claim proves",
+        "nothing; one above it proves the claim wrong.  Of as many bounds at confidence 0.95 a few could be above a claim",
+        "that holds with equality; the exact tests (sensitivities, laws, frozen-noise traces) carry the guarantee.",
         "",
         f"Above their claims: {above(sound)} of {len(sound)} sound rows, {above(broken)} of {len(broken)} broken builds.",
         "",
-        "| mechanism | neighbours | claimed ε | lower bound | Gaussian lower bound | runs a side | within the claim |",
-        "|---|---|---|---|---|---|---|",
+        "| mechanism | neighbours | claimed ε | lower bound | Gaussian lower bound | runs a side | holds | made |",
+        "|---|---|---|---|---|---|---|---|",
         *(row(*one) for one in made),
     ]
     arguments.write.parent.mkdir(parents=True, exist_ok=True)
