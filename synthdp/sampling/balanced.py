@@ -27,15 +27,16 @@ FEWEST_CELLS = 1000
 DECISIONS_A_CELL = 4
 """Tables of three columns are balanced where there are so many decisions for each of their cells."""
 
-LOOKS = 2
-"""How often decisions are looked at again."""
+MOST_LOOKS = 5
+"""How often decisions are looked at again at most; the last looks turn few."""
 
 WORK, WORK_OF_TRIPLES = 45_000_000, 18_000_000
 """Most table cells looked up: about a second; and most of tables of three columns in one halving.  Beyond it rows are plain
 draws, whose error is small by then."""
 
 MOST_CELLS, REMEMBERED = 20_000_000, 10_000_000
-"""Most cells of all tables; and most that are remembered, of rows and tables, to look at decisions again: 80 MB each."""
+"""Most cells of all tables; and most that are remembered, of rows and tables, to look at decisions again: 80 MB each.  All
+looks together look up twice as many."""
 
 WORK_OF_ROW = 15
 """To draw and sort a row takes as long as so many lookups."""
@@ -130,10 +131,10 @@ def _decide(first: Codes, second: Codes, shape: Sequence[int], rng: Generator) -
         cells = _cells_that_differ(first[at : at + size], second[at : at + size], tables)
         some[some * _excess(surplus, cells) > 0] *= -1
         _add(surplus, cells, some)
-        remembered += len(cells.first)
-        if remembered <= REMEMBERED:
+        if remembered + len(cells.first) <= REMEMBERED:
+            remembered += len(cells.first)
             again.append((some, cells))
-    for some, cells in again * LOOKS:
+    for some, cells in again * min(MOST_LOOKS, 2 * REMEMBERED // max(remembered, 1)):
         turned = some * _excess(surplus, cells) > 2 * np.diff(cells.begins)
         some[turned] *= -1
         _add(surplus, cells, 2 * some * turned)
