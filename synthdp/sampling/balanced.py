@@ -6,13 +6,15 @@ similar rows the one that the tables lack.  Knows no model: it takes anything th
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Codes, IntArray
+from synthdp.arrays import AnyArray, BoolArray, Codes, IntArray
 from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.randomness import Generator
 
@@ -22,12 +24,19 @@ BLOCKS, MOST_AT_ONCE = 500, 32
 FEWEST_CELLS = 1000
 """Tables with more cells than this and than rows are left out: hardly a cell of theirs is met twice."""
 
-DECISIONS_A_CELL = 32
-"""Tables of three columns are balanced where there are so many decisions for each of their cells: else pairs lose by it."""
+DECISIONS_A_CELL = 4
+"""Tables of three columns are balanced where there are so many decisions for each of their cells."""
 
-WORK, WORK_OF_TRIPLES = 45_000_000, 10_000_000
+MOST_LOOKS = 5
+"""How often decisions are looked at again at most; the last looks turn few."""
+
+WORK, WORK_OF_TRIPLES = 45_000_000, 18_000_000
 """Most table cells looked up: about a second; and most of tables of three columns in one halving.  Beyond it rows are plain
 draws, whose error is small by then."""
+
+MOST_CELLS, REMEMBERED = 20_000_000, 10_000_000
+"""Most cells of all tables; and most that are remembered, of rows and tables, to look at decisions again: 80 MB each.  All
+looks together look up twice as many."""
 
 WORK_OF_ROW = 15
 """To draw and sort a row takes as long as so many lookups."""
@@ -64,10 +73,10 @@ def balanced_sample(distribution: Distribution, rows: int, rng: Generator, *, gi
 def halved(codes: Codes, shape: Sequence[int], rng: Generator) -> Codes:
     """Keep one of every two similar rows, so that the tables of pairs of columns stay in proportion, and of three if few.
 
-    Rows are sorted and paired with their neighbours.  Of two equal rows it does not matter which goes.  The other pairs are
-    decided one after another, in random order: the row goes whose cells have kept more than their half so far (vector
-    balancing by the greedy rule).  The rule is symmetric under exchanging all decisions, and the first is a coin, so that
-    every row stays with probability 1/2, exactly.
+    Of two equal rows it does not matter which goes.  The other pairs are decided one after another, in random order: the
+    row goes whose cells have kept more than their half so far (vector balancing by the greedy rule).  Then decisions are
+    looked at again, and turned where that lessens the squares of what cells have kept too much or too little.  Both rules
+    are symmetric under exchanging all decisions, and ties are coins, so that every row stays with probability 1/2, exactly.
 
     Parameters
     ----------
@@ -82,42 +91,119 @@ def halved(codes: Codes, shape: Sequence[int], rng: Generator) -> Codes:
     -------
     (m, d) codes in random order.
     """
-    codes = codes[np.lexsort(codes.T)]
-    first, second = codes[0::2], codes[1::2]
+    first, second = (np.asfortranarray(codes[rows]) for rows in _similar(codes, shape))
     differ = rng.permutation(np.flatnonzero((first != second).any(axis=1)))
-    keep_second = _decide(first[differ].astype(np.int64), second[differ].astype(np.int64), shape, rng)
-    kept = np.array(first, order="F")
-    kept[differ[keep_second]] = second[differ[keep_second]]
-    return kept[rng.permutation(len(kept))]
+    keep_second = differ[_decide(first[differ], second[differ], shape, rng)]
+    first[keep_second] = second[keep_second]
+    return first[rng.permutation(len(first))]
+
+
+def _similar(codes: Codes, shape: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """Pair equal rows; of those left the ones equal but in the column of most codes, then but in two columns, and so on."""
+    by = np.argsort(shape, kind="stable")
+    left = np.lexsort(codes.T[by[::-1]])
+    ordered = codes[left][:, by]
+    alike = np.logical_and.accumulate(ordered[1:] == ordered[:-1], axis=1).sum(axis=1)  # columns that neighbours share
+    pairs = []
+    for least in range(len(shape), -1, -1):
+        begins = np.append(0, 1 + np.flatnonzero(alike < least))
+        place = np.arange(len(left)) - np.repeat(begins, np.diff(np.append(begins, len(left))))
+        at = np.flatnonzero((alike >= least) & (place[:-1] % 2 == 0))
+        pairs.append((left[at], left[at + 1]))
+        others = np.delete(np.arange(len(left)), np.append(at, at + 1))
+        if not len(others):
+            break
+        left, alike = left[others], np.minimum.reduceat(alike[: others[-1]], others[:-1])
+    first, second = zip(*pairs, strict=True)
+    return np.concatenate(first), np.concatenate(second)
 
 
 def _decide(first: Codes, second: Codes, shape: Sequence[int], rng: Generator) -> BoolArray:
     """Return for each pair of rows whether the second one stays."""
-    columns, factors, starts, cells = _numbering(shape, len(first))
-    surplus = np.zeros(cells)
-    coins = rng.random(len(first)) - 0.5  # surpluses are whole numbers: a coin decides ties only
-    keep = np.zeros(len(first), np.bool_)
-    block = min(MOST_AT_ONCE, 1 + len(first) // BLOCKS)
-    for at in range(0, len(first), block):
-        here = slice(at, at + block)
-        a, b = (starts + (rows[here].take(columns, 1) * factors).sum(axis=2) for rows in (first, second))
-        keep[here] = surplus.take(a).sum(axis=1) - surplus.take(b).sum(axis=1) + coins[here] > 0
-        sign = np.repeat(np.where(keep[here], -1.0, 1.0), len(starts))
-        np.add.at(surplus, a.ravel(), sign)  # fast for vectors alone
-        np.subtract.at(surplus, b.ravel(), sign)
-    return keep
+    tables = _numbering(shape, len(first))
+    surplus = np.zeros(tables.cells, np.int32)
+    kept = np.where(rng.random(len(first)) < 0.5, 1, -1).astype(np.int32)  # 1 is the first row; coins decide ties only
+    size = min(MOST_AT_ONCE, 1 + len(first) // BLOCKS)
+    again: list[tuple[AnyArray, _Cells]] = []
+    remembered = 0
+    for at in range(0, len(first), size):
+        some = kept[at : at + size]
+        cells = _cells_that_differ(first[at : at + size], second[at : at + size], tables)
+        some[some * _excess(surplus, cells) > 0] *= -1
+        _add(surplus, cells, some)
+        if remembered + len(cells.first) <= REMEMBERED:
+            remembered += len(cells.first)
+            again.append((some, cells))
+    for some, cells in again * min(MOST_LOOKS, 2 * REMEMBERED // max(remembered, 1)):
+        turned = some * _excess(surplus, cells) > 2 * np.diff(cells.begins)
+        some[turned] *= -1
+        _add(surplus, cells, 2 * some * turned)
+    return kept < 0
 
 
-def _numbering(shape: Sequence[int], decisions: int) -> tuple[IntArray, IntArray, IntArray, int]:
-    """Return a number for every cell of the tables of two and three columns that so many decisions can balance.
+class _Tables(NamedTuple):
+    """A number for every cell of some tables: the sum of factors times codes of three columns, and where its table begins.
 
-    Returns
-    -------
-    For each of t tables its columns, (t, 3), and the factors of their codes, which are 0 for a column too many; where
-    its cells begin, (t,); and how many there are in all.
+    Parameters
+    ----------
+    columns, factors
+        (3, t); factors are 0 for a column too many.
+    begins
+        (t,) numbers of the tables' first cells.
+    cells
+        How many cells there are in all.
     """
+
+    columns: AnyArray
+    factors: AnyArray
+    begins: AnyArray
+    cells: int
+
+
+class _Cells(NamedTuple):
+    """Cells of tables that hold but one row of a pair.
+
+    Parameters
+    ----------
+    first, second
+        Those of the first rows, pair after pair, and those of the second rows.
+    begins
+        Where each pair's begin; then the last ones' end.
+    """
+
+    first: AnyArray
+    second: AnyArray
+    begins: IntArray
+
+
+def _cells_that_differ(first: Codes, second: Codes, tables: _Tables) -> _Cells:
+    numbers = [np.repeat(tables.begins[:, None], len(first), axis=1) for _ in range(2)]
+    for number, rows in zip(numbers, (first, second), strict=True):
+        codes = rows.T.astype(np.int32)
+        for columns, factors in zip(tables.columns, tables.factors, strict=True):
+            number += codes.take(columns, axis=0) * factors[:, None]
+    a, b = (np.ascontiguousarray(number.T) for number in numbers)
+    differ = a != b
+    return _Cells(a[differ], b[differ], np.append(0, np.cumsum(differ.sum(axis=1))))
+
+
+def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
+    """Return how much more the first row's cells have kept than the second's, of each pair."""
+    sums = np.append(0, np.cumsum(surplus.take(cells.first) - surplus.take(cells.second)))
+    return np.diff(sums[cells.begins])
+
+
+def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
+    each = np.repeat(change, np.diff(cells.begins))
+    at = np.flatnonzero(each)
+    np.add.at(surplus, cells.first[at], each[at])  # fast for vectors alone, all of one type
+    np.subtract.at(surplus, cells.second[at], each[at])
+
+
+def _numbering(shape: Sequence[int], decisions: int) -> _Tables:
+    """Return the tables of two and three columns that so many decisions can balance."""
     most = {2: max(decisions, FEWEST_CELLS), 3: decisions // DECISIONS_A_CELL}
-    if 2 * math.comb(len(shape), 3) * decisions > WORK_OF_TRIPLES:
+    if math.comb(len(shape), 3) * decisions > WORK_OF_TRIPLES:
         del most[3]
     few = [
         clique
@@ -125,9 +211,10 @@ def _numbering(shape: Sequence[int], decisions: int) -> tuple[IntArray, IntArray
         for clique in itertools.combinations(range(len(shape)), ways)
         if math.prod(shape[j] for j in clique) <= cells
     ]
-    columns, factors = np.zeros((len(few), 3), np.int64), np.zeros((len(few), 3), np.int64)
+    ends = list(itertools.accumulate((math.prod(shape[j] for j in clique) for clique in few), initial=0))
+    del few[bisect.bisect_right(ends, MOST_CELLS) - 1 :]
+    columns, factors = np.zeros((3, len(few)), np.int32), np.zeros((3, len(few)), np.int32)
     for i, clique in enumerate(few):
-        columns[i, : len(clique)] = clique
-        factors[i, : len(clique)] = [math.prod(shape[j] for j in clique[k + 1 :]) for k in range(len(clique))]
-    cells = np.array([math.prod(shape[j] for j in clique) for clique in few], np.int64)
-    return columns, factors, np.cumsum(cells) - cells, int(cells.sum())
+        columns[: len(clique), i] = clique
+        factors[: len(clique), i] = [math.prod(shape[j] for j in clique[k + 1 :]) for k in range(len(clique))]
+    return _Tables(columns, factors, np.array(ends[: len(few)], np.int32), ends[len(few)])
