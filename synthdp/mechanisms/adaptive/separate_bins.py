@@ -1,9 +1,9 @@
 """Estimate the counts of bins that have nothing to do with each other: levels, or values far apart.
 
 The prior of a bin's count, common to all bins, is a mixture of 0 and of exponential laws of many means, or of normal laws,
-too, fitted to the noisy counts by maximum likelihood (Kiefer and Wolfowitz 1956).  Of all estimates of the right sum, that of least expected
-total variation distance has the quantile of one common level of each bin's posterior.  With a flat prior this would be
-the projection on the simplex.  Post-processing of noisy answers.
+too, fitted to the noisy counts by maximum likelihood (Kiefer and Wolfowitz 1956).  Of all estimates of the right sum, that
+of least expected total variation distance has the quantile of one common level of each bin's posterior.  With a flat prior
+this would be the projection on the simplex.  Post-processing of noisy answers.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def separate_bins(counts: FloatArray, stddev: float, *, total: float, heaps: boo
     noisy, rows = counts / stddev, total / stddev
     y, which = _classes(noisy)
     held = np.bincount(which, minlength=len(y)).astype(np.float64)
-    sizes = 0.5 * 2.0 ** np.arange(2 + max(0, math.ceil(math.log2(rows))))
+    sizes = np.asarray(0.5 * 2.0 ** np.arange(2 + max(0, math.ceil(math.log2(rows)))), np.float64)
     density, centre, spread = _exponential(y, sizes)
     if heaps:
         others = _normal(y, sizes)

@@ -1,8 +1,9 @@
 """Estimate histograms from noisy counts by empirical Bayes: as smooth, or as sparse, as the counts themselves say.
 
 Three priors are fitted to the noisy counts.  Under the first, bins have nothing to do with each other; under the second,
-filled ones hold about as much as each other, too, as the years of a survey do; under the third, neighbours resemble each
-other.  The estimate is a mean of those of all, weighted by how likely the counts are under each.  With little noise the counts hardly change.  Post-processing of noisy answers.
+filled ones may hold about as much as each other, as the years of a survey do; under the third, neighbours resemble each
+other.  The estimate is a mean of those of all, weighted by how likely the counts are under each.  With little noise the
+counts hardly change.  Post-processing of noisy answers.
 """
 
 from __future__ import annotations
