@@ -111,14 +111,15 @@ def test_the_estimate_is_much_nearer_to_the_truth(estimate, truth, factor):
 
 
 def test_filled_bins_of_one_size_are_told_from_empty_ones():
-    """With exponential laws alone the estimate is 1.1 times as far as projected counts."""
-    truth = np.where(np.arange(44) % 2 == 0, 450.0, 0.0)
+    """Under exponential laws alone the estimate is 1.2 times as far as projected counts."""
+    truth = np.zeros(44)
+    truth[np.random.default_rng(7).permutation(44)[:22]] = 450.0
     errors = np.zeros(2)
     for seed in range(20):
         noisy = truth + np.random.default_rng(seed).normal(0, 100, 44)
         guess = estimated(noisy, 100.0, total=truth.sum(), neighbours=44)
         errors += [np.abs(one - truth).sum() for one in (guess, project_to_simplex(noisy, truth.sum()))]
-    assert errors[0] < 0.9 * errors[1]
+    assert errors[0] < 0.8 * errors[1]
 
 
 @pytest.mark.parametrize(
