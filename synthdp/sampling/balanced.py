@@ -1,7 +1,8 @@
 """Rows of a distribution whose tables of few columns are nearer to the distribution's than chance would make them.
 
 A finite sample is a large part of the error of a good model.  More rows than wanted are drawn and halved, keeping of two
-similar rows the one that the tables lack.  Knows no model: it takes anything that samples.
+similar rows the one that the tables lack.  Where there is time, these are tables of groups and of what is inside them.
+Knows no model: it takes anything that samples.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, Codes, IntArray
+from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, IntArray
 from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.randomness import Generator
 
@@ -45,6 +46,28 @@ MOST_HALVINGS = 4
 """Times that rows are halved at most."""
 
 
+WORK_INSIDE = 2_000_000
+"""Most table cells inside groups that are looked up in one halving.  The last halvings, of the fewest rows, tell most."""
+
+
+class Inside(NamedTuple):
+    """What is inside the groups that codes stand for.
+
+    Parameters
+    ----------
+    draw
+        Returns (n, d) cells for (n, d) codes, each of them inside its code's group.
+    classes
+        For each column which of few classes each cell is in; tables of these are balanced.
+    several
+        For each column whether some group holds cells of several classes.
+    """
+
+    draw: Callable[[Codes], Codes]
+    classes: Sequence[IntArray]
+    several: Sequence[bool]
+
+
 def balanced_sample(distribution: Distribution, rows: int, rng: Generator, *, given: Evidence | None = None) -> Codes:
     """Draw rows, up to sixteen times as many as wanted, and halve them; (rows, d) codes.
 
@@ -61,13 +84,55 @@ def balanced_sample(distribution: Distribution, rows: int, rng: Generator, *, gi
     given
         Evidence, as in `Distribution.sample`.
     """
-    pairs = math.comb(len(distribution.shape), 2)
-    work = rows * (pairs + WORK_OF_ROW)
-    halvings = min(MOST_HALVINGS, int(math.log2(1 + WORK // work))) if rows > 1 and pairs > 0 else 0
+    halvings = _halvings(rows, len(distribution.shape))
     codes = distribution.sample(rows * 2**halvings, rng, given=given)
     for _ in range(halvings):
         codes = halved(codes, distribution.shape, rng)
     return codes
+
+
+def balanced_inside(
+    distribution: Distribution, rows: int, rng: Generator, inside: Inside, *, given: Evidence | None = None
+) -> tuple[Codes, Codes | None]:
+    """Draw rows as `balanced_sample` does, the last halvings of which look inside groups, too.
+
+    Parameters
+    ----------
+    distribution, rows, rng, given
+        As above.
+    inside
+        What is inside the groups.
+
+    Returns
+    -------
+    (rows, d) codes and (rows, d) cells; ``None`` in place of the cells where no halving has the time to look at them.
+    """
+    shape = distribution.shape
+    halvings = _halvings(rows, len(shape))
+    last = min(halvings, _halvings_inside(rows, len(shape))) if any(inside.several) else 0
+    codes = distribution.sample(rows * 2**halvings, rng, given=given)
+    for _ in range(halvings - last):
+        codes = halved(codes, shape, rng)
+    if last == 0:
+        return codes, None
+    cells = inside.draw(codes)
+    for _ in range(last):
+        kept = _kept_inside(codes, cells, shape, inside, rng)
+        codes, cells = codes[kept], cells[kept]
+    return codes, cells
+
+
+def _halvings(rows: int, columns: int) -> int:
+    """Return how often rows are halved in all."""
+    pairs = math.comb(columns, 2)
+    work = rows * (pairs + WORK_OF_ROW)
+    return min(MOST_HALVINGS, int(math.log2(1 + WORK // work))) if rows > 1 and pairs > 0 else 0
+
+
+def _halvings_inside(rows: int, columns: int) -> int:
+    """Return how many halvings may look inside groups: one that leaves m rows decides m times, between two in each table."""
+    work = 2 * math.comb(columns, 2) * rows
+    return sum(work * 2**number <= WORK_INSIDE for number in range(MOST_HALVINGS))
 
 
 def halved(codes: Codes, shape: Sequence[int], rng: Generator) -> Codes:
@@ -91,21 +156,42 @@ def halved(codes: Codes, shape: Sequence[int], rng: Generator) -> Codes:
     -------
     (m, d) codes in random order.
     """
-    first, second = (np.asfortranarray(codes[rows]) for rows in _similar(codes, shape))
+    first, second = (np.asfortranarray(codes[rows]) for rows in _similar(codes[:, np.argsort(shape, kind="stable")]))
     differ = rng.permutation(np.flatnonzero((first != second).any(axis=1)))
-    keep_second = differ[_decide(first[differ], second[differ], shape, rng)]
+    tables = _numbering(shape, _balanced_tables(shape, len(differ)))
+    keep_second = differ[_decide(first[differ], second[differ], tables, rng)]
     first[keep_second] = second[keep_second]
     return first[rng.permutation(len(first))]
 
 
-def _similar(codes: Codes, shape: Sequence[int]) -> tuple[IntArray, IntArray]:
-    """Pair equal rows; of those left the ones equal but in the column of most codes, then but in two columns, and so on."""
-    by = np.argsort(shape, kind="stable")
-    left = np.lexsort(codes.T[by[::-1]])
-    ordered = codes[left][:, by]
+def _kept_inside(codes: Codes, cells: Codes, shape: Sequence[int], inside: Inside, rng: Generator) -> IntArray:
+    """Return the places of the half of rows that stays, by tables of groups and by pairs of classes inside them."""
+    d = len(shape)
+    of_cells = [classes[cells[:, j]] for j, classes in enumerate(inside.classes)]
+    both = np.column_stack([*of_cells, codes]).astype(np.int32)
+    sizes = [*(int(classes.max()) + 1 for classes in inside.classes), *shape]
+    groups_first = [*(d + np.argsort(shape, kind="stable")), *np.argsort(sizes[:d], kind="stable")]
+    first, second = _similar(both[:, groups_first])
+    differ = rng.permutation(np.flatnonzero((both[first] != both[second]).any(axis=1)))
+    fine = (pair for pair in itertools.combinations(range(d), 2) if any(inside.several[j] for j in pair))
+    most = max(len(differ), FEWEST_CELLS)
+    cliques = [
+        *(tuple(d + j for j in clique) for clique in _balanced_tables(shape, len(differ))),
+        *((a, b) for a, b in fine if sizes[a] * sizes[b] <= most),
+    ]
+    keep_second = differ[_decide(both[first[differ]], both[second[differ]], _numbering(sizes, cliques), rng)]
+    first[keep_second] = second[keep_second]
+    return np.asarray(first[rng.permutation(len(first))])
+
+
+def _similar(ordered: Codes) -> tuple[IntArray, IntArray]:
+    """Pair equal rows; of those left the ones equal but in the last column, then but in the last two, and so on."""
+    columns = ordered.shape[1]
+    left = np.lexsort(ordered.T[::-1])
+    ordered = ordered[left]
     alike = np.logical_and.accumulate(ordered[1:] == ordered[:-1], axis=1).sum(axis=1)  # columns that neighbours share
     pairs = []
-    for least in range(len(shape), -1, -1):
+    for least in range(columns, -1, -1):
         begins = np.append(0, 1 + np.flatnonzero(alike < least))
         place = np.arange(len(left)) - np.repeat(begins, np.diff(np.append(begins, len(left))))
         at = np.flatnonzero((alike >= least) & (place[:-1] % 2 == 0))
@@ -118,9 +204,8 @@ def _similar(codes: Codes, shape: Sequence[int]) -> tuple[IntArray, IntArray]:
     return np.concatenate(first), np.concatenate(second)
 
 
-def _decide(first: Codes, second: Codes, shape: Sequence[int], rng: Generator) -> BoolArray:
+def _decide(first: Codes, second: Codes, tables: _Tables, rng: Generator) -> BoolArray:
     """Return for each pair of rows whether the second one stays."""
-    tables = _numbering(shape, len(first))
     surplus = np.zeros(tables.cells, np.int32)
     kept = np.where(rng.random(len(first)) < 0.5, 1, -1).astype(np.int32)  # 1 is the first row; coins decide ties only
     size = min(MOST_AT_ONCE, 1 + len(first) // BLOCKS)
@@ -200,19 +285,23 @@ def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
     np.subtract.at(surplus, cells.second[at], each[at])
 
 
-def _numbering(shape: Sequence[int], decisions: int) -> _Tables:
+def _balanced_tables(shape: Sequence[int], decisions: int) -> list[Clique]:
     """Return the tables of two and three columns that so many decisions can balance."""
     most = {2: max(decisions, FEWEST_CELLS), 3: decisions // DECISIONS_A_CELL}
     if math.comb(len(shape), 3) * decisions > WORK_OF_TRIPLES:
         del most[3]
-    few = [
+    return [
         clique
         for ways, cells in most.items()
         for clique in itertools.combinations(range(len(shape)), ways)
         if math.prod(shape[j] for j in clique) <= cells
     ]
-    ends = list(itertools.accumulate((math.prod(shape[j] for j in clique) for clique in few), initial=0))
-    del few[bisect.bisect_right(ends, MOST_CELLS) - 1 :]
+
+
+def _numbering(shape: Sequence[int], cliques: Sequence[Clique]) -> _Tables:
+    """Return numbers for the cells of tables of two and three columns, the first that have `MOST_CELLS` together."""
+    ends = list(itertools.accumulate((math.prod(shape[j] for j in clique) for clique in cliques), initial=0))
+    few = cliques[: bisect.bisect_right(ends, MOST_CELLS) - 1]
     columns, factors = np.zeros((3, len(few)), np.int32), np.zeros((3, len(few)), np.int32)
     for i, clique in enumerate(few):
         columns[: len(clique), i] = clique

@@ -26,7 +26,7 @@ from synthdp.domain.rules import rules_of
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.sampling.balanced import balanced_sample
+from synthdp.sampling.balanced import Inside, balanced_inside
 from synthdp.sampling.constraint_repair import Repair
 from synthdp.sampling.inside_groups import dealt_out
 from synthdp.sampling.structural_zeros import obeying, rules_between
@@ -49,6 +49,9 @@ FEWEST_REPLACED = 100
 
 BLOCK_ROWS = 1_000_000
 """Rows that are held at once when rows are drawn into a file."""
+
+INTERVALS = 32
+"""Where there is time, samples are balanced over so many equal intervals of a column of numbers, beside its coarse cells."""
 
 WORKERS = min(4, os.cpu_count() or 1)
 """Threads that draw and decode columns; numpy computes outside the interpreter's lock."""
@@ -254,11 +257,13 @@ class SyntheticModel:
     ) -> tuple[dict[str, GridIndices], IntArray]:
         """Draw rows and mend them within their cells; also which ones still break a rule."""
         evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
+        cells: Codes | None = None
         try:
             if independent:
                 codes = self.distribution.sample(rows, rng, given=evidence or None, independent=True)
             else:
-                codes = balanced_sample(self.distribution, rows, rng, given=evidence or None)
+                inside = self._inside(allowed, rng)
+                codes, cells = balanced_inside(self.distribution, rows, rng, inside, given=evidence or None)
         except ImpossibleEvidenceError:
             names = " and ".join(repr(name) for name in allowed)
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
@@ -266,7 +271,9 @@ class SyntheticModel:
 
         def indices_of(j: int) -> GridIndices:
             mask, own = allowed.get(self.domain.names[j]), generator(int(seeds[j]))
-            return self._refine(j, codes[:, j], own, mask, independent=independent)
+            if cells is None:
+                return self._refine(j, codes[:, j], own, mask, independent=independent)
+            return self._points(j, cells[:, j], own, mask)
 
         with ThreadPoolExecutor(WORKERS) as pool:
             drawn = list(pool.map(indices_of, range(len(self.domain))))
@@ -317,12 +324,32 @@ class SyntheticModel:
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None, *, independent: bool = False
     ) -> GridIndices:
         """Draw grid points of column ``j`` for rows in these coarse cells."""
-        refinement = self.refinements[j]
-        table = refinement.table(None if allowed is None else self._fine_share(j, allowed))
-        fine = draw_within_groups(table, cells, rng, independent=independent)
+        return self._points(j, self._fine_cells(j, cells, rng, allowed, independent=independent), rng, allowed)
+
+    def _fine_cells(
+        self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None, *, independent: bool = False
+    ) -> AnyArray:
+        """Draw a fine cell of column ``j`` for rows in these coarse cells."""
+        table = self.refinements[j].table(None if allowed is None else self._fine_share(j, allowed))
+        return draw_within_groups(table, cells, rng, independent=independent)
+
+    def _points(self, j: int, fine: AnyArray, rng: Generator, allowed: BoolArray | None) -> GridIndices:
+        """Draw grid points of column ``j`` for rows in these fine cells."""
         if allowed is None:
-            return refinement.fine.indices_in(fine, rng)
-        return indices_among(allowed, refinement, fine, rng)
+            return self.refinements[j].fine.indices_in(fine, rng)
+        return indices_among(allowed, self.refinements[j], fine, rng)
+
+    def _inside(self, allowed: Mapping[str, BoolArray], rng: Generator) -> Inside:
+        """Return what is inside coarse cells: fine ones, and which of few equal intervals they are in."""
+
+        def draw(codes: Codes) -> Codes:
+            of_columns = enumerate(self.domain.names)
+            return np.column_stack([self._fine_cells(j, codes[:, j], rng, allowed.get(name)) for j, name in of_columns])
+
+        classes = [refinement.classes(INTERVALS) for refinement in self.refinements]
+        both = zip(self.refinements, classes, strict=True)
+        several = [len(np.unique(one.coarse_cell * len(each) + each)) > one.groups for one, each in both]
+        return Inside(draw, classes, several)
 
 
 class _Values(Mapping[str, RawColumn]):

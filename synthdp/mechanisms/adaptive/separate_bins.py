@@ -1,9 +1,9 @@
 """Estimate the counts of bins that have nothing to do with each other: levels, or values far apart.
 
-The prior of a bin's count, common to all bins, is a mixture of 0 and of exponential laws of many means, fitted to the
-noisy counts by maximum likelihood (Kiefer and Wolfowitz 1956).  Of all estimates of the right sum, that of least expected
-total variation distance has the quantile of one common level of each bin's posterior.  With a flat prior this would be
-the projection on the simplex.  Post-processing of noisy answers.
+The prior of a bin's count, common to all bins, is a mixture of 0 and of exponential laws of many means, or of normal laws,
+too, fitted to the noisy counts by maximum likelihood (Kiefer and Wolfowitz 1956).  Of all estimates of the right sum, that
+of least expected total variation distance has the quantile of one common level of each bin's posterior.  With a flat prior
+this would be the projection on the simplex.  Post-processing of noisy answers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from synthdp.distribution.contingency import project_to_simplex
 
 STEPS = 40
 """Steps of the fit of the prior."""
+
+HEAP = 1 / 3
+"""Standard deviation of a normal law, in parts of its mean: hardly any of it is below 0, and the means, each twice the one
+before, leave no gap."""
 
 PSEUDO = 0.1
 """Bins that each law of the mixture is taken to have beforehand."""
@@ -48,7 +52,7 @@ class SeparateBins(NamedTuple):
     evidence: FloatArray
 
 
-def separate_bins(counts: FloatArray, stddev: float, *, total: float) -> SeparateBins:
+def separate_bins(counts: FloatArray, stddev: float, *, total: float, heaps: bool = False) -> SeparateBins:
     """Estimate the counts of bins.
 
     Parameters
@@ -59,27 +63,54 @@ def separate_bins(counts: FloatArray, stddev: float, *, total: float) -> Separat
         Standard deviation of their noise, > 0.
     total
         Number of rows, > 0.
+    heaps
+        Whether the prior has normal laws, too, for filled bins that hold about as much as each other.
     """
     noisy, rows = counts / stddev, total / stddev
     y, which = _classes(noisy)
     held = np.bincount(which, minlength=len(y)).astype(np.float64)
-    means = 0.5 * 2.0 ** np.arange(2 + max(0, math.ceil(math.log2(rows))))
-    centre = y - 1 / means[:, None]  # an exponential prior makes the posterior a normal law about this, cut off at 0
-    cut = log_ndtr(centre)
-    density = 0.5 * (centre**2 + math.log(2 * math.pi)) + cut - np.log(means)[:, None]
-    density = np.vstack([np.zeros(len(y)), density])
+    sizes = np.asarray(0.5 * 2.0 ** np.arange(2 + max(0, math.ceil(math.log2(rows)))), np.float64)
+    density, centre, spread = _exponential(y, sizes)
+    if heaps:
+        others = _normal(y, sizes)
+        density, centre, spread = (np.vstack(both) for both in zip((density, centre, spread), others, strict=True))
+    cut = log_ndtr(centre / spread)
+    density = np.vstack([np.zeros(len(y)), density + cut])
     top = density.max(axis=0)
     chances, likelihood = _prior(np.exp(density - top), held)
     start = np.maximum(y - REACH, 0.0)
     places = start[:, None] + np.linspace(0, 1, PLACES) * (np.maximum(y, 0.0) + REACH - start)[:, None]
     beyond = np.zeros(places.shape)
-    for chance, middle, whole in zip(chances[1:], centre, cut, strict=True):
-        beyond += chance[:, None] * np.exp(np.minimum(log_ndtr(middle[:, None] - places) - whole[:, None], 0.0))
+    for chance, middle, wide, whole in zip(chances[1:], centre, spread, cut, strict=True):
+        beyond += chance[:, None] * np.exp(
+            np.minimum(log_ndtr((middle[:, None] - places) / wide) - whole[:, None], 0.0)
+        )
     found = _common_quantile(places, beyond, held, rows)
     moved = np.where(found[which] > 0, np.maximum(found[which] + noisy - y[which], 0.0), 0.0)
     held_now = float(moved.sum())
     estimate = moved * (total / held_now) if held_now > 0 else project_to_simplex(counts, total)
     return SeparateBins(estimate, (top + np.log(likelihood))[which])
+
+
+def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what counts say under exponential laws of these means, in stddevs of the noise.
+
+    Returns
+    -------
+    The logarithm of their density against that of empty bins, before the posterior is cut off at 0, (laws, k); and the
+    posterior, a normal law so cut off: its centre, (laws, k), and its standard deviation, (laws, 1).
+    """
+    centre = y - 1 / means[:, None]
+    density = 0.5 * (centre**2 + math.log(2 * math.pi)) - np.log(means)[:, None]
+    return density, centre, np.ones((len(means), 1))
+
+
+def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the same under normal laws of these means, each of which has `HEAP` times its mean as standard deviation."""
+    mean = means[:, None]
+    variance = (HEAP * mean) ** 2
+    density = 0.5 * (y**2 - (y - mean) ** 2 / (1 + variance) - np.log1p(variance))
+    return density, (y * variance + mean) / (1 + variance), np.sqrt(variance / (1 + variance))
 
 
 def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:

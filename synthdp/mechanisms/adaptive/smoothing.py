@@ -1,8 +1,9 @@
 """Estimate histograms from noisy counts by empirical Bayes: as smooth, or as sparse, as the counts themselves say.
 
-Two priors are fitted to the noisy counts.  Under the one, bins have nothing to do with each other; under the other,
-neighbours resemble each other.  The estimate is a mean of those of both, weighted by how likely the counts are under
-either.  With little noise the counts hardly change.  Post-processing of noisy answers.
+Three priors are fitted to the noisy counts.  Under the first, bins have nothing to do with each other; under the second,
+filled ones may hold about as much as each other, as the years of a survey do; under the third, neighbours resemble each
+other.  The estimate is a mean of those of all, weighted by how likely the counts are under each.  With little noise the
+counts hardly change.  Post-processing of noisy answers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import softmax
 
 from synthdp.arrays import FloatArray
 from synthdp.distribution.contingency import project_to_simplex
@@ -30,7 +31,8 @@ LARGEST_EXPONENT = 600.0
 """Likelihood ratios beyond exp of this are taken for it."""
 
 ODDS = 20.0
-"""Neighbours are taken to resemble each other only as far as the counts are so many times as likely then.
+"""Bins are taken to resemble each other, as neighbours or as heaps, only as far as the counts are so many times as likely
+then.
 
 A column of few values far apart loses more by smoothing than a smooth one by its absence.
 """
@@ -78,12 +80,14 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
     if len(counts) < LEAST_BINS or stddev < LEAST_NOISE * total:
         return project_to_simplex(counts, total)
     separate = separate_bins(counts, stddev, total=total)
-    if neighbours <= LEAST_BINS:
-        return separate.rows
-    alike = smoothed(counts[:neighbours], stddev)
-    trust = expit(alike.evidence - float(separate.evidence[:neighbours].sum()) - math.log(ODDS))
-    together = project_to_simplex(np.concatenate([alike.rows, counts[neighbours:]]), total)
-    return np.asarray(trust * together + (1 - trust) * separate.rows, np.float64)
+    heaps = separate_bins(counts, stddev, total=total, heaps=True)
+    rows = [separate.rows, heaps.rows]
+    evidence = [float(separate.evidence.sum()) + math.log(ODDS), float(heaps.evidence.sum())]
+    if neighbours > LEAST_BINS:
+        alike = smoothed(counts[:neighbours], stddev)
+        rows.append(project_to_simplex(np.concatenate([alike.rows, counts[neighbours:]]), total))
+        evidence.append(alike.evidence + float(separate.evidence[neighbours:].sum()))
+    return np.asarray(softmax(evidence) @ np.array(rows), np.float64)
 
 
 def smoothed(counts: FloatArray, stddev: float) -> Smooth:

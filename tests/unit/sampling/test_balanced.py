@@ -10,7 +10,17 @@ from hypothesis import given, settings, strategies as st
 from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.product import Product
-from synthdp.sampling.balanced import MOST_CELLS, WORK, _numbering, _similar, balanced_sample, halved
+from synthdp.sampling.balanced import (
+    MOST_CELLS,
+    WORK,
+    WORK_INSIDE,
+    Inside,
+    _numbering,
+    _similar,
+    balanced_inside,
+    balanced_sample,
+    halved,
+)
 
 SHAPE = (4, 3, 5)
 MARGINS = (np.array([4, 3, 2, 1.0]), np.array([1, 1, 8.0]), np.ones(5))
@@ -20,6 +30,17 @@ MODEL = Product(shape=SHAPE, margins=MARGINS)
 def pair_error(codes, model, shape):
     pairs = [(0, 1), (0, 2), (1, 2)]
     return sum(np.abs(contingency(codes, shape, p) / len(codes) - model.marginal(p)).sum() for p in pairs)
+
+
+def inside(rng):
+    """Six cells in each group of the first two columns, in classes of two; none inside the third's."""
+
+    def draw(codes):
+        cells = codes.astype(np.int64)
+        cells[:, :2] = 6 * cells[:, :2] + rng.integers(6, size=(len(codes), 2))
+        return cells
+
+    return Inside(draw, [np.arange(24) // 2, np.arange(18) // 2, np.arange(5)], [True, True, False])
 
 
 def test_the_halves_of_rows_are_rows():
@@ -66,7 +87,7 @@ def test_each_half_is_as_likely_as_what_it_leaves_behind():
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=5).map(tuple), st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_equal_rows_are_paired_first_and_every_row_once(shape, pairs, seed):
     codes = np.random.default_rng(seed).integers(0, shape, (2 * pairs, len(shape)))
-    first, second = _similar(codes, shape)
+    first, second = _similar(codes)
     assert sorted([*first.tolist(), *second.tolist()]) == list(range(2 * pairs))
     _, times = np.unique(codes, axis=0, return_counts=True)
     assert (codes[first] == codes[second]).all(axis=1).sum() == (times // 2).sum()
@@ -79,7 +100,9 @@ def test_decisions_are_made_where_no_table_tells_of_them_and_where_there_are_non
 
 
 def test_tables_take_bounded_memory():
-    tables = _numbering((31,) * 300, 10)  # 44 850 pairs of columns with 961 cells each
+    tables = _numbering(
+        (31,) * 300, list(itertools.combinations(range(300), 2))
+    )  # 44 850 pairs of columns with 961 cells each
     assert MOST_CELLS - 31**2 < tables.cells <= MOST_CELLS
     assert tables.begins[-1] + 31**2 == tables.cells
 
@@ -155,3 +178,41 @@ def test_so_many_rows_are_drawn_as_a_second_allows(rows, halvings):
 
     balanced_sample(Few(shape=SHAPE, margins=MARGINS), rows, np.random.default_rng(0))
     assert asked == [rows * 2**halvings]
+
+
+def test_cells_stay_inside_their_groups_and_their_pairs_are_nearer_to_the_model():
+    fine = Product(shape=(12, 9), margins=tuple(np.repeat(margin, 3) for margin in MARGINS[:2]))
+
+    def error(classes):
+        return np.abs(contingency(classes, (12, 9), (0, 1)) / len(classes) - fine.marginal((0, 1))).sum()
+
+    errors = np.zeros(2)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        here = inside(rng)
+        codes, cells = balanced_inside(MODEL, 300, rng, here)
+        assert (cells[:, :2] // 6 == codes[:, :2]).all()
+        assert (cells[:, 2] == codes[:, 2]).all()
+        assert pair_error(codes, MODEL, SHAPE) < 0.25
+        errors += [error(one[:, :2] // 2) for one in (cells, here.draw(balanced_sample(MODEL, 300, rng)))]
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_every_cell_is_as_frequent_as_the_model_says():
+    counts = np.zeros((24, 18))
+    for seed in range(600):
+        rng = np.random.default_rng(seed)
+        _, cells = balanced_inside(MODEL, 20, rng, inside(rng))
+        np.add.at(counts, (cells[:, 0], cells[:, 1]), 1)
+    expected = 12_000 * np.outer(*(np.repeat(margin / margin.sum() / 6, 6) for margin in MARGINS[:2]))
+    assert (np.abs(counts - expected) < 6.2 * np.sqrt(expected)).all()
+
+
+def test_nothing_is_looked_at_inside_groups_where_rows_are_many_or_cells_are_the_groups():
+    rows = WORK_INSIDE // 6 + 1
+    here = inside(np.random.default_rng(0))
+    assert balanced_inside(MODEL, rows, np.random.default_rng(1), here)[1] is None
+    alone = here._replace(several=[False] * 3)
+    codes, cells = balanced_inside(MODEL, 50, np.random.default_rng(1), alone)
+    assert cells is None
+    assert (codes == balanced_sample(MODEL, 50, np.random.default_rng(1))).all()
