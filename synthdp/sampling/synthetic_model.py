@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray, narrow
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.checks import check_one_of, whole
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
@@ -300,10 +300,10 @@ class SyntheticModel:
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Share of each fine cell's grid points that are allowed."""
-        fine = self.refinements[j].fine
-        cells = fine.cells_of(np.flatnonzero(allowed[: fine.grid.releasable]).astype(np.uint32))
-        count = np.bincount(cells, minlength=fine.size)
-        return np.divide(count, fine.width, out=np.zeros(fine.size), where=fine.width > 0)
+        refinement = self.refinements[j]
+        parts = refinement.within(allowed)
+        cells = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
+        return np.bincount(cells, weights=parts, minlength=refinement.fine.size).astype(np.float64)
 
     def _coarse_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Share of each coarse cell's mass that is allowed."""
@@ -321,8 +321,8 @@ class SyntheticModel:
         table = refinement.table(None if allowed is None else self._fine_share(j, allowed))
         fine = draw_within_groups(table, cells, rng, independent=independent)
         if allowed is None:
-            return refinement.fine.indices_in(fine, rng)
-        return indices_among(allowed, refinement, fine, rng)
+            return refinement.indices_in(fine, rng)
+        return refinement.indices_among(allowed, fine, rng)
 
 
 class _Values(Mapping[str, RawColumn]):
@@ -367,16 +367,6 @@ class _Values(Mapping[str, RawColumn]):
 
     def __len__(self) -> int:
         return len(self._schema)
-
-
-def indices_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> GridIndices:
-    """Draw a grid point for every fine cell, uniformly among the allowed ones that a released row may have."""
-    good = np.flatnonzero(allowed[: refinement.fine.grid.releasable])
-    cell = refinement.fine.cells_of(good.astype(np.uint32))
-    good = good[np.argsort(cell, kind="stable")]
-    count = np.bincount(cell, minlength=refinement.fine.size)
-    place = (np.cumsum(count) - count)[fine] + (rng.random(len(fine)) * count[fine]).astype(np.int64)
-    return narrow(good[place], refinement.fine.grid.size)
 
 
 def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:
