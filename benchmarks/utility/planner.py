@@ -86,7 +86,9 @@ def only(ideas: str) -> Iterator[None]:
             (adaptive_marginals, "measure_second_moments", lambda known, *_: known),
             (synthetic_model, "dealt_out", lambda *_: {}),
         ],
-        "roundness": [(adaptive_marginals, "measure_roundness", lambda _account, budget, _columns: ({}, budget, ()))],
+        "roundness": [
+            (adaptive_marginals, "measure_roundness", lambda _account, budget, columns: (columns, budget, ()))
+        ],
     }
     with contextlib.ExitStack() as stack:
         for idea in set(IDEAS) - kept:

@@ -28,7 +28,6 @@ POWERS = range(15, -16, -1)
 """Exponents of the powers of ten."""
 
 
-@lru_cache(maxsize=256)
 def axis_of_roundness(name: str, column: Column) -> Axis | None:
     """Return an axis with a cell for each class of round numbers, one for those that are not round, and one for the rest.
 
@@ -41,9 +40,12 @@ def axis_of_roundness(name: str, column: Column) -> Axis | None:
     name, column
         The column and its declaration.
     """
+    return _axis(name, column) if column.quantity == "number" and grid_of(column).width == 1 else None
+
+
+@lru_cache(maxsize=256)
+def _axis(name: str, column: Column) -> Axis | None:
     grid = grid_of(column)
-    if not (column.quantity == "number" and grid.ordered and grid.width == 1):
-        return None
     spacings = [Fraction(10) ** power for power in POWERS]
     cells = np.full(grid.size, len(spacings))
     cells[grid.regular :] = len(spacings) + 1
@@ -57,7 +59,7 @@ def axis_of_roundness(name: str, column: Column) -> Axis | None:
 
 def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
     """Return the grid points that hold the multiples of a spacing; none if these are too few, too many or inexact."""
-    lower, upper = (Fraction(bound) for bound in bounds_of(column))
+    lower, upper = (Fraction(repr(bound)) for bound in bounds_of(column))  # as written: 0.3 is a multiple of 0.1
     first, last = math.ceil(lower / spacing), math.floor(upper / spacing)
     if not FEWEST <= last - first + 1 <= MOST or max(abs(first), abs(last)) * spacing.numerator > LARGEST_EXACT:
         return np.zeros(0, np.int64)

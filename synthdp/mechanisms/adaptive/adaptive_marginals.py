@@ -262,7 +262,7 @@ class AdaptiveMarginals(Spender):
             share = min(share, ONE_WAYS_OF_OPTIMUM)
         most = min(share * (1 + DEEP_SHARE), budget.share)
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
-        roundness, left, counted = measure_roundness(account, left, columns)
+        columns, left, counted = measure_roundness(account, left, columns)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
         filled = group_target_of_wide if len(columns) > self.wide else group_target
@@ -271,9 +271,7 @@ class AdaptiveMarginals(Spender):
             schema, columns, target=target, left=left, measured=(*count.measurements, *answers, *counted),
             rows=account.rows if account.adjacency.rows_are_public else None,
         )  # fmt: skip
-        refinements = enumerate(known.refinements)
-        rounded = tuple(replace(one, rounding=roundness.get(j)) for j, one in refinements)
-        return replace(known, refinements=rounded), rounds
+        return known, rounds
 
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
         """Return the best way to measure all interactions of the groups, where it applies."""
