@@ -28,7 +28,7 @@ from synthdp.privacy.loss import from_document as loss_from_document, to_documen
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.scores.pair_distances import PairDistances
@@ -305,6 +305,7 @@ def has_file_form(queries: Statistic | KeyStatistic) -> bool:
             Marginals,
             MarginalDistances,
             PairDistances,
+            PairProducts,
             TensorBasis,
             TensorWithMisfits,
             Total,
@@ -366,6 +367,11 @@ def _queries(queries: Statistic | KeyStatistic, store: Store) -> dict[str, Any]:
             scores = [store.put(score) for score in queries.scores]
             numbers = {"scores": scores, "resolution": queries.resolution, "norm": queries.norm}
             return {"kind": "products", "domain": store.domain(queries.domain), **numbers}
+        case PairProducts():
+            scores = [store.put(score) for score in queries.scores]
+            numbers = {"scores": scores, "resolution": queries.resolution, "most": queries.most}
+            chosen = [list(pair) for pair in queries.chosen]
+            return {"kind": "pair products", "domain": store.domain(queries.domain), "chosen": chosen, **numbers}
         case TensorWithMisfits(ChebyshevTensor(domain, t, unit)):
             return {"kind": "chebyshev", "domain": store.domain(domain), "t": t, "unit": unit}
         case Total():
@@ -396,9 +402,12 @@ def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Ma
         return PairDistances(domain, tuple(arrays[name] for name in document["margins"]), int(document["unit"]))
     if document["kind"] == "interactions":
         return Interactions(domain, tuple(tuple(c) for c in document["cliques"]), tuple(document["weights"]))
-    if document["kind"] == "products":
-        scores = tuple(arrays[name] for name in document["scores"])
-        return ClippedProducts(domain, scores, int(document["resolution"]), int(document["norm"]))
+    if document["kind"] in ("products", "pair products"):
+        scores, resolution = tuple(arrays[name] for name in document["scores"]), int(document["resolution"])
+        if document["kind"] == "products":
+            return ClippedProducts(domain, scores, resolution, int(document["norm"]))
+        chosen = tuple((int(a), int(b)) for a, b in document["chosen"])
+        return PairProducts(domain, scores, chosen, resolution, int(document["most"]))
     if document["kind"] == "total":
         return Total(domain)
     if document["kind"] == "chebyshev":

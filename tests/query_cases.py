@@ -34,7 +34,7 @@ from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
 from synthdp.queries.norms import Norms
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.queries.scores.boosting_scores import BoostingScores
 from synthdp.queries.scores.distances import MarginalDistances
@@ -144,6 +144,11 @@ def products(norm: int) -> ClippedProducts:
     return ClippedProducts(mixed(), scores, 4, norm)
 
 
+def some_products(most: int) -> PairProducts:
+    every = products(1)
+    return PairProducts(every.domain, every.scores, ((1, 2), (0, 1)), 4, most)
+
+
 def lists(m: int, length: int, order: int, scales: tuple[int, ...], row_scale: int) -> ListCoefficients:
     domain = domain_of(decision_list_schema([f"v{j}" for j in range(m)], length=length))
     tables = tuple(pattern_table(r, order).values for r in range(length + 1))
@@ -204,6 +209,8 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "misfits of each column": lambda: misfits_of_columns(mixed()),
     "products of columns": lambda: products(norm=40),
     "products that no row reaches the norm of": lambda: products(norm=10_000),
+    "products of some pairs of columns": lambda: some_products(most=20),
+    "products of some pairs that are never clipped": lambda: some_products(most=10_000),
     "the total": lambda: Total(mixed()),
     "coefficients of lists": lambda: lists(2, 2, 2, (8, 5, 3), 4),
     "coefficients of long lists": lambda: long_lists(2, 2, (8, 5, 3), 4),
@@ -314,6 +321,13 @@ def any_products(draw: Draw, denominator: int) -> ClippedProducts:
     return ClippedProducts(domain, scores, denominator, draw(st.sampled_from([1, 50, 2**20, 2**40])))
 
 
+def any_pair_products(draw: Draw, denominator: int) -> PairProducts:
+    every = any_products(draw, denominator)
+    pairs = sorted({(j, j + 1) for j in range(len(every.domain) - 1)} | {(0, len(every.domain) - 1)})
+    chosen = tuple(draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=3, unique=True)))
+    return PairProducts(every.domain, every.scores, chosen, denominator, every.norm)
+
+
 def any_chebyshev(draw: Draw, denominator: int) -> ChebyshevTensor:
     return ChebyshevTensor(any_ordered(draw), draw(st.integers(2, 4)), denominator=denominator)
 
@@ -366,6 +380,7 @@ SHAPES: dict[str, Callable[[Draw, int], Statistic]] = {
     "scores of boosting": any_boosting,
     "scores of a net": lambda draw, denominator: net(any_small_cells(draw), draw(st.integers(1, 3)), denominator),
     "products of columns": any_products,
+    "products of some pairs of columns": any_pair_products,
     "a Chebyshev tensor": any_chebyshev,
     "average moments": lambda draw, denominator: AverageMoment(any_ordered(draw), draw(st.integers(1, 3)), denominator),
     "mixed terms": any_basis,

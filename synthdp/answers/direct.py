@@ -35,7 +35,7 @@ from synthdp.fit.misfits import (
 from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -106,7 +106,9 @@ class Direct:
         found, domain, rows = [], self.model.domain, max(self.total[0], 1.0)
         for measured in self.measurements:
             queries = measured.queries
-            if not isinstance(queries, ClippedProducts) or not set(queries.domain.names) <= set(domain.names):
+            if not isinstance(queries, ClippedProducts | PairProducts):
+                continue
+            if not set(queries.domain.names) <= set(domain.names):
                 continue
             columns = domain.index(*queries.domain.names)
             if queries.domain.shape == tuple(domain.shape[j] for j in columns):

@@ -1,9 +1,11 @@
-"""Products of the scores of every two columns, clipped row by row: the second moments of many columns for little noise."""
+"""Products of the scores of two columns, clipped: the second moments of many columns for little noise."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -57,11 +59,7 @@ class ClippedProducts(LinearFamily):
     def __post_init__(self) -> None:
         for name in ("resolution", "norm"):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=1, most=LARGEST_NUMBER))
-        if len(self.domain) < 2 or [len(score) for score in self.scores] != list(self.domain.shape):
-            raise ParameterError("scores must have one whole number for each cell of two or more axes")
-        object.__setattr__(self, "scores", tuple(whole_numbers("scores", score) for score in self.scores))
-        if sum(largest(score) ** 2 for score in self.scores) >= 2**31:
-            raise SensitivityError("scores are too large for exact sums: lower the resolution")
+        object.__setattr__(self, "scores", _checked(self.domain, self.scores))
         check_overflow(self)
 
     @property
@@ -87,13 +85,9 @@ class ClippedProducts(LinearFamily):
 
     def features(self, codes: Codes) -> Features:
         """Return each row's clipped products as whole numbers, rounded towards 0; (n, k)."""
-        scores = self.scores_of(codes)
+        scores = scores_of(self.scores, codes)
         left, right = self.pairs
         return np.trunc(scores[:, left] * scores[:, right] * self.clipping(scores)[:, None]).astype(np.int64)
-
-    def scores_of(self, codes: Codes) -> IntArray:
-        """Return the scores of each row; (n, d)."""
-        return np.column_stack([score[codes[:, j]] for j, score in enumerate(self.scores)])
 
     def clipping(self, scores: IntArray) -> FloatArray:
         """Return the factor that brings each row's products to at most ``norm``; (n,)."""
@@ -108,3 +102,93 @@ class ClippedProducts(LinearFamily):
     def clipped_to(self) -> float:
         """The norm that long rows are scaled to: rounding may add to it and stay within ``norm``."""
         return self.norm * _BELOW
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairProducts(LinearFamily):
+    """For some pairs of columns the sum over rows of the product of their scores, each clipped by itself.
+
+    In whole numbers throughout.  Where few pairs are asked, each is told without what a row's other products would take
+    from it.
+
+    Parameters
+    ----------
+    domain
+        Of d >= 2 axes.
+    scores
+        For each axis the (size,) whole-number scores of its cells, in multiples of ``resolution``.
+    chosen
+        The positions of the two columns of each of k products: each pair once.
+    resolution
+        The whole number that stands for a score of 1.
+    most
+        Largest size of a product, in multiples of ``resolution`` squared.
+
+    Raises
+    ------
+    ParameterError
+        If the scores do not fit the domain, a pair is none, or a number is not positive.
+    SensitivityError
+        If the scores are so large that products of theirs might overflow.
+    """
+
+    domain: Domain
+    scores: tuple[IntArray, ...]
+    chosen: tuple[tuple[int, int], ...]
+    resolution: int
+    most: int
+
+    def __post_init__(self) -> None:
+        for name in ("resolution", "most"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, most=LARGEST_NUMBER))
+        object.__setattr__(self, "scores", _checked(self.domain, self.scores))
+        pairs = tuple((int(a), int(b)) for a, b in self.chosen)
+        if not pairs or len(set(pairs)) < len(pairs) or any(not 0 <= a < b < len(self.domain) for a, b in pairs):
+            raise ParameterError("chosen must be one or more different pairs of columns, each in order")
+        object.__setattr__(self, "chosen", pairs)
+        check_overflow(self)
+
+    @property
+    def pairs(self) -> tuple[IntArray, IntArray]:
+        """The two columns of each product."""
+        left, right = np.array(self.chosen, np.int64).T
+        return left, right
+
+    @property
+    def k(self) -> int:
+        """Number of products."""
+        return len(self.chosen)
+
+    @property
+    def denominator(self) -> int:
+        """The whole number that stands for a product of 1."""
+        return self.resolution**2
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """A record changes each answer by at most ``most``."""
+        return RecordBounds.of(Norms.within(self.k, self.most))
+
+    def features(self, codes: Codes) -> Features:
+        """Return each row's clipped products; (n, k)."""
+        scores = scores_of(self.scores, codes)
+        left, right = self.pairs
+        return np.asarray(np.clip(scores[:, left] * scores[:, right], -self.most, self.most), np.int64)
+
+
+Products: TypeAlias = ClippedProducts | PairProducts
+
+
+def scores_of(scores: Sequence[IntArray], codes: Codes) -> IntArray:
+    """Return the scores of each row; (n, d)."""
+    return np.column_stack([score[codes[:, j]] for j, score in enumerate(scores)])
+
+
+def _checked(domain: Domain, scores: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    """Return scores whose products are exact."""
+    if len(domain) < 2 or [len(score) for score in scores] != list(domain.shape):
+        raise ParameterError("scores must have one whole number for each cell of two or more axes")
+    found = tuple(whole_numbers("scores", score) for score in scores)
+    if sum(largest(score) ** 2 for score in found) >= 2**31:
+        raise SensitivityError("scores are too large for exact sums: lower the resolution")
+    return found

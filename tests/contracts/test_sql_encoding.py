@@ -27,7 +27,7 @@ from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.fitting import FittingRows
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
 from synthdp.tables.sources.dataframe import FrameSource
@@ -184,15 +184,18 @@ def exact_there_and_here(statistic: Any, source: Any) -> tuple[list[int], list[i
 
 
 @pytest.mark.parametrize("database", ["duckdb", "postgres"])
+@pytest.mark.parametrize("kind", ["every pair", "some pairs"])
 @pytest.mark.parametrize("norm", [1, 5, 77, 10**6])
 def test_clipped_products_are_summed_in_the_database(
-    database: str, norm: int, doors: Any, people: str, monkeypatch: pytest.MonkeyPatch
+    database: str, kind: str, norm: int, doors: Any, people: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No list of rows comes: one row of sums for every few pairs."""
     domain = domain_of(SCHEMA, bins=9)
     rng = np.random.default_rng(norm)
     scores = tuple(rng.integers(-9000, 9000, size) for size in domain.shape)
     products = ClippedProducts(domain, scores, 2000, norm)
+    if kind == "some pairs":
+        products = PairProducts(domain, scores, ((1, 2), (0, 2)), 2000, norm)
     monkeypatch.setattr("synthdp.tables.sql.counting.MOST_SUMS", 4)
     monkeypatch.setattr("synthdp.tables.sources.sql.listing_query", None)
     there, here = exact_there_and_here(products, SqlSource(doors[database][0], table=people, push="counts"))

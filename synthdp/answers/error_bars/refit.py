@@ -24,7 +24,7 @@ from synthdp.fit.graphical.consistency import (
     pooled_effects,
 )
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, HeardProducts, NoisyProducts
+from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, NoisyProducts, heard
 from synthdp.parallel import in_order
 from synthdp.randomness import Generator
 
@@ -94,20 +94,20 @@ class Matched:
         a fit leaves of a gap between noisy means and those of untilted rows the part c / (1 + c): the gaps g that it left
         say c = g / (s - g) by their mean square and the noise's variance s.
         """
-        heard, gaps, ridges, noise = [], [], [], []
+        kept, gaps, ridges, noise = [], [], [], []
         for noisy in questions:
-            products = HeardProducts.of(noisy, codes).of_rows(slice(None))
+            products = heard(noisy, codes).of_rows(slice(None))
             gap, variance = noisy.means - products.mean(axis=0, dtype=np.float64), noisy.stddev**2
             left_over = float((gap**2).mean())
             if left_over < variance:
-                heard.append(products)
+                kept.append(products)
                 gaps.append(gap)
                 ridge = max(left_over / (variance - left_over), LEAST_RIDGE)
                 ridges.append(ridge * np.maximum(products.var(axis=0, dtype=np.float64), LEAST_RIDGE))
                 noise.append(noisy.stddev * rng.standard_normal((len(gap), rows.shape[1])))
-        if not heard:
+        if not kept:
             return None
-        together, every = np.concatenate(heard, axis=1), np.concatenate(ridges)
+        together, every = np.concatenate(kept, axis=1), np.concatenate(ridges)
         centred = together - together.mean(axis=0, dtype=np.float64).astype(np.float32)
         slope = centred.T @ centred / len(codes) + np.diag(every)
         means = together.T @ (rows / rows.sum(axis=0)).astype(np.float32)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, FloatArray, IntArray
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import PairProducts, Products, scores_of
 
 SLOPE_ROWS = 8192
 """Rows that the slope of a step is computed from; the gap that it closes is computed from all."""
@@ -41,7 +41,7 @@ class NoisyProducts:
         Standard deviation of their noise.
     """
 
-    queries: ClippedProducts
+    queries: Products
     columns: tuple[int, ...]
     means: FloatArray
     stddev: float
@@ -54,43 +54,60 @@ class Tilt(NamedTuple):
     coefficients: FloatArray
 
 
-class HeardProducts(NamedTuple):
-    """The clipped products of one question, of weighted rows.
+class HeardProducts(Protocol):
+    """The clipped products of one question, of weighted rows."""
 
-    Parameters
-    ----------
-    scores
-        (m, columns) scores of the rows, in standard deviations.
-    clipping
-        (m,) the factor that clips each row's products.
-    pairs
-        The two columns of each of its k products, two (k,) arrays.
-    """
+    def of_rows(self, rows: slice) -> AnyArray:
+        """Return the products of some rows, (rows, k)."""
+
+    def means(self, weights: FloatArray) -> FloatArray:
+        """Return the means of weighted rows, (k,)."""
+
+    def sums(self, coefficients: FloatArray) -> FloatArray:
+        """Return the sum of each row's products times coefficients, (m,)."""
+
+
+def heard(noisy: NoisyProducts, codes: Codes) -> HeardProducts:
+    """Return the products that a question asked for, of rows of all columns."""
+    queries, own = noisy.queries, codes[:, list(noisy.columns)]
+    if isinstance(queries, PairProducts):
+        return _FewProducts((queries.features(own) / queries.denominator).astype(np.float32))
+    whole = scores_of(queries.scores, own)
+    scaled = (whole / queries.resolution).astype(np.float32)
+    return _EveryProduct(scaled, queries.clipping(whole).astype(np.float32), queries.pairs)
+
+
+class _FewProducts(NamedTuple):
+    """The (m, k) products of few pairs, row by row."""
+
+    products: AnyArray
+
+    def of_rows(self, rows: slice) -> AnyArray:
+        return self.products[rows]
+
+    def means(self, weights: FloatArray) -> FloatArray:
+        return np.asarray((weights / weights.sum()).astype(np.float32) @ self.products, np.float64)
+
+    def sums(self, coefficients: FloatArray) -> FloatArray:
+        return np.asarray(self.products @ coefficients.astype(np.float32), np.float64)
+
+
+class _EveryProduct(NamedTuple):
+    """The products of every two columns, as the (m, columns) scores of the rows and the (m,) factor that clips them."""
 
     scores: AnyArray
     clipping: AnyArray
     pairs: tuple[IntArray, IntArray]
 
-    @classmethod
-    def of(cls, noisy: NoisyProducts, codes: Codes) -> HeardProducts:
-        """Return the products of rows, of all columns."""
-        queries = noisy.queries
-        whole = queries.scores_of(codes[:, list(noisy.columns)])
-        scaled = (whole / queries.resolution).astype(np.float32)
-        return cls(scaled, queries.clipping(whole).astype(np.float32), queries.pairs)
-
     def of_rows(self, rows: slice) -> AnyArray:
-        """Return the products of some rows, (rows, k)."""
         left, right = self.pairs
         return self.scores[rows, left] * self.scores[rows, right] * self.clipping[rows, None]
 
     def means(self, weights: FloatArray) -> FloatArray:
-        """Return the means of weighted rows, (k,)."""
         weighted = self.scores * (weights / weights.sum() * self.clipping).astype(np.float32)[:, None]
         return np.asarray((self.scores.T @ weighted)[self.pairs], np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return the sum of each row's products times coefficients, (m,)."""
         matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
         matrix[self.pairs] = coefficients
         sums = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores)
@@ -112,15 +129,15 @@ class MomentMatching:
         (k,) the noisy means of all questions that are heard.
     ridge
         (k,) as above.
-    heard
-        Their products.
+    products
+        Of each of them.
     slope_products
         (some, k) clipped products of the first rows, for the slope of a step.
     """
 
     target: FloatArray
     ridge: FloatArray
-    heard: tuple[HeardProducts, ...]
+    products: tuple[HeardProducts, ...]
     slope_products: AnyArray
 
     @classmethod
@@ -136,20 +153,20 @@ class MomentMatching:
         weights
             (m,) their weights before any step.
         """
-        heard: list[HeardProducts] = []
+        kept: list[HeardProducts] = []
         targets, ridges, firsts = [], [], []
         for noisy in questions:
-            products = HeardProducts.of(noisy, codes)
+            products = heard(noisy, codes)
             signal = float(np.mean((noisy.means - products.means(weights)) ** 2)) - noisy.stddev**2
             if signal > 0:
-                heard.append(products)
+                kept.append(products)
                 firsts.append(products.of_rows(slice(0, SLOPE_ROWS)))
                 targets.append(noisy.means)
                 ridges.append(noisy.stddev**2 / signal * firsts[-1].var(axis=0, dtype=np.float64))
-        if not heard:
+        if not kept:
             return None
         return cls(
-            target=np.concatenate(targets), ridge=np.concatenate(ridges), heard=tuple(heard),
+            target=np.concatenate(targets), ridge=np.concatenate(ridges), products=tuple(kept),
             slope_products=np.concatenate(firsts, axis=1),
         )  # fmt: skip
 
@@ -160,7 +177,7 @@ class MomentMatching:
 
     def means(self, weights: FloatArray) -> FloatArray:
         """Return the mean clipped products of weighted rows; (k,)."""
-        return np.concatenate([products.means(weights) for products in self.heard])
+        return np.concatenate([one.means(weights) for one in self.products])
 
     def step(self, weights: FloatArray, coefficients: FloatArray) -> Tilt:
         """Take a damped Newton step from the rows' weights and the coefficients that they were tilted by."""
@@ -169,8 +186,8 @@ class MomentMatching:
         slope = centred.T @ (centred * share[:, None]) + np.diag(self.ridge)
         gap = self.target - self.means(weights) - self.ridge * coefficients
         change = DAMPING * np.linalg.solve(slope, gap)
-        ends = np.cumsum([len(products.pairs[0]) for products in self.heard])[:-1]
-        parts = zip(self.heard, np.split(change, ends), strict=True)
-        exponent = sum((products.sums(part) for products, part in parts), np.zeros(len(weights)))
+        ends = np.cumsum([one.of_rows(slice(0, 1)).shape[1] for one in self.products])[:-1]
+        parts = zip(self.products, np.split(change, ends), strict=True)
+        exponent = sum((one.sums(part) for one, part in parts), np.zeros(len(weights)))
         shorter = min(1.0, LONGEST / max(float(np.abs(exponent).max()), LONGEST))
         return Tilt(np.asarray(np.exp(shorter * exponent), np.float64), coefficients + shorter * change)

@@ -19,7 +19,7 @@ from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.workload import Workload
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts, Products
 
 RESOLUTION = 64
 """Scores are whole multiples of 1 / RESOLUTION standard deviations."""
@@ -83,7 +83,7 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     return _measure_strongest(known, account, products)
 
 
-def _mean_products(known: Knowledge, queries: ClippedProducts, answers: Measurements) -> NoisyProducts:
+def _mean_products(known: Knowledge, queries: Products, answers: Measurements) -> NoisyProducts:
     return NoisyProducts(
         queries=queries,
         columns=known.domain.index(*queries.domain.names),
@@ -93,7 +93,7 @@ def _mean_products(known: Knowledge, queries: ClippedProducts, answers: Measurem
 
 
 def _measure_strongest(known: Knowledge, account: Curator, products: NoisyProducts) -> Knowledge:
-    """Measure the products that stand out from their noise again, each alone: a row's one product is short.
+    """Measure the products that stand out from their noise again, each clipped by itself: few products of a row are short.
 
     Costs at most `MOST_SHARE` of what is left, for the curator's neighbours.
     """
@@ -102,24 +102,15 @@ def _measure_strongest(known: Knowledge, account: Curator, products: NoisyProduc
     if products.stddev <= AIM_OF_STRONG or not strongest:
         return known
     asked = products.queries
-    sides = [[int(side[i]) for side in asked.pairs] for i in strongest]
-    questions = [
-        ClippedProducts(
-            Domain(tuple(asked.domain.axes[j] for j in pair)), tuple(asked.scores[j] for j in pair), RESOLUTION,
-            int(NORM * RESOLUTION**2),
-        )
-        for pair in sides
-    ]  # fmt: skip
-    most = MOST_SHARE * known.left.share / len(questions)
-    noise = known.left.stddev(questions[0].bounds, most, k=1) / questions[0].denominator / known.total
-    share = most * min(1.0, noise / AIM_OF_STRONG) ** (1 / known.left.exponent)
-    part, left = known.left.take(share * len(questions))
-    spends = [part.whole.fraction(share)] * len(questions)
-    steps = [f"products of columns, of strong ones: {' × '.join(one.domain.names)}" for one in questions]
-    for queries, answers in zip(questions, account.measure_each(questions, spends=spends, steps=steps), strict=True):
-        again = _mean_products(known, queries, answers)
-        known = replace(known.with_answers(answers, left=left), products=(*known.products, again))
-    return known
+    left_side, right_side = asked.pairs
+    chosen = tuple((int(left_side[i]), int(right_side[i])) for i in strongest)
+    queries = PairProducts(asked.domain, asked.scores, chosen, RESOLUTION, int(NORM * RESOLUTION**2))
+    most = MOST_SHARE * known.left.share
+    noise = known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
+    part, left = known.left.take(most * min(1.0, noise / AIM_OF_STRONG) ** (1 / known.left.exponent))
+    answers = account.measure(queries, spend=part.loss, step="products of columns, of strong ones")
+    again = _mean_products(known, queries, answers)
+    return replace(known.with_answers(answers, left=left), products=(*known.products, again))
 
 
 def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:

@@ -16,7 +16,7 @@ from synthdp.checks import check_one_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.errors import DataError, ParameterError
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
@@ -188,7 +188,7 @@ class SqlSource:
             if isinstance(tables, Marginals):
                 asked = counting_query(domain, tables.cliques, coded, names)
                 return asked.tables(self._numbers(asked.sql, 3), domain, tables.cliques)
-            if isinstance(statistic, ClippedProducts):
+            if isinstance(statistic, ClippedProducts | PairProducts):
                 parts = product_queries(statistic, coded, names, self._dialect)
                 return np.concatenate([self._numbers(sql, width)[0] for sql, width in parts])
             if isinstance(statistic, Total):

@@ -16,7 +16,7 @@ from synthdp.arrays import AnyArray, Clique, Codes, Totals
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.queries.counting import MOST_CELLS, margin_of, pack
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts, Products
 from synthdp.tables.sql.encoding import WORDS
 
 MOST_SUMS = 500
@@ -84,11 +84,10 @@ def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
     return f"SELECT {every}, count(*) AS n FROM (SELECT {named} FROM {coded}) listed GROUP BY {every}"  # noqa: S608
 
 
-def product_queries(products: ClippedProducts, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
+def product_queries(products: Products, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
     """Return statements of one row of so many numbers each: the sums of all clipped products, in the order of their pairs.
 
-    Scores, their squares and the squared norm are whole numbers of 64 bits; the factor that clips a row, its product and its
-    rounding towards 0 are the floating-point operations of `ClippedProducts.features`, in the same order.
+    Scores, their products and squares are whole numbers of 64 bits.
 
     Parameters
     ----------
@@ -99,27 +98,38 @@ def product_queries(products: ClippedProducts, coded: str, names: Sequence[str],
     dialect
         ``"postgres"`` or ``"duckdb"``.
     """
+    pairs = list(zip(*(side.tolist() for side in products.pairs), strict=True))
+    used = sorted({j for pair in pairs for j in pair})
     scores = [
-        f"CAST({_search(name, axis.starts.tolist()[1:], score[axis.cells].tolist())} AS bigint) AS s{j}"
-        for j, (axis, name, score) in enumerate(zip(products.domain.axes, names, products.scores, strict=True))
+        f"CAST({_search(names[j], axis.starts.tolist()[1:], products.scores[j][axis.cells].tolist())} AS bigint) AS s{j}"
+        for j, axis in ((j, products.domain.axes[j]) for j in used)
     ]
-    columns = [f"s{j}" for j in range(len(scores))]
+    rows = f"(SELECT {', '.join(scores)} FROM {coded}) scored"  # noqa: S608
+    if isinstance(products, PairProducts):
+        clipped = [f"least(greatest(s{a} * s{b}, -{products.most}), {products.most})" for a, b in pairs]
+    else:
+        rows = _with_factor(products, rows, [f"s{j}" for j in used], dialect)
+        clipped = [f"CAST(trunc(CAST(s{a} * s{b} AS {WORDS[dialect].real}) * f) AS bigint)" for a, b in pairs]
+    sums = [f"CAST(coalesce(sum({one}), 0) AS bigint) AS n{i}" for i, one in enumerate(clipped)]
+    parts = [sums[i : i + MOST_SUMS] for i in range(0, len(sums), MOST_SUMS)]
+    return [(f"SELECT {', '.join(part)} FROM {rows}", len(part)) for part in parts]  # noqa: S608
+
+
+def _with_factor(products: ClippedProducts, rows: str, columns: Sequence[str], dialect: str) -> str:
+    """Return the rows of scores with the factor f that clips each.
+
+    The factor, its product and its rounding towards 0 are the floating-point operations of `ClippedProducts.features`, in
+    the same order; the squared norm is a whole number.
+    """
     squares = " + ".join(f"{s} * {s}" for s in columns)
     fourths = " + ".join(f"{s} * {s} * {s} * {s}" for s in columns)
     every, real = ", ".join(columns), WORDS[dialect].real
-    scored = f"SELECT {', '.join(scores)} FROM {coded}"  # noqa: S608
     squared = f"(({squares}) * ({squares}) - ({fourths})) {WORDS[dialect].divide} 2 AS q"
     factor = (
         f"CASE WHEN q > {products.norm**2} THEN CAST('{products.clipped_to!r}' AS {real}) / sqrt(CAST(q AS {real})) "
         "ELSE 1 END AS f"
     )
-    rows = f"(SELECT {every}, {factor} FROM (SELECT {every}, {squared} FROM ({scored}) scored) squared) clipped"  # noqa: S608
-    sums = [
-        f"CAST(coalesce(sum(CAST(trunc(CAST(s{a} * s{b} AS {real}) * f) AS bigint)), 0) AS bigint) AS n{i}"
-        for i, (a, b) in enumerate(zip(*(side.tolist() for side in products.pairs), strict=True))
-    ]
-    parts = [sums[i : i + MOST_SUMS] for i in range(0, len(sums), MOST_SUMS)]
-    return [(f"SELECT {', '.join(part)} FROM {rows}", len(part)) for part in parts]  # noqa: S608
+    return f"(SELECT {every}, {factor} FROM (SELECT {every}, {squared} FROM {rows}) squared) clipped"  # noqa: S608
 
 
 def repeated(answer: AnyArray) -> Codes:

@@ -99,7 +99,7 @@ def test_questions_that_cost_more_than_is_left_are_refused_and_nothing_is_spent(
 
 
 def test_a_release_asks_few_questions_however_many_tables_it_measures(asked: list[str]) -> None:
-    """On a cluster or in a database each is a job or a scan.  At most six are strong products, each alone."""
+    """On a cluster or in a database each is a job or a scan."""
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(size=(2000, 9)), axis=1)
     frame = pd.DataFrame({f"x{j}": np.digitize(walk[:, j], [-2, 0, 2]) for j in range(9)})
@@ -107,5 +107,5 @@ def test_a_release_asks_few_questions_however_many_tables_it_measures(asked: lis
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         release = sd.SyntheticRelease(schema=schema, epsilon=3.0, random_state=0).fit(frame)
-    assert len(asked) <= 16
+    assert len(asked) <= 10
     assert len(release.release_.measurements) > len(asked)

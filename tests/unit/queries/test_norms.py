@@ -25,7 +25,7 @@ from synthdp.queries.norms import (
     whole,
     whole_numbers,
 )
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import check_overflow, real_answers
 from synthdp.queries.scores.boosting_scores import BoostingScores
 from synthdp.queries.scores.distances import MarginalDistances
@@ -191,6 +191,7 @@ SETTINGS = {
     "boosting": (lambda n: BoostingScores(SMALL, np.zeros((3, 1), int), 5, 3, n), np.int16(2**14)),
     "a net": (lambda n: NetScores(SMALL, np.arange(4)[:, None], multisets(4, 2), n), np.int8(100)),
     "products": (lambda n: ClippedProducts(mixed(), (np.arange(4),) * 3, n, n), np.int16(256)),
+    "some products": (lambda n: PairProducts(mixed(), (np.arange(4),) * 3, ((0, 2),), n, n), np.int16(256)),
     "parities": (lambda n: Parities(_bits(), (n, n)), np.int32(2**20)),
 }
 

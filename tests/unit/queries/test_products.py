@@ -8,7 +8,7 @@ import pytest
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.schema.columns import Categorical
 
 LEVELS = Categorical(["a", "b", "c"])
@@ -41,12 +41,33 @@ def test_far_rows_are_scaled_to_the_norm():
     assert (np.linalg.norm(clipped, axis=1) <= 5000).all()
 
 
+def test_products_of_chosen_pairs_are_clipped_each_by_itself():
+    every = list(itertools.combinations(range(4), 2))
+    chosen = ((1, 3), (0, 2), (0, 1))
+    exact = plain(CELLS)[:, [every.index(pair) for pair in chosen]]
+    for most in (1, 700, 10**6):
+        queries = PairProducts(DOMAIN, SCORES, chosen, 64, most)
+        assert (queries.features(CELLS) == np.clip(exact, -most, most)).all()
+        assert queries.bounds.one.l2_squared == 3 * most**2
+    assert queries.denominator == 64**2
+
+
+@pytest.mark.parametrize("chosen", [(), ((0, 1), (0, 1)), ((1, 0),), ((1, 1),), ((0, 4),), ((-1, 2),)])
+def test_what_is_no_pair_of_columns_is_refused(chosen):
+    with pytest.raises(ParameterError, match="pairs of columns"):
+        PairProducts(DOMAIN, SCORES, chosen, 64, 9)
+
+
 @pytest.mark.parametrize(("scores", "norm"), [(SCORES[:3], 9), ((*SCORES[:3], np.arange(2)), 9), (SCORES, 0)])
 def test_scores_that_do_not_fit_are_refused(scores, norm):
     with pytest.raises(ParameterError, match="must"):
         ClippedProducts(DOMAIN, scores, 64, norm)
+    with pytest.raises(ParameterError, match="must"):
+        PairProducts(DOMAIN, scores, ((0, 1),), 64, norm)
 
 
 def test_scores_that_might_overflow_are_refused():
     with pytest.raises(SensitivityError, match="too large"):
         ClippedProducts(DOMAIN, (*SCORES[:3], np.array([0, 1, 2**16])), 64, 9)
+    with pytest.raises(SensitivityError, match="too large"):
+        PairProducts(DOMAIN, (*SCORES[:3], np.array([0, 1, 2**16])), ((0, 1),), 64, 9)

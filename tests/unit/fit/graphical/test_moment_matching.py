@@ -9,7 +9,7 @@ from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import LONGEST, MomentMatching, NoisyProducts
 from synthdp.fit.graphical.raking import Particles
-from synthdp.queries.products import ClippedProducts
+from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.schema.columns import Categorical
 
 LEVELS = Categorical(["a", "b", "c"])
@@ -48,8 +48,20 @@ def test_means_within_their_noise_move_nothing():
 
 def alone(mean, stddev):
     """A question about the product of the first two columns."""
-    queries = ClippedProducts(Domain(DOMAIN.axes[:2]), SCORES[:2], 64, 64**2)
-    return NoisyProducts(queries=queries, columns=(0, 1), means=np.array([mean]), stddev=stddev)
+    queries = PairProducts(DOMAIN, SCORES, ((0, 1),), 64, 64**2)
+    return NoisyProducts(queries=queries, columns=(0, 1, 2), means=np.array([mean]), stddev=stddev)
+
+
+def test_few_products_are_heard_as_all_are():
+    """Where nothing is clipped, both are the same numbers."""
+    means = [0.2, -0.15, 0.05]
+    few = PairProducts(DOMAIN, SCORES, ((0, 1), (0, 2), (1, 2)), 64, 10**6)
+    one, other = (
+        MomentMatching.of([NoisyProducts(queries=q, columns=(0, 1, 2), means=np.array(means), stddev=0.01)], ROWS, FLAT)
+        for q in (QUERIES, few)
+    )
+    np.testing.assert_allclose(one.means(FLAT), other.means(FLAT), atol=1e-5)
+    np.testing.assert_allclose(tilted(one), tilted(other), rtol=1e-3)
 
 
 def test_a_second_question_that_has_less_noise_decides():
