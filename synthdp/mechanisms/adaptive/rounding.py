@@ -25,8 +25,8 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.queries.marginals import one_ways
 
-SHARE, MOST_SHARE = 0.0025, 0.02
-"""Share of the budget that a column's roundness costs, and those of all columns together."""
+SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
+"""Share of the budget that a column's roundness costs; most of all columns together, of the budget and of what is left."""
 
 CLEAR = 20.0
 """A column is asked if its leaves of several values hold so many times as many rows as the noise."""
@@ -64,7 +64,9 @@ def measure_roundness(
     unknown = {
         j: float(columns[j].weights @ ((columns[j].axis.width > 1) & part.any(axis=1))) for j, part in parts.items()
     }
-    each = min(SHARE, MOST_SHARE / len(columns))
+    each = min(SHARE, MOST_SHARE / len(columns), PART_OF_LEFT * budget.share / len(columns))
+    if each <= 0:
+        return tuple(columns), budget, ()
     asked = [j for j in classes if unknown[j] >= CLEAR * budget.table_stddev(each)]
     if not asked:
         return tuple(columns), budget, ()
