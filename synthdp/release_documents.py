@@ -104,10 +104,7 @@ def _model(model: SyntheticModel, store: Store) -> dict[str, Any]:
         "format": model.format.to_document(),
         "total": model.total,
         "domain": store.domain(model.domain),
-        "refinements": [
-            {"fine": _axis(r.fine, store), "coarse_cell": store.put(r.coarse_cell), "weights": store.put(r.weights)}
-            for r in model.refinements
-        ],
+        "refinements": [_refinement(r, store) for r in model.refinements],
         "distribution": _distribution(model.distribution, store),
     }
 
@@ -213,7 +210,12 @@ def _read_model(document: Mapping[str, Any], domains: list[Domain], arrays: Mapp
         domain=domains[document["domain"]],
         distribution=_read_distribution(document["distribution"], arrays),
         refinements=tuple(
-            Refinement(_read_axis(r["fine"], schema, arrays), arrays[r["coarse_cell"]], arrays[r["weights"]])
+            Refinement(
+                _read_axis(r["fine"], schema, arrays),
+                arrays[r["coarse_cell"]],
+                arrays[r["weights"]],
+                rounding=arrays[r["rounding"]] if "rounding" in r else None,
+            )
             for r in document["refinements"]
         ),
         total=float(document["total"]),
@@ -224,6 +226,15 @@ def _read_model(document: Mapping[str, Any], domains: list[Domain], arrays: Mapp
     if not {name for name, _ in model.format.dtypes} <= set(schema.outputs):
         raise FormatError("the release's format does not fit its schema")
     return model
+
+
+def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
+    document = {
+        "fine": _axis(refinement.fine, store),
+        "coarse_cell": store.put(refinement.coarse_cell),
+        "weights": store.put(refinement.weights),
+    }
+    return document if refinement.rounding is None else document | {"rounding": store.put(refinement.rounding)}
 
 
 def _axis(axis: Axis, store: Store) -> dict[str, str]:

@@ -9,7 +9,8 @@ Ideas, separated by a semicolon: ``all`` of them, as the library does; ``none``;
 - ``resolutions``: a pair whose table is not worth its noise is measured over merged groups;
 - ``rounds``: a second round of tables where the signal carries it;
 - ``optimum``: the best unbiased way to measure all interactions, where its noise is small;
-- ``numbers``: second moments of ranks, and values inside groups that are dealt out with their neighbours in mind.
+- ``numbers``: second moments of ranks, and values inside groups that are dealt out with their neighbours in mind;
+- ``roundness``: how round the numbers inside bins are.
 
 Measures: three-way error in 32 equal cells, two-way error in deciles of the real table (Adult: age and the like; every
 other column as it is), mean difference of Spearman's and of Pearson's correlations, how much is kept of those above .5,
@@ -56,7 +57,7 @@ from synthdp.queries.marginals import Marginals
 from synthdp.sampling import synthetic_model
 
 DELTA = 1e-9
-IDEAS = ("interactions", "resolutions", "rounds", "optimum", "numbers")
+IDEAS = ("interactions", "resolutions", "rounds", "optimum", "numbers", "roundness")
 TARGETS = {"adult": "income", "hmeq": "BAD"}
 DEGREES = ("Bachelors", "Masters", "Doctorate", "Prof-school")
 FEW_VALUES = 12
@@ -84,6 +85,9 @@ def only(ideas: str) -> Iterator[None]:
         "numbers": [
             (adaptive_marginals, "measure_second_moments", lambda known, *_: known),
             (synthetic_model, "dealt_out", lambda *_: {}),
+        ],
+        "roundness": [
+            (adaptive_marginals, "measure_roundness", lambda _account, budget, columns: (columns, budget, ()))
         ],
     }
     with contextlib.ExitStack() as stack:

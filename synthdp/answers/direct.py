@@ -374,6 +374,7 @@ class Direct:
 
     @cached_property
     def _histograms_by_name(self) -> dict[str, list[tuple[Axis, FloatArray, float]]]:
+        fine = {refinement.fine.name: refinement.fine for refinement in self.model.refinements}
         found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)
         for measured in self.measurements:
             queries = measured.queries
@@ -384,6 +385,8 @@ class Direct:
                 if len(clique) == 1:
                     axis = queries.domain.axes[clique[0]]
                     if axis.releasable.sum() < min(2, axis.grid.releasable):  # it only says how many rows fit
+                        continue
+                    if axis.groups_of(fine[axis.name]) is None:  # it cuts leaves, and says how round numbers are in all
                         continue
                     found[axis.name].append((axis, np.asarray(counts, np.float64), measured.stddev))
         return dict(found)

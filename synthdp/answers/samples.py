@@ -68,7 +68,7 @@ def _drawn(direct: Direct, column: int, rng: Generator) -> Refinement:
         return refinement
     noise = np.sqrt(np.maximum(leaves.variance, 0.0)) * rng.standard_normal(len(refinement.weights))
     counts = np.maximum(np.maximum(refinement.weights, leaves.counts) + noise, 0.0)
-    return Refinement(refinement.fine, refinement.coarse_cell, counts)
+    return replace(refinement, weights=counts)
 
 
 def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Any:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray, frozen, narrow
 from synthdp.domain.axis import Axis
+from synthdp.domain.roundness import axis_of_roundness
 from synthdp.errors import InternalError
+from synthdp.randomness import Generator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,11 +26,15 @@ class Refinement:
     weights
         (fine.size,) share of each fine cell within its coarse one, up to a factor per coarse cell; cells that are never
         released have weight 0.
+    rounding
+        For each cell of `axis_of_roundness`, how likely its grid points are beside others of their fine cell, > 0; ``None``
+        if all are alike.
     """
 
     fine: Axis
     coarse_cell: IntArray
     weights: FloatArray
+    rounding: FloatArray | None = None
 
     def __post_init__(self) -> None:
         weights = np.where(self.fine.releasable, np.maximum(np.asarray(self.weights, np.float64), 0.0), 0.0)
@@ -39,6 +45,11 @@ class Refinement:
         empty = np.bincount(coarse, weights=weights) <= 0  # nothing known inside: spread evenly over grid points
         object.__setattr__(self, "weights", frozen(np.where(empty[coarse], width, weights).astype(np.float64)))
         object.__setattr__(self, "coarse_cell", frozen(coarse))
+        if self.rounding is not None:
+            classes = axis_of_roundness(self.fine.name, self.fine.column)
+            if classes is None or len(self.rounding) != classes.size or not (self.rounding > 0).all():
+                raise InternalError("a refinement needs a likelihood above 0 for every class of round numbers")
+            object.__setattr__(self, "rounding", frozen(np.asarray(self.rounding, np.float64)))
 
     @classmethod
     def trivial(cls, axis: Axis) -> Refinement:
@@ -66,6 +77,50 @@ class Refinement:
     def coarse(self) -> Axis:
         """Return the coarse axis."""
         return Axis(self.fine.name, self.fine.column, self.fine.starts, self.coarse_cell[self.fine.cells])
+
+    def within(self, allowed: BoolArray) -> FloatArray:
+        """Return which part of a fine cell each allowed grid point is that a released row may have; 0 for the others.
+
+        Parameters
+        ----------
+        allowed
+            (grid points,) which are.
+        """
+        points = np.arange(self.fine.grid.releasable, dtype=np.uint32)
+        cells, likely = self.fine.cells_of(points), self._likely(points)
+        every = np.bincount(cells, weights=likely, minlength=self.fine.size)
+        return np.asarray(np.where(allowed[: len(points)], likely / every[cells], 0.0), np.float64)
+
+    def indices_in(self, cells: AnyArray, rng: Generator) -> GridIndices:
+        """Draw a grid point for every fine cell; (n,)."""
+        if self.rounding is None:
+            return self.fine.indices_in(cells, rng)
+        return self.indices_among(np.ones(self.fine.grid.size, np.bool_), cells, rng)
+
+    def indices_among(self, allowed: BoolArray, cells: AnyArray, rng: Generator) -> GridIndices:
+        """Draw a grid point for every fine cell, of which each has an allowed one that a released row may have; (n,)."""
+        good = np.flatnonzero(allowed[: self.fine.grid.releasable])
+        cell = self.fine.cells_of(good.astype(np.uint32)).astype(np.int64)
+        order = np.argsort(cell, kind="stable")
+        good, cell = good[order], cell[order]
+        count = np.bincount(cell, minlength=self.fine.size)
+        first = np.cumsum(count) - count
+        if self.rounding is None:
+            place = first[cells] + (rng.random(len(cells)) * count[cells]).astype(np.int64)
+        else:
+            likely = self._likely(good)
+            passed = np.cumsum(likely / np.bincount(cell, weights=likely, minlength=self.fine.size)[cell])
+            before = np.concatenate([np.zeros(1), passed])[first]
+            place = np.searchsorted(passed, before[cells] + rng.random(len(cells)), side="right")
+            place = np.clip(place, first[cells], (first + count - 1)[cells])
+        return narrow(good[place], self.fine.grid.size)
+
+    def _likely(self, points: AnyArray) -> FloatArray:
+        """Return how likely grid points are beside others of their fine cell."""
+        classes = None if self.rounding is None else axis_of_roundness(self.fine.name, self.fine.column)
+        if self.rounding is None or classes is None:
+            return np.ones(len(points))
+        return np.asarray(self.rounding[classes.cells_of(points.astype(np.uint32))], np.float64)
 
     def table(self, allowed: FloatArray | None = None) -> FloatArray:
         """Return the share of every fine cell in every coarse one, (coarse, fine).

@@ -27,7 +27,6 @@ from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.rules_across import Obedience, rows_of
-from synthdp.sampling.synthetic_model import indices_among
 from synthdp.schema.column import Column, Fresh
 from synthdp.schema.columns import Identifier
 from synthdp.schema.database import DatabaseSchema
@@ -399,7 +398,7 @@ class DatabaseModel:
         indices = axis.indices_in(rows.values[column], rng)
         for (_, _, place), mask in _masks_of(masks, i, column).items():
             here = np.flatnonzero(rows.rank == place)
-            indices[here] = indices_among(mask, Refinement.trivial(axis), rows.values[column][here], rng)
+            indices[here] = Refinement.trivial(axis).indices_among(mask, rows.values[column][here], rng)
         return indices
 
 

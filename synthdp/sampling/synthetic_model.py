@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray, narrow
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.checks import check_one_of, whole
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
@@ -307,10 +307,10 @@ class SyntheticModel:
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Share of each fine cell's grid points that are allowed."""
-        fine = self.refinements[j].fine
-        cells = fine.cells_of(np.flatnonzero(allowed[: fine.grid.releasable]).astype(np.uint32))
-        count = np.bincount(cells, minlength=fine.size)
-        return np.divide(count, fine.width, out=np.zeros(fine.size), where=fine.width > 0)
+        refinement = self.refinements[j]
+        parts = refinement.within(allowed)
+        cells = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
+        return np.bincount(cells, weights=parts, minlength=refinement.fine.size).astype(np.float64)
 
     def _coarse_share(self, j: int, allowed: BoolArray) -> FloatArray:
         """Share of each coarse cell's mass that is allowed."""
@@ -336,8 +336,8 @@ class SyntheticModel:
     def _points(self, j: int, fine: AnyArray, rng: Generator, allowed: BoolArray | None) -> GridIndices:
         """Draw grid points of column ``j`` for rows in these fine cells."""
         if allowed is None:
-            return self.refinements[j].fine.indices_in(fine, rng)
-        return indices_among(allowed, self.refinements[j], fine, rng)
+            return self.refinements[j].indices_in(fine, rng)
+        return self.refinements[j].indices_among(allowed, fine, rng)
 
     def _inside(self, allowed: Mapping[str, BoolArray], rng: Generator) -> Inside:
         """Return what is inside coarse cells: fine ones, and which of few equal intervals they are in."""
@@ -394,16 +394,6 @@ class _Values(Mapping[str, RawColumn]):
 
     def __len__(self) -> int:
         return len(self._schema)
-
-
-def indices_among(allowed: BoolArray, refinement: Refinement, fine: Codes, rng: Generator) -> GridIndices:
-    """Draw a grid point for every fine cell, uniformly among the allowed ones that a released row may have."""
-    good = np.flatnonzero(allowed[: refinement.fine.grid.releasable])
-    cell = refinement.fine.cells_of(good.astype(np.uint32))
-    good = good[np.argsort(cell, kind="stable")]
-    count = np.bincount(cell, minlength=refinement.fine.size)
-    place = (np.cumsum(count) - count)[fine] + (rng.random(len(fine)) * count[fine]).astype(np.int64)
-    return narrow(good[place], refinement.fine.grid.size)
 
 
 def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:

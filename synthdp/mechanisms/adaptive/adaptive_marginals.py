@@ -31,6 +31,7 @@ from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_
 from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
+from synthdp.mechanisms.adaptive.rounding import measure_roundness
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Candidate, Planner
@@ -261,12 +262,13 @@ class AdaptiveMarginals(Spender):
             share = min(share, ONE_WAYS_OF_OPTIMUM)
         most = min(share * (1 + DEEP_SHARE), budget.share)
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
+        columns, left, counted = measure_roundness(account, left, columns)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
         filled = group_target_of_wide if len(columns) > self.wide else group_target
         target = filled(total, left.table_stddev(pairs / (2 * len(columns))))
         known = Knowledge.of_columns(
-            schema, columns, target=target, left=left, measured=(*count.measurements, *answers),
+            schema, columns, target=target, left=left, measured=(*count.measurements, *answers, *counted),
             rows=account.rows if account.adjacency.rows_are_public else None,
         )  # fmt: skip
         return known, rounds

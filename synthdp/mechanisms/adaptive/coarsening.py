@@ -64,7 +64,7 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
         groups[leaf] = groups[:leaf].max() + 1 if own else last
     for leaf in sorted(pinned):
         groups[leaf] = groups.max() + 1
-    return Refinement(one_way.axis, np.unique(groups, return_inverse=True)[1], one_way.weights)
+    return Refinement(one_way.axis, np.unique(groups, return_inverse=True)[1], one_way.weights, one_way.rounding)
 
 
 def coarsen_columns(schema: Schema, columns: Sequence[OneWay], target: float) -> tuple[Refinement, ...]:

@@ -49,6 +49,8 @@ class OneWay:
         Standard deviation of the noise on each of ``counts``, in rows.
     misfits
         Estimated rows whose value does not fit the column; 0 where noise explains them.  ``weights`` leave them out.
+    rounding
+        How likely grid points of each class of round numbers are, see `Refinement`.
     """
 
     axis: Axis
@@ -57,6 +59,7 @@ class OneWay:
     counts: FloatArray
     stddev: float
     misfits: float = 0.0
+    rounding: FloatArray | None = None
 
     @property
     def first_bin(self) -> IntArray:
@@ -85,7 +88,7 @@ class OneWay:
         mass = _estimated(self.first, both, precision**-0.5, total=max(total - misfits, 1.0))
         inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.releasable, self.axis.width, 0))
         weights = inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=self.first.size), 1e-9))[cell]
-        return OneWay(self.axis, weights, self.first, both, precision**-0.5, misfits)
+        return replace(self, weights=weights, counts=both, stddev=precision**-0.5, misfits=misfits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

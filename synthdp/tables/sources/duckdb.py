@@ -45,6 +45,10 @@ _REAL = frozenset({"FLOAT", "DOUBLE"})
 _FIRST_WHOLE, _LAST_WHOLE = -(2**63), 2**63 - 1
 
 
+MOST_RUNS = 1024
+"""Axes of more runs are counted here: DuckDB would take minutes to find values in them."""
+
+
 class DuckDBSource:
     """The rows of a relation or of a table in a database file.
 
@@ -151,7 +155,7 @@ class DuckDBSource:
         """Return SQL for the cell of a row's value, or None if it could differ from the encoder's."""
         kind = str(self._relation.types[self.names.index(axis.name)])
         column, value = schema[axis.name], _quoted(axis.name)
-        if column != axis.column:
+        if column != axis.column or len(axis.starts) > MOST_RUNS:
             return None
         match column.quantity:
             case "number" if kind in _REAL:

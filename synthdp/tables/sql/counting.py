@@ -23,6 +23,10 @@ MOST_SUMS = 500
 """Sums of one statement: PostgreSQL answers with at most 1664 columns."""
 
 
+MOST_RUNS = 256
+"""Most runs of an axis that a grid index is found in by halving."""
+
+
 @dataclass(frozen=True, slots=True)
 class CountingQuery:
     """One statement that counts several tables, and how they are cut out of its answer.
@@ -138,11 +142,27 @@ def repeated(answer: AnyArray) -> Codes:
 
 
 def cell_sql(axis: Axis, index: str) -> str:
-    """Return the cell of a grid index: the index itself where each has a cell of its own, else found by halving."""
+    """Return the cell of a grid index: the index itself where each has a cell of its own, else found by halving.
+
+    Of very many runs, such as round numbers among others, those of one grid point are listed, which databases look up by
+    their hashes.
+    """
     starts, cells = axis.starts.tolist(), axis.cells.tolist()
     if cells == starts:
         return index
-    return _search(index, starts[1:], cells)
+    if len(starts) <= MOST_RUNS:
+        return _search(index, starts[1:], cells)
+    single = np.diff(axis.starts, append=axis.grid.size) == 1
+    listed = [axis.starts[single & (axis.cells == cell)].tolist() for cell in range(axis.size)]
+    whens = "".join(
+        f"WHEN {index} IN ({', '.join(map(str, one))}) THEN {cell} " for cell, one in enumerate(listed) if one
+    )
+    left = np.flatnonzero(~single)
+    if not len(left):
+        return f"CASE {whens}END"
+    first = left[np.diff(axis.cells[left], prepend=-1) != 0]  # what is not listed, neighbours of one cell together
+    rest = _search(index, axis.starts[first].tolist()[1:], axis.cells[first].tolist())
+    return f"CASE {whens}ELSE {rest} END"
 
 
 def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:

@@ -508,6 +508,24 @@ if noise >= 1:
         ),
     ),
     Mutation(
+        "classes of round numbers pass for bins",
+        "–",
+        "Direct._histograms_by_name",
+        "axis.groups_of(fine[axis.name]) is None",
+        "False",
+        (
+            "tests/unit/mechanisms/adaptive/test_rounding.py::test_answers_take_no_notice_of_classes_as_if_they_were_bins",
+        ),
+    ),
+    Mutation(
+        "noise makes heaps at the roundest numbers",
+        "–",
+        "rounded",
+        "np.abs(counts - held @ parts) > BEYOND * stddev",
+        "np.abs(counts - held @ parts) > 0",
+        ("tests/unit/mechanisms/adaptive/test_rounding.py::test_counts_that_noise_explains_change_nothing",),
+    ),
+    Mutation(
         "straight relations that nobody measured are in no bar",
         "–",
         "straight_errors",

@@ -1,0 +1,177 @@
+"""How round the numbers of a column are: a small histogram over public classes of roundness (`synthdp.domain.roundness`).
+
+Bins of the first histograms say where numbers lie, and nothing of which numbers inside are written.  Many columns are
+rounded: years of work to whole ones, though some have decimals, sums of money to tens or thousands.  A row lies in one
+class, so that these histograms cost what one-ways do.  Each grid point of a bin is then as likely as its class says, so that
+all bins together have the counts of classes.  Single values that the one-ways found count among these, and no bin gets more
+or fewer rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.distribution.contingency import project_to_simplex
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.roundness import axis_of_roundness
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.queries.marginals import one_ways
+
+SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
+"""Share of the budget that a column's roundness costs; most of all columns together, of the budget and of what is left."""
+
+CLEAR = 20.0
+"""A column is asked if its leaves of several values hold so many times as many rows as the noise."""
+
+BEYOND = 3.0
+"""Counts of a class differ from those of evenly spread rows if they do by so many standard deviations of the noise: else a
+few rows of noise would be a heap at the roundest numbers."""
+
+STEPS, LEAST = 60, 1e-9
+"""Steps of the fit, and the least likelihood of a class."""
+
+
+def measure_roundness(
+    account: Curator, budget: BudgetAllocation, columns: Sequence[OneWay]
+) -> tuple[tuple[OneWay, ...], BudgetAllocation, tuple[Measurements, ...]]:
+    """Measure how round numbers are, of the columns where noise lets it be seen.
+
+    Costs at most `MOST_SHARE` of the whole budget, for the curator's neighbours, and nothing where no column is asked.
+
+    Parameters
+    ----------
+    account
+        Whom to ask.
+    budget
+        What is left of it.
+    columns
+        What is known of each column.
+
+    Returns
+    -------
+    What is known with it, what is left of the budget, and the noisy answers.
+    """
+    classes = {j: axis for j, one in enumerate(columns) if (axis := axis_of_roundness(one.axis.name, one.axis.column))}
+    parts = {j: _parts(columns[j], axis) for j, axis in classes.items()}
+    unknown = {
+        j: float(columns[j].weights @ ((columns[j].axis.width > 1) & part.any(axis=1))) for j, part in parts.items()
+    }
+    each = min(SHARE, MOST_SHARE / len(columns), PART_OF_LEFT * budget.share / len(columns))
+    if each <= 0:
+        return tuple(columns), budget, ()
+    asked = [j for j in classes if unknown[j] >= CLEAR * budget.table_stddev(each)]
+    if not asked:
+        return tuple(columns), budget, ()
+    queries = one_ways(Domain(tuple(classes[j] for j in asked)))
+    part, left = budget.take(each * len(asked))
+    found = account.measure(queries, spend=part.loss, step="how round numbers are")
+    known = list(columns)
+    for j, counts in zip(asked, queries.split(found.answers), strict=True):
+        one = known[j]
+        seen = rounded(one.weights, parts[j], one.first_bin, np.asarray(counts, np.float64), found.stddev)
+        if seen is not None:
+            known[j] = replace(one, rounding=seen[0], weights=seen[1])
+    return tuple(known), left, (found,)
+
+
+def rounded(
+    rows: FloatArray, parts: FloatArray, bins: IntArray, counts: FloatArray, stddev: float
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return how likely grid points of each class are beside others of their leaf, and the rows of leaves with it.
+
+    Classes whose count is as rows that are spread evenly have it, but for noise, stay alike, and share what others leave.
+    Leaves that have none but too frequent classes, as narrow ones between round values may, hold noise: they get fewer rows,
+    and the others of their bin as many more.  ``None`` if noise explains all.
+
+    Parameters
+    ----------
+    rows
+        (leaves,) estimated rows.
+    parts
+        (leaves, classes) part of each leaf's grid points in each class; 0 in all where a leaf has no numbers.
+    bins
+        (leaves,) bin of the first histogram that each leaf lies in.
+    counts
+        (classes,) noisy counts.
+    stddev
+        Standard deviation of their noise.
+    """
+    inside, held = parts.sum(axis=0) > 0, np.where(parts.sum(axis=1) > 0, rows, 0.0)
+    apart = inside & (np.abs(counts - held @ parts) > BEYOND * stddev)
+    if not apart.any():
+        return None
+    alike = inside & ~apart
+    member = np.vstack([np.eye(len(counts), dtype=bool)[apart], *[alike] * int(alike.any())])
+    rest = [max(float(held.sum() - counts[apart].sum()), 0.0)] * int(alike.any())
+    wanted = project_to_simplex(np.append(counts[apart], rest), float(held.sum()))
+    of_groups = parts @ member.T
+    likely, shares = _raked(held, of_groups, wanted)
+    held = _moved(held, of_groups > 0, bins, held @ shares - wanted)
+    likely, _ = _raked(held, of_groups, wanted)
+    return np.where(inside, likely @ member, 1.0), np.where(parts.sum(axis=1) > 0, held, rows)
+
+
+def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the likelihoods of groups of classes that give them the wanted rows, and the groups' shares of each leaf.
+
+    Parameters
+    ----------
+    rows, parts
+        (leaves,) rows, and (leaves, groups) part of their grid points in each group.
+    wanted
+        (groups,) rows; as near as possible where leaves do not have the groups.
+    """
+    likely = np.ones(len(wanted))
+    for _ in range(STEPS):
+        shares = parts * likely
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), LEAST**2)
+        likely *= wanted / np.maximum(rows @ shares, LEAST)
+        likely = np.maximum(likely / likely.max(), LEAST)
+    shares = parts * likely
+    return likely, shares / np.maximum(shares.sum(axis=1, keepdims=True), LEAST**2)
+
+
+def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray) -> FloatArray:
+    """Return the rows of leaves, of which those go to others of their bin that are too many in the groups that leaves have.
+
+    Parameters
+    ----------
+    rows
+        (leaves,) rows; none where a leaf has no numbers.
+    has
+        (leaves, groups) which groups have grid points there.
+    bins
+        (leaves,) where rows stay.
+    beyond
+        (groups,) rows that are too many.
+    """
+    poor = has.any(axis=1) & ~has[:, beyond <= 0].any(axis=1)
+    others = np.bincount(bins, weights=np.where(poor, 0.0, rows))
+    poor &= others[bins] > 0
+    mass = float(rows[poor].sum())
+    if mass <= 0:
+        return rows
+    kept = rows.copy()
+    kept[poor] = project_to_simplex(rows[poor], max(mass - float(beyond[beyond > 0].sum()), 0.0))
+    gained = np.bincount(bins, weights=rows - kept, minlength=len(others))
+    return np.asarray(np.where(poor, kept, kept * (1 + (gained / np.maximum(others, LEAST))[bins])), np.float64)
+
+
+def _parts(one_way: OneWay, classes: Axis) -> FloatArray:
+    """Return the part of each leaf's numbers in each class, (leaves, classes)."""
+    leaves, grid = one_way.axis, classes.grid
+    starts = np.union1d(leaves.starts, classes.starts)
+    starts = starts[starts < grid.regular]
+    length = np.diff(starts, append=grid.regular)
+    places = starts.astype(np.uint32)
+    found = np.zeros((leaves.size, classes.size))
+    np.add.at(found, (leaves.cells_of(places), classes.cells_of(places)), length)
+    return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1), np.float64)
