@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
+from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray
 from synthdp.checks import check_one_of, whole
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups

@@ -89,12 +89,12 @@ def rounded(
 
     Classes whose count is as rows that are spread evenly have it, but for noise, stay alike, and share what others leave.
     Leaves that have none but too frequent classes, as narrow ones between round values may, hold noise: they get fewer rows,
-    and the others of their bin as many more.  ``None`` if noise explains all.
+    and the nearest others of their bin as many more.  ``None`` if noise explains all.
 
     Parameters
     ----------
     rows
-        (leaves,) estimated rows.
+        (leaves,) estimated rows, by position.
     parts
         (leaves, classes) part of each leaf's grid points in each class; 0 in all where a leaf has no numbers.
     bins
@@ -140,12 +140,12 @@ def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[Flo
 
 
 def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray) -> FloatArray:
-    """Return the rows of leaves, of which those go to others of their bin that are too many in the groups that leaves have.
+    """Return the rows of leaves, of which those go to the nearest others that are too many in the groups that leaves have.
 
     Parameters
     ----------
     rows
-        (leaves,) rows; none where a leaf has no numbers.
+        (leaves,) rows, by position; none where a leaf has no numbers.
     has
         (leaves, groups) which groups have grid points there.
     bins
@@ -154,15 +154,21 @@ def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray)
         (groups,) rows that are too many.
     """
     poor = has.any(axis=1) & ~has[:, beyond <= 0].any(axis=1)
-    others = np.bincount(bins, weights=np.where(poor, 0.0, rows))
-    poor &= others[bins] > 0
+    taking = np.flatnonzero(~poor & (rows > 0))
+    if not len(taking):
+        return rows
+    after = np.searchsorted(taking, np.arange(len(rows)))
+    beside = taking[np.clip([after - 1, after], 0, len(taking) - 1)]
+    shares = np.where(bins[beside] == bins, rows[beside], 0.0)  # the larger neighbour gets more
+    poor &= shares.any(axis=0)
     mass = float(rows[poor].sum())
     if mass <= 0:
         return rows
     kept = rows.copy()
     kept[poor] = project_to_simplex(rows[poor], max(mass - float(beyond[beyond > 0].sum()), 0.0))
-    gained = np.bincount(bins, weights=rows - kept, minlength=len(others))
-    return np.asarray(np.where(poor, kept, kept * (1 + (gained / np.maximum(others, LEAST))[bins])), np.float64)
+    given = (rows - kept)[poor] * shares[:, poor] / shares[:, poor].sum(axis=0)
+    np.add.at(kept, beside[:, poor], given)
+    return kept
 
 
 def _parts(one_way: OneWay, classes: Axis) -> FloatArray:
