@@ -19,14 +19,15 @@ MUTATIONS = (
         "AdaptiveMarginals._measure_columns",
         """
 known = Knowledge.of_columns(
-    schema, columns, target=target, left=left, measured=(*count.measurements, *answers),
+    schema, columns, target=target, left=left, measured=(*count.measurements, *answers, *counted),
     rows=account.rows if account.adjacency.rows_are_public else None,
 )
 """,
         """
 with account._vault.turn() as table:
     known = Knowledge.of_columns(
-        schema, columns, target=target, left=left, measured=(*count.measurements, *answers), rows=table.rows(),
+        schema, columns, target=target, left=left, measured=(*count.measurements, *answers, *counted),
+        rows=table.rows(),
     )
 """,
         (_ASKED,),
@@ -520,7 +521,7 @@ if noise >= 1:
     Mutation(
         "noise makes heaps at the roundest numbers",
         "–",
-        "rounded",
+        "rounding.rounded",
         "np.abs(counts - held @ parts) > BEYOND * stddev",
         "np.abs(counts - held @ parts) > 0",
         ("tests/unit/mechanisms/adaptive/test_rounding.py::test_counts_that_noise_explains_change_nothing",),
