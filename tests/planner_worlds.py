@@ -83,6 +83,13 @@ def _numbers(rows: int) -> pd.DataFrame:
     })  # fmt: skip
 
 
+def _years(rows: int) -> pd.DataFrame:
+    """Years, most of them whole."""
+    rng = np.random.default_rng(7)
+    whole = rng.integers(0, 60, rows)
+    return pd.DataFrame({"years": np.where(rng.random(rows) < 0.1, whole + 0.37, whole), "works": whole < 30})
+
+
 def _with_rows(table: pd.DataFrame, rows: list[dict[str, object]]) -> pd.DataFrame:
     return pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
 
@@ -171,6 +178,10 @@ PLANNED: dict[str, PlannedWorld] = {
         row={"x": 4.0, "y": -4.0, "z": 4.0}, old={"x": -4.0, "y": -4.0, "z": -4.0},
         mechanism=AdaptiveMarginals(**_fast(4000)),
         steps=("products of columns", "products of columns, of strong ones", "interactions of several columns, of merged"),
+    ),
+    "round numbers": _world(
+        _years, 1500, schema=Schema({"years": Continuous(0, 60), "works": Boolean()}), row={"years": 7.77, "works": False},
+        old={"years": 50.0, "works": True}, mechanism=AdaptiveMarginals(**_fast(4000)), steps=("how round numbers are",),
     ),
     "a wide table": _of_bits(
         300, 4, AdaptiveMarginals(wide=2, **_fast(4000)), "screening of pairs", "marginals of two columns"

@@ -152,7 +152,7 @@ def world_audit(name: str, relation: str, runs: int, *, confidence: float = 0.99
         attacker.score(relation, claimed),
         attacker.tables(relation),
         name=name,
-        neighbors=relation,
+        neighbors="add_remove" if relation == "unit" else relation,
         claimed=claimed,
         runs=runs,
         confidence=confidence,
