@@ -93,26 +93,21 @@ class Refinement:
 
     def indices_in(self, cells: AnyArray, rng: Generator) -> GridIndices:
         """Draw a grid point for every fine cell; (n,)."""
-        if self.rounding is None:
+        classes = None if self.rounding is None else axis_of_roundness(self.fine.name, self.fine.column)
+        if self.rounding is None or classes is None:
             return self.fine.indices_in(cells, rng)
-        return self.indices_among(np.ones(self.fine.grid.size, np.bool_), cells, rng)
+        starts = np.union1d(self.fine.starts, classes.starts)  # runs of one cell and class: fewer than grid points
+        starts = starts[starts < self.fine.grid.releasable]
+        length = np.diff(starts, append=self.fine.grid.releasable)
+        likely = self.rounding[classes.cells_of(starts.astype(np.uint32))] * length
+        run = _drawn(self.fine.cells_of(starts.astype(np.uint32)), likely, self.fine.size, cells, rng)
+        found = starts[run] + (rng.random(len(cells)) * length[run]).astype(np.int64)
+        return narrow(found, self.fine.grid.size)
 
     def indices_among(self, allowed: BoolArray, cells: AnyArray, rng: Generator) -> GridIndices:
         """Draw a grid point for every fine cell, of which each has an allowed one that a released row may have; (n,)."""
         good = np.flatnonzero(allowed[: self.fine.grid.releasable])
-        cell = self.fine.cells_of(good.astype(np.uint32)).astype(np.int64)
-        order = np.argsort(cell, kind="stable")
-        good, cell = good[order], cell[order]
-        count = np.bincount(cell, minlength=self.fine.size)
-        first = np.cumsum(count) - count
-        if self.rounding is None:
-            place = first[cells] + (rng.random(len(cells)) * count[cells]).astype(np.int64)
-        else:
-            likely = self._likely(good)
-            passed = np.cumsum(likely / np.bincount(cell, weights=likely, minlength=self.fine.size)[cell])
-            before = np.concatenate([np.zeros(1), passed])[first]
-            place = np.searchsorted(passed, before[cells] + rng.random(len(cells)), side="right")
-            place = np.clip(place, first[cells], (first + count - 1)[cells])
+        place = _drawn(self.fine.cells_of(good.astype(np.uint32)), self._likely(good), self.fine.size, cells, rng)
         return narrow(good[place], self.fine.grid.size)
 
     def _likely(self, points: AnyArray) -> FloatArray:
@@ -139,3 +134,25 @@ class Refinement:
         table = np.zeros((self.groups, self.fine.size))
         table[self.coarse_cell, np.arange(self.fine.size)] = weights
         return table
+
+
+def _drawn(cell: AnyArray, likely: FloatArray, size: int, cells: AnyArray, rng: Generator) -> IntArray:
+    """Draw one of some items for every cell, (n,).
+
+    Parameters
+    ----------
+    cell, likely
+        (items,) which cell each item lies in, and how likely it is beside others there, > 0.
+    size
+        How many cells there are.
+    cells
+        (n,) cells that have an item.
+    """
+    order = np.argsort(cell, kind="stable")
+    cell, likely = cell[order].astype(np.int64), likely[order]
+    count = np.bincount(cell, minlength=size)
+    first = np.cumsum(count) - count
+    passed = np.cumsum(likely / np.bincount(cell, weights=likely, minlength=size)[cell])
+    before = np.append(0.0, passed)[first]
+    place = np.searchsorted(passed, before[cells] + rng.random(len(cells)), side="right")
+    return np.asarray(order[np.clip(place, first[cells], (first + count - 1)[cells])], np.int64)

@@ -27,8 +27,9 @@ def shape(receipt: str) -> tuple[list[str], set[str], set[bool]]:
     start = lines.index("  spent on") + 1
     steps = [line for line in lines[start:] if line.startswith("    ") and line[4] != " "]
     step = re.compile(r"    \S.*  μ = \S+ +\d+ answers?, discrete Gaussian noise, stddev \S+( to \S+)?")
-    # noisy answers say how many of a kind there are, and of which columns tables or interactions are asked
-    kinds = {re.sub(r"  .*| \d+", "", line.strip()) for line in steps if "of several columns" not in line}
+    # noisy answers say how many of a kind there are, of which columns tables or interactions are asked, and if roundness is
+    varies = "of several columns", "of strong ones", "how round"
+    kinds = {re.sub(r"  .*| \d+", "", line.strip()) for line in steps if not any(word in line for word in varies)}
     return [line for line in lines if line not in steps], kinds, {step.fullmatch(line) is not None for line in steps}
 
 
