@@ -46,8 +46,7 @@ class Refinement:
         object.__setattr__(self, "weights", frozen(np.where(empty[coarse], width, weights).astype(np.float64)))
         object.__setattr__(self, "coarse_cell", frozen(coarse))
         if self.rounding is not None:
-            classes = axis_of_roundness(self.fine.name, self.fine.column)
-            if classes is None or len(self.rounding) != classes.size or not (self.rounding > 0).all():
+            if len(self.rounding) != self._classes.size or not (self.rounding > 0).all():
                 raise InternalError("a refinement needs a likelihood above 0 for every class of round numbers")
             object.__setattr__(self, "rounding", frozen(np.asarray(self.rounding, np.float64)))
 
@@ -93,13 +92,14 @@ class Refinement:
 
     def indices_in(self, cells: AnyArray, rng: Generator) -> GridIndices:
         """Draw a grid point for every fine cell; (n,)."""
-        classes = None if self.rounding is None else axis_of_roundness(self.fine.name, self.fine.column)
-        if self.rounding is None or classes is None:
+        if self.rounding is None:
             return self.fine.indices_in(cells, rng)
-        starts = np.union1d(self.fine.starts, classes.starts)  # runs of one cell and class: fewer than grid points
+        starts = np.union1d(
+            self.fine.starts, self._classes.starts
+        )  # runs of one cell and class: fewer than grid points
         starts = starts[starts < self.fine.grid.releasable]
         length = np.diff(starts, append=self.fine.grid.releasable)
-        likely = self.rounding[classes.cells_of(starts.astype(np.uint32))] * length
+        likely = self._likely(starts) * length
         run = _drawn(self.fine.cells_of(starts.astype(np.uint32)), likely, self.fine.size, cells, rng)
         found = starts[run] + (rng.random(len(cells)) * length[run]).astype(np.int64)
         return narrow(found, self.fine.grid.size)
@@ -112,10 +112,17 @@ class Refinement:
 
     def _likely(self, points: AnyArray) -> FloatArray:
         """Return how likely grid points are beside others of their fine cell."""
-        classes = None if self.rounding is None else axis_of_roundness(self.fine.name, self.fine.column)
-        if self.rounding is None or classes is None:
+        if self.rounding is None:
             return np.ones(len(points))
-        return np.asarray(self.rounding[classes.cells_of(points.astype(np.uint32))], np.float64)
+        return np.asarray(self.rounding[self._classes.cells_of(points.astype(np.uint32))], np.float64)
+
+    @property
+    def _classes(self) -> Axis:
+        """The classes of round numbers that ``rounding`` is about."""
+        found = axis_of_roundness(self.fine.name, self.fine.column)
+        if found is None:
+            raise InternalError("a refinement needs a likelihood of classes only where its column has numbers")
+        return found
 
     def table(self, allowed: FloatArray | None = None) -> FloatArray:
         """Return the share of every fine cell in every coarse one, (coarse, fine).

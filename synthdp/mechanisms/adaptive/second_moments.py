@@ -1,7 +1,8 @@
 """Second moments of the numbers of a table: products of the scores of every two columns, for a small share of the budget.
 
 The first terms of the polynomial basis on pairs of columns.  Where a table of a pair is not worth its noise, one number
-often is; `fit.graphical.moment_matching` fits them all beside the tables.  Those that stand out are asked again, alone.
+often is; `fit.graphical.moment_matching` fits them all beside the tables.  Those that stand out are asked again, each
+clipped by itself.
 """
 
 from __future__ import annotations
