@@ -220,9 +220,10 @@ def _decide(first: Codes, second: Codes, tables: _Tables, rng: Generator) -> Boo
             remembered += len(cells.first)
             again.append((some, cells))
     for some, cells in again * min(MOST_LOOKS, 2 * REMEMBERED // max(remembered, 1)):
-        turned = some * _excess(surplus, cells) > 2 * np.diff(cells.begins)
-        some[turned] *= -1
-        _add(surplus, cells, 2 * some * turned)
+        turned = some * _excess(surplus, cells) > 2 * cells.counts
+        if turned.any():
+            some[turned] *= -1
+            _add(surplus, cells, 2 * some * turned)
     return kept < 0
 
 
@@ -254,11 +255,14 @@ class _Cells(NamedTuple):
         Those of the first rows, pair after pair, and those of the second rows.
     begins
         Where each pair's begin; then the last ones' end.
+    counts
+        How many each pair has, of either row.
     """
 
     first: AnyArray
     second: AnyArray
     begins: IntArray
+    counts: IntArray
 
 
 def _cells_that_differ(first: Codes, second: Codes, tables: _Tables) -> _Cells:
@@ -269,18 +273,21 @@ def _cells_that_differ(first: Codes, second: Codes, tables: _Tables) -> _Cells:
             number += codes.take(columns, axis=0) * factors[:, None]
     a, b = (np.ascontiguousarray(number.T) for number in numbers)
     differ = a != b
-    return _Cells(a[differ], b[differ], np.append(0, np.cumsum(differ.sum(axis=1))))
+    counts = differ.sum(axis=1)
+    return _Cells(a[differ], b[differ], np.append(0, counts.cumsum()), counts)
 
 
 def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
     """Return how much more the first row's cells have kept than the second's, of each pair."""
-    sums = np.append(0, np.cumsum(surplus.take(cells.first) - surplus.take(cells.second)))
-    return np.diff(sums[cells.begins])
+    sums = np.zeros(len(cells.first) + 1, np.int64)
+    np.cumsum(surplus.take(cells.first) - surplus.take(cells.second), out=sums[1:])
+    at = sums.take(cells.begins)
+    return np.asarray(at[1:] - at[:-1], np.int64)
 
 
 def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
-    each = np.repeat(change, np.diff(cells.begins))
-    at = np.flatnonzero(each)
+    each = change.repeat(cells.counts)
+    at = each.nonzero()[0]
     np.add.at(surplus, cells.first[at], each[at])  # fast for vectors alone, all of one type
     np.subtract.at(surplus, cells.second[at], each[at])
 
