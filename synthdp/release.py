@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Generic, TypeVar
@@ -11,7 +12,9 @@ from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.related.answer import answer as answer_database
 from synthdp.answers.samples import plausible_models
 from synthdp.checks import whole
+from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
+from synthdp.fit.single_columns import single_columns
 from synthdp.markup import render
 from synthdp.measurements import Measurements
 from synthdp.pictures.picture import Picture, picture_of
@@ -20,9 +23,36 @@ from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
 from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
+
+
+def model_of_single_columns(
+    schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0
+) -> tuple[SyntheticModel, tuple[str, ...]]:
+    """Return the model of independent columns by what was measured of each, and what to say of it.
+
+    Parameters
+    ----------
+    schema
+        The columns, all declared.
+    measured
+        Noisy answers.
+    rows
+        The number of rows, if it is known.
+    """
+    found = single_columns(schema, measured, rows=rows)
+    model = SyntheticModel(
+        schema=schema, domain=found.domain, distribution=found.distribution, total=found.total,
+        refinements=tuple(Refinement.trivial(axis) for axis in found.domain.axes), format=TableFormat.default(schema),
+    )  # fmt: skip
+    notes = ["columns are independent of each other: no relation between them is in the table"]
+    if found.unknown:
+        notes.append(f"nothing was measured of: {', '.join(found.unknown)}; their values are uniform and mean nothing")
+    return model, tuple(notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -44,6 +44,7 @@ from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item
+from synthdp.queries.norms import Norms
 from synthdp.schema.columns import (
     DISCOVERED,
     Categorical,
@@ -375,7 +376,8 @@ def noisy_histogram(
 def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
     """Return the least noise of a histogram, in one bin of which each row is counted at most once."""
     law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
-    return calibrate(adjacency.histogram, loss, k=bins, law=law)
+    moved = adjacency.histogram if bins > 1 else Norms(1, 1, 1).times(adjacency.rows)  # one bin has no other to move to
+    return calibrate(moved, loss, k=bins, law=law)
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:

@@ -28,8 +28,8 @@ class Entry:
     Parameters
     ----------
     number, dataset, loss, what, state, moment
-        Running number; the data set's name; what was spent; on what; ``"reserved"`` (counts as spent) or
-        ``"committed"``; when (UTC).
+        Running number; the data set's name; what was spent; on what; ``"reserved"`` (counts as spent), ``"committed"`` or
+        ``"returned"`` (counts for nothing: no answer was given); when (UTC).
     adjacency
         The neighbours that the loss was spent for; ``None`` in entries of ledgers that did not record them (version 1).
     key
@@ -50,7 +50,7 @@ class Ledger:
     """The spends of all releases on named data sets.
 
     A spend is reserved, and synced to disk, before the data is read, and committed afterwards.  One that was reserved
-    by a process that died counts as spent.
+    by a process that died counts as spent.  One whose release failed before the first answer is returned.
 
     The spends of a data set are added up, so all of them must be for the same neighbours: the same ``neighbors`` and
     ``privacy_unit``.  How many rows of a unit are used may differ, for each such loss bounds what all rows of the unit
@@ -168,6 +168,20 @@ class Ledger:
                     f"ledger '{self.path}' has lost entry {number}: the file was replaced, so what it counts is too low"
                 )
 
+    def give_back(self, number: int) -> None:
+        """Mark a spend as returned: it counts for nothing any more.
+
+        Costs less than nothing, so that only a curator may ask for it, which knows that it has given no answer under this
+        entry, and never will.
+
+        Parameters
+        ----------
+        number
+            Of the entry.
+        """
+        with self._file.writing() as db:
+            db.execute("UPDATE spends SET state = 'returned' WHERE id = ?", (number,))
+
     def set_cap(
         self,
         dataset: str,
@@ -253,14 +267,14 @@ class Ledger:
             return None if cap is None else Account(cap, self._spent(db, dataset, cap)).remaining
 
     def entries(self, dataset: str | None = None, *, key: str | None = None) -> list[Entry]:
-        """Return the spends, oldest first, of one data set or of all; with a key, the one under it, if there is one."""
+        """Return the spends, oldest first, of one data set or of all; with a key, the one under it that counts, if any."""
         query = "SELECT id, dataset, loss, what, state, moment, adjacency, key FROM spends ORDER BY id"
         with self._file.reading() as db:
             rows = db.execute(query).fetchall()
         return [
             Entry(number, name, self._loss(loss), what, state, moment, self._adjacency(adjacency), found)
             for number, name, loss, what, state, moment, adjacency, found in rows
-            if dataset in (None, name) and key in (None, found)
+            if dataset in (None, name) and (key is None or (key == found and state != "returned"))
         ]
 
     def datasets(self) -> list[str]:
@@ -271,7 +285,7 @@ class Ledger:
     def _check_unspent(self, db: sqlite3.Connection) -> None:
         if self.key is None:
             return
-        row = db.execute("SELECT id, moment FROM spends WHERE key = ?", (self.key,)).fetchone()
+        row = db.execute("SELECT id, moment FROM spends WHERE key = ? AND state != 'returned'", (self.key,)).fetchone()
         if row is not None:
             raise LedgerError(
                 f"ledger '{self.path}' has a spend under this key already, entry {row[0]} of {row[1]}: nothing was spent "
@@ -299,7 +313,7 @@ class Ledger:
     ) -> None:
         """Write which neighbours a data set is counted for, unless a spend was made for others."""
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit)
-        query = "SELECT adjacency FROM spends WHERE dataset = ? AND adjacency IS NOT NULL LIMIT 1"
+        query = "SELECT adjacency FROM spends WHERE dataset = ? AND adjacency IS NOT NULL AND state != 'returned' LIMIT 1"
         recorded = db.execute(query, (dataset,)).fetchone()
         if recorded is not None:
             self._check_same(dataset, self._adjacency(*recorded), adjacency)
@@ -353,7 +367,7 @@ class Ledger:
 
     def _spent(self, db: sqlite3.Connection, dataset: str, cap: PrivacyLoss) -> list[tuple[float, float]]:
         """Return the numbers of all spends on a data set, in the currency of its cap."""
-        rows = db.execute("SELECT loss FROM spends WHERE dataset = ?", (dataset,)).fetchall()
+        rows = db.execute("SELECT loss FROM spends WHERE dataset = ? AND state != 'returned'", (dataset,)).fetchall()
         losses = [self._loss(text) for (text,) in rows]
         try:
             return [components(in_currency(loss, type(cap))) for loss in losses]

@@ -52,6 +52,7 @@ from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -165,6 +166,7 @@ class AdaptiveMarginals(Spender):
         self._checked(schema)
         return schema
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Ask the curator, fit, and return a model to sample.
 

@@ -27,6 +27,7 @@ from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.misfits import fitting_rows, misfit_rows, noisy_tables
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.listed import check_listed
 from synthdp.mechanisms.workload import Wish, marginals_on, tables_of
@@ -175,6 +176,7 @@ class FourierMarginals(Spender):
         _check_size(workload)
         return workload, output
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[FourierTable]:  # noqa: ARG002
         """Measure the parities and fit a table.
 

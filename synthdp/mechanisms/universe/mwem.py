@@ -19,6 +19,7 @@ from synthdp.errors import ParameterError
 from synthdp.fit.misfits import answers_without_misfits, misfit_rows, noisy_tables, with_misfits
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.universe.cell_fit import CellFit
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.fitting_rows import fitting_total, total_of_all
@@ -100,6 +101,7 @@ class MWEM(Spender):
         """
         return check_listed(tables_of(self.workload, schema), schema)
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
         """Fit a table in rounds.
 

@@ -14,6 +14,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe, universe_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.universe.cell_model import CellModel
 from synthdp.mechanisms.universe.fitting_rows import fitting_total
 from synthdp.mechanisms.universe.listed import check_listed
@@ -133,6 +134,7 @@ class NetMechanism(Spender):
         check_candidates(universe_size(queries.domain), self.size_for(queries))
         return queries, check_listed(queries, schema)
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
         """Choose a table.
 

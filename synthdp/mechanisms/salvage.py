@@ -1,0 +1,163 @@
+"""What becomes of a release that fails after it was paid for: the best that was known so far, and at last single columns.
+
+The one place that decides it.  A fault before the first answer gives the spend back, and is raised; a fault after it
+ends in a table with a note, a warning and all noisy answers.  Salvage asks the curator nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar
+
+from synthdp.curator.curator import Curator
+from synthdp.errors import SalvageWarning, tell_of_budget
+from synthdp.measurements import Measurements
+from synthdp.privacy.loss import PrivacyLoss
+from synthdp.release import Release, model_of_single_columns
+
+T = TypeVar("T")
+Ask = Callable[..., Release[Any]]
+Simplest = Callable[[Any, Curator, tuple[Measurements, ...]], tuple[Any, tuple[str, ...]]]
+
+
+def last_of(stages: Iterator[T]) -> tuple[T, Exception | None]:
+    """Return the last thing that a program knew, and what stopped it, if anything did.
+
+    Parameters
+    ----------
+    stages
+        Yields what is known after each stage.
+
+    Raises
+    ------
+    Exception
+        What stopped it before it knew anything.
+    """
+    best: list[T] = []
+    try:
+        for known in stages:
+            best = [known]
+    except Exception as error:
+        if not best:
+            raise
+        return best[0], error
+    return best[0], None
+
+
+def first_that_works(*fits: Callable[[], T]) -> tuple[T, Exception | None]:
+    """Return the first of some fits that does not fail, ever simpler ones, and why the first of all failed, if it did.
+
+    Raises
+    ------
+    Exception
+        That of the last, if all fail.
+    """
+    failed: Exception | None = None
+    for fit in fits[:-1]:
+        try:
+            return fit(), failed
+        except Exception as error:
+            failed = failed or error
+    return fits[-1](), failed
+
+
+def single_columns(
+    mechanism: Any, curator: Curator, measured: tuple[Measurements, ...]
+) -> tuple[Any, tuple[str, ...]]:
+    """Return the model of independent columns that is left of a failed release, and what to say of it."""
+    rows = curator.about_rows if curator.adjacency.rows_are_public or not measured else 0.0
+    return model_of_single_columns(mechanism.output_schema(curator.schema), measured, rows=rows)
+
+
+def salvaged(simplest: Simplest = single_columns) -> Callable[[Ask], Ask]:
+    """Return a decorator of a mechanism's ``release``, which then ends as this module says.
+
+    Parameters
+    ----------
+    simplest
+        What is left if all of the mechanism fails.
+    """
+
+    def decorated(release: Ask) -> Ask:
+        @wraps(release)
+        def kept(self: Any, curator: Curator, **options: Any) -> Release[Any]:
+            return release_of(self, curator, lambda: release(self, curator, **options), simplest=simplest)
+
+        return kept
+
+    return decorated
+
+
+def release_of(
+    mechanism: Any, curator: Curator, ask: Callable[[], Release[Any]], *, simplest: Simplest = single_columns
+) -> Release[Any]:
+    """Return what a mechanism makes, or what is left if it fails after an answer was paid for.
+
+    Parameters
+    ----------
+    mechanism
+        Which makes tables.
+    curator
+        Whom it asks.
+    ask
+        What calls it.
+    simplest
+        As of `salvaged`.
+
+    Raises
+    ------
+    Exception
+        What failed before the first answer: then nothing is spent.
+    """
+    loss, since, untouched = curator.cost(mechanism.spend), len(curator.measured), curator.untouched
+    try:
+        return ask()
+    except Exception as error:
+        if curator.give_back() or (untouched and curator.untouched):
+            tell_of_budget(error, curator.became)
+            raise
+        return _rescued(mechanism, curator, loss, curator.measured[since:], error, simplest)
+
+
+def _rescued(
+    mechanism: Any,
+    curator: Curator,
+    loss: PrivacyLoss,
+    measured: tuple[Measurements, ...],
+    error: Exception,
+    simplest: Simplest,
+) -> Release[Any]:
+    model, notes = simplest(mechanism, curator, measured)
+    receipt = curator.receipt(notes=(*notes, *model.notes))
+    name = type(mechanism).__name__
+    made = Release(mechanism=f"{name}, failed", output=model, loss=loss, receipt=receipt, measurements=measured)
+    return told(made, f"{name} failed", error)
+
+
+def told(release: Release[Any], what: str, error: Exception | None) -> Release[Any]:
+    """Return a release that says what failed, if something did, and warn of it.
+
+    Parameters
+    ----------
+    release
+        What is left.
+    what
+        Failed, in words.
+    error
+        Why; of what is no error of synthdp only the type is said, for messages of others may quote anything.
+    """
+    if error is None:
+        return release
+    note = f"SALVAGED: {what} ({type(error).__name__}); what was measured is kept, and this is a simpler fit to it"
+    warn(note)
+    return replace(release, receipt=release.receipt.noted(note))
+
+
+def warn(note: str) -> None:
+    """Warn that a release is less than was paid for; a filter that makes errors of warnings does not take the rest away."""
+    with suppress(SalvageWarning):
+        warnings.warn(note, SalvageWarning, stacklevel=2)
