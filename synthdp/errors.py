@@ -130,7 +130,7 @@ class MisfitWarning(UserWarning):
 
 
 class SalvageWarning(UserWarning):
-    """A part of a release failed after it was paid for: what was measured is kept, and the table is made by a simpler fit."""
+    """A part of a release failed after it was paid for: what was measured is kept, and what it is made by is simpler."""
 
 
 class UnprotectedLabelsWarning(UserWarning):

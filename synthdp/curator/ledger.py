@@ -313,7 +313,9 @@ class Ledger:
     ) -> None:
         """Write which neighbours a data set is counted for, unless a spend was made for others."""
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit)
-        query = "SELECT adjacency FROM spends WHERE dataset = ? AND adjacency IS NOT NULL AND state != 'returned' LIMIT 1"
+        query = (
+            "SELECT adjacency FROM spends WHERE dataset = ? AND adjacency IS NOT NULL AND state != 'returned' LIMIT 1"
+        )
         recorded = db.execute(query, (dataset,)).fetchone()
         if recorded is not None:
             self._check_same(dataset, self._adjacency(*recorded), adjacency)

@@ -113,7 +113,7 @@ def _density_of(
         queries = one.queries
         if isinstance(queries, Marginals) or not isinstance(queries, LinearQueries):
             continue
-        if not _asks(queries, name, kind) or queries.k < 2:  # noqa: PLR2004 - one number says nothing of cells
+        if not _asks(queries, name, kind) or queries.k < 2:
             continue
         (j,) = queries.domain.index(name)
         axes, rng = queries.domain.axes, generator(0)

@@ -60,14 +60,12 @@ def first_that_works(*fits: Callable[[], T]) -> tuple[T, Exception | None]:
     for fit in fits[:-1]:
         try:
             return fit(), failed
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it was paid for
             failed = failed or error
     return fits[-1](), failed
 
 
-def single_columns(
-    mechanism: Any, curator: Curator, measured: tuple[Measurements, ...]
-) -> tuple[Any, tuple[str, ...]]:
+def single_columns(mechanism: Any, curator: Curator, measured: tuple[Measurements, ...]) -> tuple[Any, tuple[str, ...]]:
     """Return the model of independent columns that is left of a failed release, and what to say of it."""
     rows = curator.about_rows if curator.adjacency.rows_are_public or not measured else 0.0
     return model_of_single_columns(mechanism.output_schema(curator.schema), measured, rows=rows)
