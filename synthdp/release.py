@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +15,7 @@ from synthdp.answers.related.answer import answer as answer_database
 from synthdp.answers.samples import plausible_models
 from synthdp.checks import whole
 from synthdp.domain.refinement import Refinement
-from synthdp.errors import ParameterError
+from synthdp.errors import InternalError, ParameterError, SalvageWarning, SynthDPError
 from synthdp.fit.single_columns import single_columns
 from synthdp.markup import render
 from synthdp.measurements import Measurements
@@ -53,6 +55,11 @@ def model_of_single_columns(
     if found.unknown:
         notes.append(f"nothing was measured of: {', '.join(found.unknown)}; their values are uniform and mean nothing")
     return model, tuple(notes)
+
+
+def _warn_of_salvage(note: str) -> None:
+    with suppress(SalvageWarning):  # a filter that makes errors of warnings must not take away what is left
+        warnings.warn(note, SalvageWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,15 +121,52 @@ class Release(Generic[OutputT_co]):
         """
         return misfit_shares(self.model, self.measurements)
 
-    def sample(self, rows: int | None = None, **options: Any) -> Any:
-        """Draw synthetic rows from the output, as often as wanted.
+    def salvaged(self, what: str, error: Exception | None) -> Release[OutputT_co]:
+        """Return the same release, which says on its receipt that something failed, and warn of it; unchanged for no error.
+
+        Parameters
+        ----------
+        what
+            Failed, as the beginning of a sentence.
+        error
+            Why; only its type is said, for messages of other packages may quote anything.
+        """
+        if error is None:
+            return self
+        note = f"SALVAGED: {what} failed ({type(error).__name__}); what was measured is kept, and this is made of it"
+        _warn_of_salvage(note)
+        return replace(self, receipt=self.receipt.noted(note))
+
+    def simplest(self) -> Release[Any]:
+        """Return the release whose columns are independent of each other: what can be drawn where this one cannot.
 
         Raises
         ------
         ParameterError
             If the output is not a table.
         """
-        return self._method("sample")(rows, **options)
+        if isinstance(self.output, DatabaseModel):
+            laws = self.output.histories
+            alone = {key: replace(law, factors=[]) for key, law in laws.conditionals.items()}
+            return replace(self, output=replace(self.output, histories=replace(laws, conditionals=alone)))
+        model = self.model
+        made, notes = model_of_single_columns(model.schema, self.measurements, rows=model.total)
+        return replace(self, output=replace(made, format=model.format), receipt=self.receipt.noted(*notes))
+
+    def sample(self, rows: int | None = None, **options: Any) -> Any:
+        """Draw synthetic rows from the output, as often as wanted.
+
+        Warns
+        -----
+        SalvageWarning
+            If drawing fails, and the rows come from independent columns instead.
+
+        Raises
+        ------
+        ParameterError
+            If the output is not a table.
+        """
+        return self._drawn("sample", rows, **options)
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
         """Draw several synthetic tables that differ as widely as what is known about the private rows, for `combine`.
@@ -161,7 +205,7 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If the output is not a table.
         """
-        self._method("sample_to")(path, **options)
+        self._drawn("sample_to", path, **options)
 
     def answer(self, query: Any, **options: Any) -> Any:
         """Answer a query from the output: a summary by its own rules, a synthetic model as `synthdp.answers` does.
@@ -201,6 +245,16 @@ class Release(Generic[OutputT_co]):
             If the output is no table, or a column is an identifier or does not exist.
         """
         return picture_of(self.model, self.measurements, column, by)
+
+    def _drawn(self, name: str, *given: Any, **options: Any) -> Any:
+        """Draw rows by a method of the output, or of the simplest one if that fails other than by a refusal."""
+        try:
+            return self._method(name)(*given, **options)
+        except Exception as error:
+            if isinstance(error, SynthDPError) and not isinstance(error, InternalError):
+                raise
+            simplest = self.simplest().salvaged("drawing rows from the model", error)
+            return getattr(simplest.output, name)(*given, **options)
 
     def _method(self, name: str) -> Any:
         method = getattr(self.output, name, None)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from os import PathLike
 from typing import TypeVar, final
 
-from synthdp.curator.discovery import Discovered, check_discoverable, discover
+from synthdp.curator.discovery import Discovered, check_discoverable, discover, nothing_found
 from synthdp.curator.discovery_forecast import COUNT_SHARE, forecast
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
 from synthdp.curator.private_database import PrivateDatabase, private_database
@@ -469,6 +469,21 @@ class Curator:
                     return expected
             found = discover(table.schema, table.adjacency, loss, spend=spend_inside, takes=takes)
             table.schema, self._vault.rows = found.schema, found.rows
+            return found
+
+    def skip_discovery(self, *, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
+        """Complete the schema without a question, as if nothing had been found: for what a failed discovery leaves.
+
+        Costs nothing.
+
+        Parameters
+        ----------
+        takes
+            As of `discover`.
+        """
+        with self._vault.turn() as table:
+            found = nothing_found(table.schema, takes)
+            table.schema = found.schema
             return found
 
     def open_account(

@@ -58,7 +58,8 @@ class Vault:
     """
 
     __slots__ = (
-        "_lock", "_process", "_table", "cost", "entries", "extra_columns", "given_back", "items", "measured", "reserved", "rows", "terms",
+        "_lock", "_process", "_table", "cost", "entries", "extra_columns", "given_back", "items", "measured", "reserved",
+        "rows", "terms",
     )  # fmt: skip
 
     def __init__(self, table: PrivateTable, terms: Terms, *, extra_columns: tuple[str, ...]) -> None:

@@ -9,14 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar
 
 from synthdp.curator.curator import Curator
 from synthdp.errors import SalvageWarning, tell_of_budget
 from synthdp.measurements import Measurements
-from synthdp.privacy.loss import PrivacyLoss
 from synthdp.release import Release, model_of_single_columns
 
 T = TypeVar("T")
@@ -111,51 +109,59 @@ def release_of(
     Exception
         What failed before the first answer: then nothing is spent.
     """
-    loss, since, untouched = curator.cost(mechanism.spend), len(curator.measured), curator.untouched
+    loss, since = curator.cost(mechanism.spend), len(curator.measured)
+
+    def rescued(error: Exception) -> Release[Any]:
+        measured = curator.measured[since:]
+        model, notes = simplest(mechanism, curator, measured)
+        receipt, name = curator.receipt(notes=(*notes, *model.notes)), type(mechanism).__name__
+        made = Release(mechanism=f"{name}, failed", output=model, loss=loss, receipt=receipt, measurements=measured)
+        return made.salvaged(name, error)
+
+    return after_the_spend(curator, ask, rescued)
+
+
+def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[[Exception], T]) -> T:
+    """Return what a program returns that asks a curator, or something else if it fails after an answer was paid for.
+
+    Parameters
+    ----------
+    curator
+        Whom it asks.
+    ask
+        The program.
+    otherwise
+        What is left, by what failed.
+
+    Raises
+    ------
+    Exception
+        What failed before the first answer: then nothing is spent.
+    """
+    untouched = curator.untouched
     try:
         return ask()
     except Exception as error:
         if curator.give_back() or (untouched and curator.untouched):
             tell_of_budget(error, curator.became)
             raise
-        return _rescued(mechanism, curator, loss, curator.measured[since:], error, simplest)
+        return otherwise(error)
 
 
-def _rescued(
-    mechanism: Any,
-    curator: Curator,
-    loss: PrivacyLoss,
-    measured: tuple[Measurements, ...],
-    error: Exception,
-    simplest: Simplest,
-) -> Release[Any]:
-    model, notes = simplest(mechanism, curator, measured)
-    receipt = curator.receipt(notes=(*notes, *model.notes))
-    name = type(mechanism).__name__
-    made = Release(mechanism=f"{name}, failed", output=model, loss=loss, receipt=receipt, measurements=measured)
-    return told(made, f"{name} failed", error)
+def say(*sayings: Callable[[], object]) -> None:
+    """Say what there is to be said of a finished release; one that cannot be said keeps nobody from having it.
 
-
-def told(release: Release[Any], what: str, error: Exception | None) -> Release[Any]:
-    """Return a release that says what failed, if something did, and warn of it.
-
-    Parameters
-    ----------
-    release
-        What is left.
-    what
-        Failed, in words.
-    error
-        Why; of what is no error of synthdp only the type is said, for messages of others may quote anything.
+    Raises
+    ------
+    Warning
+        Where a filter makes errors of warnings.
     """
-    if error is None:
-        return release
-    note = f"SALVAGED: {what} ({type(error).__name__}); what was measured is kept, and this is a simpler fit to it"
-    warn(note)
-    return replace(release, receipt=release.receipt.noted(note))
-
-
-def warn(note: str) -> None:
-    """Warn that a release is less than was paid for; a filter that makes errors of warnings does not take the rest away."""
-    with suppress(SalvageWarning):
-        warnings.warn(note, SalvageWarning, stacklevel=2)
+    for saying in sayings:
+        try:
+            saying()
+        except Warning:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the release is made
+            with suppress(SalvageWarning):
+                note = f"something about the release could not be said ({type(error).__name__})"
+                warnings.warn(note, SalvageWarning, stacklevel=2)

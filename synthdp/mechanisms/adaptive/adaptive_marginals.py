@@ -52,7 +52,7 @@ from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
-from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged, told
+from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -196,8 +196,7 @@ class AdaptiveMarginals(Spender):
         release = Release(
             mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=known.measured
         )
-        release = told(release, "the choice of tables ended early: a question failed", stopped)
-        return told(release, "the fit to all that was measured failed", failed)
+        return release.salvaged("a stage of choosing tables", stopped).salvaged("the fit to all answers", failed)
 
     def _checked(self, schema: Schema) -> Workload:
         """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""

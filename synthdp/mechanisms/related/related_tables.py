@@ -35,7 +35,7 @@ from synthdp.mechanisms.related.candidates import (
     unusual,
 )
 from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of, regular_cells
-from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged, told
+from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
@@ -128,8 +128,7 @@ class RelatedTables(Spender):
         release = Release(
             mechanism="related tables", output=model, loss=loss, receipt=receipt, measurements=known.answers
         )
-        release = told(release, "the choice of tables ended early: a question failed", stopped)
-        return told(release, "the fit to all that was measured failed", failed)
+        return release.salvaged("a stage of choosing tables", stopped).salvaged("the fit to all answers", failed)
 
     def _learn(self, account: Curator, layout: Layout, budget: BudgetAllocation, rng: Generator) -> Iterator[_Known]:
         """Measure every attribute, what stays, and what a screening chooses; yields what is known after each stage."""
