@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from os import PathLike
@@ -15,7 +16,14 @@ from synthdp.curator.private_table import PrivateTable, check_key_columns, check
 from synthdp.curator.sparse_vector import Continued, SparseVector, continued
 from synthdp.curator.vault import Vault
 from synthdp.domain.histories import Layout
-from synthdp.errors import NOTHING_SPENT, LedgerError, ParameterError, PrivacyError, tell_of_budget
+from synthdp.errors import (
+    NOTHING_SPENT,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+    SalvageWarning,
+    tell_of_budget,
+)
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.above_threshold import plan_watch
@@ -140,7 +148,12 @@ class Curator:
                 self.give_back()
         if error is not None:
             tell_of_budget(error, self.became)
-        self.close()
+        try:
+            self.close()
+        except Exception as failed:  # noqa: BLE001 - what was answered is paid for
+            with suppress(SalvageWarning):
+                note = f"encoded rows in a folder for temporary files could not be removed ({type(failed).__name__})"
+                warnings.warn(note, SalvageWarning, stacklevel=2)
 
     @property
     def schema(self) -> Schema:

@@ -142,10 +142,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         curator = Curator(
             sources, schema=schema, budget=loss, neighbors=self.neighbors, ledger=self.ledger, dataset=self.dataset
         )
+        extra = curator.extra_columns
         with curator:
             mechanism = RelatedTables(on_progress=self.on_progress or silent)
             release: Release[Any] = mechanism.release(curator, random_state=self.random_state)
-        extra = curator.extra_columns
 
         def finished() -> Release[Any]:
             ignored = [f"column {name!r} is not in the schema and was ignored" for name in extra]

@@ -269,6 +269,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ledger=self.ledger,
             dataset=self.dataset,
         )
+        extra = curator.extra_columns
         with curator:
             refuses = self.undiscovered == REFUSE
             ends = discovery_ends(self.domain_budget) if refuses and schema.undeclared else ()
@@ -280,7 +281,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 if refuses:
                     refuse_undiscovered(found, whole)
             release = release_of(mechanism, whole, lambda: mechanism.release(whole, random_state=self.random_state))
-        extra = curator.extra_columns
 
         def finished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
             misfits = release.misfits
