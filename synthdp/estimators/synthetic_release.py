@@ -44,7 +44,7 @@ from synthdp.release import Release
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
-from synthdp.schema.schema import DraftedSchema, Schema, schema_given
+from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.storage import load, save
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
@@ -173,7 +173,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        schema: Schema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        schema: Schema | Reviewable | Mapping[str, Any] | str | PathLike[str] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-9,
         neighbors: str = "add_remove",

@@ -133,7 +133,7 @@ def plan(
     check_whole("rows", rows)
     unreviewed: tuple[str, ...] = ()
     if isinstance(schema, DraftedSchema):
-        schema, unreviewed = schema.schema, schema.unreviewed
+        unreviewed, schema = schema.unreviewed, schema.schema
     assumed = _assumptions(schema, unreviewed)
     whole = schema.replace({name: _assumed(column) for name, column in schema.items()})
     left_open = {name: schema[name] for name in schema.undeclared}
