@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from synthdp.answers.analysis import Analysis
 from synthdp.answers.error_bars.misfit_shares import unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
@@ -435,6 +436,33 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
         return [self._outer(table) for table in self.release_.samples(m, rows=rows, random_state=generator(seed))]
+
+    def analyse(
+        self,
+        function: Callable[[Any], Any],
+        m: int = 20,
+        *,
+        population: bool = True,
+        rows: int | None = None,
+        level: float = 0.95,
+        random_state: RandomState = None,
+    ) -> Analysis:
+        """Run an analysis on several synthetic tables, with intervals that know of the noise; free, see `Release.analyse`.
+
+        Parameters
+        ----------
+        function
+            Of one table, a DataFrame of the release's own form.
+        m, population, rows, level
+            As for `Release.analyse`.
+        random_state
+            Seed; default: the estimator's.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        return self.release_.analyse(
+            function, m, population=population, rows=rows, level=level, random_state=generator(seed)
+        )
 
     def answer(self, question: Any) -> Any:
         """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
