@@ -151,8 +151,8 @@ def analysed(
     within = [one.variances for one in found]
     if missing != 0.0 and any(one is None for one in within):
         raise ParameterError(
-            "function must return variances too, as a pair (estimates, variances): without them only a population's intervals "
-            "from tables of as many rows as the private one can be had (population=True, rows=None)"
+            "function must return variances too, as a pair (estimates, variances): without them there are intervals for a "
+            "population only, from tables of as many rows as the private one (population=True, rows=None)"
         )
     known = np.stack([np.zeros_like(v) if one is None else one for one, v in zip(within, values, strict=True)])
     if not np.isfinite(known).all() or (known < 0).any():

@@ -161,7 +161,7 @@ def _missing(population: bool, n: float | None, rows: int | None) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Combined:
-    """Estimates from several tables in one: (q,) each, with the half-width of the interval and Student's degrees of freedom."""
+    """Estimates from several tables in one, (q,) each, with half of the interval and the degrees of freedom."""
 
     estimate: FloatArray
     stddev: FloatArray
