@@ -20,44 +20,44 @@ import numpy as np
 
 from synthdp.arrays import AnyArray
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.sparse_table import SparseTable
 from synthdp.domain.domain import Domain
 from synthdp.errors import FormatError, ParameterError
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.measurements import Measurements, Noise
+from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.direct_answers import DirectAnswers
-from synthdp.mechanisms.fourier.decision_list_release import DecisionListSummary
-from synthdp.mechanisms.fourier.fourier_marginals import FourierTable
-from synthdp.mechanisms.fourier.monomial_release import MonomialSummary
-from synthdp.mechanisms.fourier.parity_summary import ParitySummary
-from synthdp.mechanisms.fourier.polynomial_families import AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily
-from synthdp.mechanisms.fourier.polynomial_release import PolynomialSummary
-from synthdp.mechanisms.smooth.answers import TrigonometricSummary
-from synthdp.mechanisms.sparse.model import SparseModel
-from synthdp.mechanisms.sparse.projection import ProjectedRecords
-from synthdp.mechanisms.sparse.stability_histogram import FrequentRecords
-from synthdp.mechanisms.universe.cell_model import CellModel
-from synthdp.mechanisms.universe.private_boosting import BoostedTables
 from synthdp.privacy.key_histogram import HistogramPlan, KeyCounts
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fitting import FittingRows
-from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
-from synthdp.queries.fourier.binarized import Binarized, Bit
-from synthdp.queries.fourier.characters import CellParities
-from synthdp.queries.fourier.list_coefficients import ListCoefficients
-from synthdp.queries.fourier.monomials import Monomials
-from synthdp.queries.fourier.parities import Parities
-from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms
-from synthdp.queries.smooth.chebyshev import ChebyshevTensor
-from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis
-from synthdp.queries.sparse.hashing import PolynomialHash
-from synthdp.queries.sparse.sketches import CountSketch, SignProjection
 from synthdp.queries.stack import Stack
 from synthdp.queries.subset import Subset
 from synthdp.queries.total import Total
+from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis
 from synthdp.schema.schema import Schema
+from synthdp.works.net.private_boosting import BoostedTables
+from synthdp.works.polynomials.average_conjunctions import AverageConjunctions
+from synthdp.works.polynomials.binarized import Binarized, Bit
+from synthdp.works.polynomials.characters import CellParities
+from synthdp.works.polynomials.decision_list_release import DecisionListSummary
+from synthdp.works.polynomials.fourier_marginals import FourierTable
+from synthdp.works.polynomials.list_coefficients import ListCoefficients
+from synthdp.works.polynomials.monomial_release import MonomialSummary
+from synthdp.works.polynomials.monomials import Monomials
+from synthdp.works.polynomials.parities import Parities
+from synthdp.works.polynomials.parity_summary import ParitySummary
+from synthdp.works.polynomials.polynomial_families import AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily
+from synthdp.works.polynomials.polynomial_release import PolynomialSummary
+from synthdp.works.polynomials.prefix_coefficients import PrefixCoefficients
+from synthdp.works.smooth.answers import TrigonometricSummary
+from synthdp.works.smooth.chebyshev import ChebyshevTensor
+from synthdp.works.sparse.hashing import PolynomialHash
+from synthdp.works.sparse.model import SparseModel
+from synthdp.works.sparse.projection import ProjectedRecords
+from synthdp.works.sparse.sketches import CountSketch, SignProjection
+from synthdp.works.sparse.sparse_table import SparseTable
+from synthdp.works.sparse.stability_histogram import FrequentRecords
 
 OUTPUTS: tuple[type[Any], ...] = (
     BoostedTables,

@@ -26,21 +26,21 @@ from synthdp.file_forms import OUTPUTS, Arrays, Form, has_form, read as read_for
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.pair_distances import PairDistances
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import KeyStatistic, Statistic
-from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.queries.scores.pair_distances import PairDistances
-from synthdp.queries.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits
-from synthdp.queries.smooth.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.queries.total import Total
+from synthdp.queries.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.release import Release
 from synthdp.sampling.database_document import DatabaseReader, DatabaseWriter
 from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.works.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits
 
 VERSION, FORMS_VERSION = 1, 2
 """Of the document of a release whose output is a `SyntheticModel`, and of any other."""

@@ -11,9 +11,9 @@ from synthdp.arrays import AnyArray, FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import ParameterError
-from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 from synthdp.randomness import Generator
 from synthdp.schema.column import Column
+from synthdp.works.smooth.gaussian_kernels import GaussianKernels
 
 
 def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:

@@ -21,10 +21,10 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import WORKERS, in_order
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema

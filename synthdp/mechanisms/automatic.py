@@ -12,7 +12,6 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows
-from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
 from synthdp.mechanisms.workload import Wish, Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
@@ -23,6 +22,7 @@ from synthdp.release import Release
 from synthdp.sampling.structural_zeros import rules_between
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
+from synthdp.works.smooth.synthesis import SmoothSynthesis
 
 CHOICE_SHARE = 0.01
 """Share of the budget for the number of rows on which the choice rests; spent on tables of numbers only."""

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from synthdp.curator.curator import SparseVector
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.sparse.supports import Support
+from synthdp.queries.supports import Support
 
 QueryT_contra = TypeVar("QueryT_contra", contravariant=True)
 

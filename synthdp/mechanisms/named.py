@@ -16,14 +16,14 @@ from synthdp.fit.explicit.registry import SOLVERS as FITTERS
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.automatic import Automatic
-from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals
 from synthdp.mechanisms.l1_fit import L1Fit
 from synthdp.mechanisms.options import check_options, option_of_text
 from synthdp.mechanisms.protocol import Mechanism, TableMechanism
-from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
-from synthdp.mechanisms.universe.mwem import MWEM
 from synthdp.privacy.loss import Remaining
 from synthdp.progress import ProgressCallback, silent
+from synthdp.works.net.mwem import MWEM
+from synthdp.works.polynomials.fourier_marginals import FourierMarginals
+from synthdp.works.smooth.synthesis import SmoothSynthesis
 
 AUTO = "auto"
 MAXENT = "maxent"

@@ -11,8 +11,8 @@ from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
-from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.total import Total
+from synthdp.works.sparse.key_counts import KeyTotal
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from synthdp.mechanisms.protocol import check_declared, part_of
 from synthdp.queries.fitting import FittingRows
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.sparse.supports import SparseQuery, sparse_cells
+from synthdp.queries.supports import SparseQuery, sparse_cells
 from synthdp.schema.schema import Schema
 
 TARGET_WEIGHT = 3.0

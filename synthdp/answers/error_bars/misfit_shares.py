@@ -16,11 +16,11 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.smooth.chebyshev import TensorWithMisfits
-from synthdp.queries.smooth.trigonometric import Indicator, TensorBasis
 from synthdp.queries.total import Total
+from synthdp.queries.trigonometric import Indicator, TensorBasis
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED
+from synthdp.works.smooth.chebyshev import TensorWithMisfits
 
 
 class MisfitShare(NamedTuple):
