@@ -89,6 +89,11 @@ class TensorBasis(LinearFamily):
         object.__setattr__(self, "_tables", tables)
         check_overflow(self)
 
+    def place_of(self, column: int, cell: int) -> int | None:
+        """Return which answer counts the rows in one cell of one column; ``None`` if none does."""
+        term = (Indicator(column, cell),)
+        return self.terms.index(term) if term in self.terms else None
+
     @property
     def k(self) -> int:
         """Number of terms."""

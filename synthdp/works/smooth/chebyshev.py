@@ -6,7 +6,9 @@ of the swap bounds are in ``docs/proofs/chebyshev-sensitivity.md``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -119,6 +121,19 @@ class TensorWithMisfits(LinearFamily):
         """The cell of misfits of each column that has one."""
         found = {j: np.flatnonzero(~axis.releasable) for j, axis in enumerate(self.domain.axes)}
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
+
+    def settings(self) -> dict[str, int]:
+        """Return all of it but its domain, for a file."""
+        return {"t": self.tensor.t, "unit": self.tensor.unit}
+
+    @classmethod
+    def of_settings(cls, domain: Domain, settings: Mapping[str, Any]) -> TensorWithMisfits:
+        """Return the one that `settings` described."""
+        return cls(ChebyshevTensor(domain, int(settings["t"]), int(settings["unit"])))
+
+    def place_of(self, column: int, cell: int) -> int | None:
+        """Return which answer counts the rows in one cell of one column; ``None`` if none does."""
+        return self.tensor.k + list(self.cells).index(column) if self.cells.get(column) == cell else None
 
     @property
     def k(self) -> int:
