@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synthdp.arrays import AnyArray
 from synthdp.distribution.components import Components
@@ -22,7 +22,6 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import FormatError, InternalError, ParameterError
-from synthdp.file_forms import Arrays, Form, has_form, output_kind, outputs, read as read_form, written
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
@@ -36,11 +35,12 @@ from synthdp.queries.total import Total
 from synthdp.queries.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.registered import found_at, place_of, statistics
 from synthdp.release import Release
-from synthdp.sampling.database_document import DatabaseReader, DatabaseWriter
-from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+
+if TYPE_CHECKING:
+    from synthdp.sampling.database_model import DatabaseModel
 
 VERSION, FORMS_VERSION = 1, 2
 """Of the document of a release whose output is a `SyntheticModel`, and of any other."""
@@ -73,6 +73,9 @@ def to_document(release: Release[Any], store: Store) -> dict[str, Any]:
     """Return all of a release but its arrays, which go to the store."""
     if isinstance(release.output, SyntheticModel):
         return _of_model(release, store)
+    from synthdp.file_forms import outputs
+    from synthdp.sampling.database_model import DatabaseModel
+
     if isinstance(release.output, DatabaseModel):
         return _of_database(release, release.output, store)
     if place_of(type(release.output)) not in outputs().values():
@@ -111,6 +114,8 @@ def _model(model: SyntheticModel, store: Store) -> dict[str, Any]:
 
 def _of_forms(release: Release[Any], store: Store) -> dict[str, Any]:
     """Return the document of a release whose output is no synthetic model; measurements without a form are left out."""
+    from synthdp.file_forms import Arrays, Form, has_form, written
+
     arrays = Arrays(store.arrays)
     special = {
         Domain: Form(store.domain, _unread),
@@ -136,6 +141,8 @@ def _of_forms(release: Release[Any], store: Store) -> dict[str, Any]:
 
 
 def _to_forms(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[Any]:
+    from synthdp.file_forms import Form, output_kind, read as read_form
+
     domains = []
     for one in document["domains"]:
         columns = Schema.from_json(json.dumps(one["columns"]), source="the release's columns")
@@ -165,6 +172,8 @@ def _read_schema(document: Any) -> Schema:
 
 
 def _of_database(release: Release[Any], model: DatabaseModel, store: Store) -> dict[str, Any]:
+    from synthdp.sampling.database_document import DatabaseWriter
+
     writer = DatabaseWriter(store.put)
     measured = [(m, m.queries) for m in release.measurements]
     document = {
@@ -179,6 +188,8 @@ def _of_database(release: Release[Any], model: DatabaseModel, store: Store) -> d
 
 
 def _to_database(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[DatabaseModel]:
+    from synthdp.sampling.database_document import DatabaseReader
+
     reader = DatabaseReader({**document["database"], **document["parts"]}, arrays)
     return Release(
         mechanism=str(document["mechanism"]),

@@ -28,7 +28,6 @@ from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, c
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
-from synthdp.tables.keys import count_keys
 from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import source_of
@@ -113,6 +112,8 @@ class PrivateTable:
 
         Only a noised statistic of them may leave.
         """
+        from synthdp.tables.keys import count_keys
+
         self.reads += 1
         source = self.open()
         if columns not in self._keys:

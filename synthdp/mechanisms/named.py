@@ -14,7 +14,6 @@ from typing import Any
 
 from synthdp.errors import ParameterError, SolverUnavailableError
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.options import check_options, option_of_text
 from synthdp.mechanisms.protocol import Mechanism, TableMechanism
 from synthdp.privacy.loss import Remaining
 from synthdp.progress import ProgressCallback, silent
@@ -152,6 +151,8 @@ def mechanism_named(
         if setting in entry.takes:
             arguments |= entry.takes[setting](value)
     if options is not None and options != {}:
+        from synthdp.mechanisms.options import check_options
+
         _check_has_options(name, entry)
         check_options(name, entry.kind, options, without=SET_ELSEWHERE)
         twice = [option for option in options if option in arguments]
@@ -196,6 +197,8 @@ def parsed_options(name: str, solver: str, texts: Sequence[str]) -> dict[str, An
     ParameterError
         If one has another form, is given twice, or the mechanism has no such option.
     """
+    from synthdp.mechanisms.options import option_of_text
+
     name = resolved(name, solver)
     options: dict[str, Any] = {}
     for text in texts:

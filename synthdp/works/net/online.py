@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_number, check_whole
-from synthdp.curator.curator import Curator, SparseVector
+from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
@@ -32,6 +32,9 @@ from synthdp.queries.supports import DENOMINATOR
 from synthdp.queries.total import Total
 from synthdp.release import Release
 from synthdp.works.net.fitting_rows import FittingTotal, fitting_total
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import SparseVector
 
 
 class CellConstruction(IterativeConstruction[LinearQueries], Protocol):

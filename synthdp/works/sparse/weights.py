@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from synthdp.arrays import NO_ARRAYS
 from synthdp.checks import check_one_of, check_share, whole
-from synthdp.curator.curator import Curator, SparseVector
+from synthdp.curator.curator import Curator
 from synthdp.errors import FormatError, ParameterError, SynthDPError
 from synthdp.mechanisms.iterative import interact
 from synthdp.mechanisms.protocol import Spender
@@ -27,6 +28,9 @@ from synthdp.works.sparse.key_counts import KeyTotal
 from synthdp.works.sparse.model import SparseModel, WeightTarget, check_query
 from synthdp.works.sparse.session_files import learned, learned_arrays, table_document
 from synthdp.works.sparse.sparse_table import SparseTable
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import SparseVector
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from no_noise import Draw, recorded, without_noise
 from private_door import hidden_state
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
-from synthdp.curator.curator import SparseVector
+from synthdp.curator.sparse_vector import SparseVector
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import (
     DataError,
