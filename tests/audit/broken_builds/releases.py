@@ -344,7 +344,7 @@ if noise >= 1:
         "what the library does not know is written into a file",
         "R15",
         "file_forms.written",
-        "FORMS.get(kind.__name__) is not kind",
+        "forms().get(kind.__name__) != place_of(kind)",
         "False",
         ("tests/unit/test_storage.py::test_what_the_library_does_not_know_has_no_file_form",),
     ),
