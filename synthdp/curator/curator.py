@@ -23,7 +23,7 @@ from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
-from synthdp.schema.schema import Schema
+from synthdp.schema.schema import Schema, finished
 
 if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
     from synthdp.curator.discovery import Discovered
@@ -111,6 +111,7 @@ class Curator:
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
             return
         noise.check_opendp()
+        schema = finished(schema)
         private, extra_columns = _guarded(table, schema, neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
@@ -610,7 +611,7 @@ def _guarded(
 
     if unit is not None or rows != 1:
         raise ParameterError("the units of several tables are the rows of the schema's root: leave privacy_unit out")
-    layout = Layout(schema.reviewed())
+    layout = Layout(schema)
     bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
     if not bounds:
         raise ParameterError("a schema of one table is a Schema: give it as one")

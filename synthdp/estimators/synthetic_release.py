@@ -40,7 +40,7 @@ from synthdp.release import Release
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
-from synthdp.schema.schema import Schema, schema_given
+from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.infer import infer_schema, without_nulls
@@ -172,7 +172,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        schema: Schema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        schema: Schema | Reviewable | Mapping[str, Any] | str | PathLike[str] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-9,
         neighbors: str = "add_remove",
@@ -479,7 +479,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         from synthdp.planning import plan
 
         self._check_settings()
-        schema = self._drafted_or_declared()
+        schema = self.schema if isinstance(self.schema, DraftedSchema) else self._declared()
         if schema is None:
             raise ParameterError("a plan needs a schema: bounds and levels are not known before they are read")
         known = round(self.release_.output.total) if hasattr(self, "release_") else self.n_rows
@@ -562,7 +562,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _drafted_or_declared(self) -> Schema | None:
         """Return the same for a plan, which reads no row and takes drafts."""
-        return self.schema if isinstance(self.schema, Schema) else self._declared()
+        return self.schema.schema if isinstance(self.schema, DraftedSchema) else self._declared()
 
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""

@@ -132,7 +132,9 @@ def test_nothing_measures_the_private_row_count_outside_the_room() -> None:
     names = {"frame", "df", "X", "table", "source"}
     allowed = {("main.py", "table"), ("transformers.py", "X")}  # the synthetic table; a plain transformer
     found = []
-    for path in [path for folder in ("mechanisms", "works", "estimators", "cli") for path in (PACKAGE / folder).rglob("*.py")]:
+    for path in [
+        path for folder in ("mechanisms", "works", "estimators", "cli") for path in (PACKAGE / folder).rglob("*.py")
+    ]:
         for node in nodes_of(path):
             counted = None
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args:

@@ -1,7 +1,7 @@
 """Parities of the bits of a row's cells: the Fourier basis in which a marginal has few coefficients.
 
 Each axis is written in binary, so that a table of some columns is a sum over the subsets of their bits, whatever the
-number of cells.  Under the statistics of `mechanisms.fourier_marginals`; knows no noise.
+number of cells.  Under the statistics of `fourier_marginals`; knows no noise.
 """
 
 from __future__ import annotations
