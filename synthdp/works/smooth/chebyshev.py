@@ -124,7 +124,7 @@ class TensorWithMisfits(LinearFamily):
 
     def settings(self) -> dict[str, int]:
         """Return all of it but its domain, for a file."""
-        return {"t": self.tensor.t, "unit": self.tensor.unit}
+        return {"t": self.tensor.t, "unit": self.tensor.denominator}
 
     @classmethod
     def of_settings(cls, domain: Domain, settings: Mapping[str, Any]) -> TensorWithMisfits:
