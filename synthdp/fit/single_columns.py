@@ -20,7 +20,6 @@ from synthdp.domain.domain import Domain
 from synthdp.measurements import Measurements
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.total import Total
 from synthdp.randomness import generator
 from synthdp.schema.column import Column
@@ -65,7 +64,7 @@ def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: fl
     rows
         The number of rows, if it is known.
     """
-    counted = [one.answers[0] for one in measured if isinstance(one.queries, (Total, KeyTotal))]
+    counted = [one.answers[0] for one in measured if isinstance(one.queries, Total)]
     total = rows or float(counted[0] if counted else 0.0)
     known = {name: table for name, kind in schema.items() if (table := _table_of(name, kind, measured)) is not None}
     if total <= 0 and known:

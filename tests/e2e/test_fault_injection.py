@@ -159,7 +159,17 @@ def command(schema: Any, write: Callable[[Path], Path], *options: str) -> Case:
     def start(place: Path, ledger: str, _: dict[str, Any]) -> Any:
         (place / "schema.json").write_text("", encoding="utf-8")
         schema.write(place / "schema.json")
-        told = [str(write(place)), "--schema", str(place / "schema.json"), "--ledger", ledger, "--epsilon", "20", "--seed", "0"]
+        told = [
+            str(write(place)),
+            "--schema",
+            str(place / "schema.json"),
+            "--ledger",
+            ledger,
+            "--epsilon",
+            "20",
+            "--seed",
+            "0",
+        ]
         out = place / ("out" if isinstance(schema, sd.DatabaseSchema) else "out.csv")
         result = CliRunner().invoke(main, ["release", *told, "--out", str(out), *options])
         if result.exit_code == 0 or out.is_file():
@@ -217,9 +227,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "database": database,
     "a model trained": trained,
     "command line": lambda: command(SCHEMA, csv_of),
-    "command line, all files": lambda: command(
-        SCHEMA, csv_of, "--receipt", "r.json", "--report", "r.html"
-    ),
+    "command line, all files": lambda: command(SCHEMA, csv_of, "--receipt", "r.json", "--report", "r.html"),
     "command line, database": lambda: command(PERSONS, folder_of),
 }
 

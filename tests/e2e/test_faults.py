@@ -252,7 +252,9 @@ def test_the_command_line_refuses_such_a_table_in_one_line_for_nothing(door, fau
 
 
 @pytest.mark.parametrize(("door", "fault"), [pair for pair in READ if pair[0] in SEVERAL])
-def test_the_command_line_leaves_nothing_when_reading_fails_and_the_spend_is_given_back(door, fault, folder, monkeypatch):
+def test_the_command_line_leaves_nothing_when_reading_fails_and_the_spend_is_given_back(
+    door, fault, folder, monkeypatch
+):
     written = DOORS[door].write(folder)
     source = files.source_at(folder / COMMANDS[door])
     monkeypatch.setattr(reading, "source_at", lambda path, csv: source)
