@@ -115,13 +115,9 @@ def draft(
 
 
 def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, Any]:
-    from synthdp.nonprivate.draft_reading import known_encoding
     from synthdp.nonprivate.draft_schema import draft_schema
 
-    known = known_encoding(path, told)
-    if known != told:
-        click.echo(f"synthdp: '{path}' is not all UTF-8 text: it is read as {known.encoding}; see --encoding", err=True)
-    document = draft_schema(table_at(path, known), without=without, missing=told.missing or None)
+    document = draft_schema(table_at(path, told), without=without, missing=told.missing or None)
     for one in document.get("left_out", []):
         click.echo(f"synthdp: left out: {one['name']}, {one['why']}", err=True)
     if "csv" in document:

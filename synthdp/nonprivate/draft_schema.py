@@ -18,7 +18,7 @@ from synthdp.errors import DataError, DraftWarning, ParameterError, SchemaError
 from synthdp.nonprivate.digits import exact_lattice, few_values, heaps_of, lattice_of, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards
 from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings
-from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, known_encoding, read_table
+from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, read_table
 from synthdp.schema.columns import (
     DRAFTED,
     RESOLUTIONS,
@@ -31,7 +31,6 @@ from synthdp.schema.columns import (
     Integer,
     Time,
 )
-from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.draft import SchemaDraft
 from synthdp.schema.public_documents import Entry, document_of
 from synthdp.tables.source import Source, TextSource
@@ -104,7 +103,7 @@ OF_NOTHING = "No value at all in this table: say what it is, or leave the column
 def drafted(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> SchemaDraft:
     """Return a schema read off a table, to be reviewed; see `Schema.draft`."""
     if isinstance(table, (str, PathLike)):
-        source = source_at(table, csv=known_encoding(table, CsvFormat()))
+        source = source_at(table)
     else:
         source = source_of(table)
     document = draft_schema(source, without=without, missing=missing)

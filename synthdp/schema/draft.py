@@ -9,18 +9,22 @@ from __future__ import annotations
 import copy
 import json
 import math
+from collections.abc import Collection
 from dataclasses import fields, replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any
 
 from synthdp.errors import SchemaError
-from synthdp.schema.column import DRAFTED, Column, is_drafted
+from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
 from synthdp.schema.schema import Schema, schema_text
 from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document
 
 DECLARED = "declared at the review of a draft"
 """The source of bounds that a person put in the place of drafted ones without a word on where they are known from."""
+
+READ_OFF = ("type", "nullable", "decimals", "step", "special", "resolution", "zone")
+"""What a draft reads off the rows besides bounds and levels; the type only where a table has none of its own."""
 
 
 class SchemaDraft(Schema):
@@ -205,7 +209,8 @@ class ColumnReview:
         """Change the column and accept it.
 
         If both bounds are new, they were not read off the table, and their source says so; whatever else was drafted
-        and not replaced as a whole is called drafted in the receipt.  One new bound beside a drafted step is moved
+        and not replaced as a whole is called drafted in the receipt: bounds or levels, or the settings beside them, such as
+        whether a value may be missing.  One new bound beside a drafted step is moved
         outwards to the next value that the step reaches from the other bound.
 
         Parameters
@@ -228,10 +233,22 @@ class ColumnReview:
         new = replace(column or old, **(settings if column else _on_the_steps(old, settings)))
         if column is None and "source" not in settings and _has_new_bounds(old, new):
             new = replace(new, source=DECLARED)
-        self._draft._replace(
-            self.name, column_document(self.name, new) | {"reviewed": True, "source": new.source or DECLARED}
-        )
+        source = new.source or DECLARED
+        if column is None and not is_drafted(new):
+            source = with_drafted(source.partition(ALSO_DRAFTED)[0], self._still_drafted(settings))
+        self._draft._replace(self.name, column_document(self.name, new) | {"reviewed": True, "source": source})
         return self
+
+    def _still_drafted(self, settings: Collection[str]) -> list[str]:
+        """Return the names of what was read off the rows and is not among new settings."""
+        old = self._draft._entry(self.name)  # noqa: SLF001
+        _, also, names = str(old.get("source", "")).partition(ALSO_DRAFTED)
+        if also:
+            return [name for name in names.split(", ") if name not in settings]
+        if not is_drafted(self.column):
+            return []
+        read = {"nullable", *old} - ({"type"} if self._draft.csv is None else set())
+        return [name for name in READ_OFF if name in read and name not in settings]
 
     def drop(self) -> None:
         """Leave the column out."""

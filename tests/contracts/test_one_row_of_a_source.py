@@ -17,13 +17,11 @@ import duckdb
 import openpyxl
 import pandas as pd
 import polars as pl
-import psycopg
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from one_row_more import EACH, FEWER, NAMES, Rows, assert_one_row, some_pairs
-from postgres_server import Server
 
 import synthdp as sd
 from synthdp.tables.sources.dataframe import FrameSource

@@ -92,8 +92,11 @@ def test_reviewing_acts_in_place_and_says_who_knows_what(schema: SchemaDraft) ->
     assert schema.unreviewed == ()
     assert (schema["dep_delay"].lower, schema["dep_delay"].upper, schema["dep_delay"].nullable) == (-120, 1500, True)
     assert [column.source for column in schema.values()] == [
-        "drafted from the table and accepted by A. Smith", "declared at the review of a draft", "codebook of 2025", "law 7",
-    ]  # fmt: skip
+        "drafted from the table and accepted by A. Smith",
+        "declared at the review of a draft; drafted from the table: nullable, step",
+        "codebook of 2025; drafted from the table: nullable",
+        "law 7",
+    ]
     assert schema.reviewed() == schema
     assert sd.Schema.from_json(schema.to_json()) == schema
 
@@ -107,6 +110,42 @@ def test_a_bound_that_was_left_as_it_was_is_still_called_drafted(schema: SchemaD
     assert schema["dep_delay"].source == "drafted from the table"
     schema.review("city", levels=["Oslo", CANARY])
     assert schema["city"].source == "drafted from the table"
+
+
+def test_the_receipt_says_what_else_was_read_off_the_rows_beside_new_bounds_and_levels() -> None:
+    """One row decides whether a value is missing, and in which digits all numbers lie."""
+    rows = table()[["age", "dep_delay", "city"]]
+    schema = sd.Schema.draft(rows)
+    schema.review("age", lower=0, upper=120, nullable=False, source="common knowledge")
+    schema.review("dep_delay", lower=-120, upper=1500, source="the form").set(step=0.5)
+    schema.review("city", sd.Categorical(["Oslo", "Bergen"], source="the codebook"))
+    receipt = str(sd.SyntheticRelease(schema=schema).fit(rows).receipt_)
+    assert "nullable of dep_delay were drafted from the table and accepted: they may tell of single rows" in receipt
+    assert "(source: the form)" in receipt
+    assert receipt.count("drafted from the table") == 1
+    again = sd.Schema.from_json(schema.to_json())
+    assert [column.source for column in again.values()] == [
+        "common knowledge", "the form; drafted from the table: nullable", "the codebook",
+    ]  # fmt: skip
+
+
+def test_of_a_file_of_texts_the_type_too_is_read_off_the_rows(tmp_path) -> None:
+    (tmp_path / "t.csv").write_text("x\n" + "1\n2\n" * 50, encoding="utf-8")
+    schema = sd.Schema.draft(tmp_path / "t.csv")
+    schema.review("x", levels=[1, 2, 3], source="the form")
+    assert schema["x"].source == "the form; drafted from the table: type, nullable"
+
+
+def test_a_long_source_has_room_for_what_was_drafted(schema: SchemaDraft) -> None:
+    schema.review("age", lower=0, upper=120, source="x" * 200)
+    assert sd.Schema.from_json(schema.accept_all().to_json())["age"].source.startswith("x" * 200 + "; drafted")
+
+
+def test_settings_of_an_open_column_that_were_drafted_are_on_the_receipt(schema: SchemaDraft) -> None:
+    schema.accept_all()
+    curator = sd.Curator(table(), schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    said = [line for line in curator.receipt().assumptions if "many" in line]
+    assert any("all settings of many were drafted from the table and accepted" in line for line in said)
 
 
 def test_one_new_bound_is_moved_to_the_next_value_that_the_steps_reach(schema: SchemaDraft) -> None:
