@@ -52,7 +52,8 @@ ABOUT = (
     "A DRAFT, read off the table itself: it is as private as the table, and nothing may be released with it yet. Go through "
     'the columns, put in what is known WITHOUT the table, say in "source" where it is known from (a codebook, a law), and '
     'set "reviewed" to true for each. Where "source" stays as it is, the receipt says that bounds or levels were drafted '
-    "from the table and accepted."
+    "from the table and accepted. Where only the bounds or levels are known, name at its end the settings that stay as they "
+    'were drafted: "a law; drafted from the table: nullable, step".'
 )
 OF_BOUNDS = (
     "The bounds were read off this table and rounded outwards. A table's least and largest value belong to somebody, so "
@@ -102,10 +103,7 @@ OF_NOTHING = "No value at all in this table: say what it is, or leave the column
 
 def drafted(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> SchemaDraft:
     """Return a schema read off a table, to be reviewed; see `Schema.draft`."""
-    if isinstance(table, (str, PathLike)):
-        source = source_at(table)
-    else:
-        source = source_of(table)
+    source = source_at(table) if isinstance(table, (str, PathLike)) else source_of(table)
     document = draft_schema(source, without=without, missing=missing)
     warnings.warn(WARNING, DraftWarning, stacklevel=3)
     return SchemaDraft(document)

@@ -26,8 +26,8 @@ from synthdp.schema.numbers import Continuous, Decimal, Integer
 from synthdp.schema.times import RESOLUTIONS, Date, Datetime, Duration, Time
 
 __all__ = [
-    "ALSO_DRAFTED", "COLUMN_TYPES", "DISCOVERED", "DRAFTED", "LONGEST_SOURCE", "RESOLUTIONS", "Boolean", "Categorical", "Column",
-    "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer", "Level", "Ordinal", "Time", "Untyped",
-    "check_column", "is_complete", "is_drafted", "register",
+    "ALSO_DRAFTED", "COLUMN_TYPES", "DISCOVERED", "DRAFTED", "LONGEST_SOURCE", "RESOLUTIONS", "Boolean",
+    "Categorical", "Column", "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer",
+    "Level", "Ordinal", "Time", "Untyped", "check_column", "is_complete", "is_drafted", "register",
     "with_drafted",
 ]  # fmt: skip

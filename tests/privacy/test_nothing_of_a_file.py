@@ -1,4 +1,4 @@
-"""R36: what was read off a file lies in no saved release and in no schema, unless a person accepted it and the receipt says so.
+"""R36: what was read off a file lies in no saved release and no schema, unless a person took it and the receipt says so.
 
 Files that differ in one row give the same draft of how they are read, and the same saved schema once a person has said what
 is known about the columns.
