@@ -12,6 +12,7 @@ import click
 from synthdp.cli.reading import csv_options, table_at
 from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
+from synthdp.files import write_private
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import column_document, from_document
@@ -105,7 +106,10 @@ def draft(
         click.echo(text, nl=False)
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        if table is not None:
+            write_private(out, text)
+        else:
+            out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FormatError(f"'{out}' cannot be written: {error.strerror}") from None
     count = len(document["columns"])

@@ -17,6 +17,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.domain.encoder import Labels, RawColumn
+from synthdp.nonprivate.digits import SHARED
 from synthdp.nonprivate.draft_kinds import is_moment, kind_of_moments, kind_of_objects
 from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Integer
 from synthdp.schema.csv_format import DOUBTFUL_MISSING, USUAL_MISSING, CsvFormat, checked_missing, is_missing
@@ -82,6 +83,11 @@ class Seen:
     def names_rows(self) -> bool:
         """Whether nearly every row has a value of its own."""
         return self.present >= FEW_ROWS and len(self.counts) >= NEARLY_ALL * self.present
+
+    @property
+    def shared(self) -> list[Any]:
+        """The values that a draft may name, the most frequent ones first."""
+        return [value for value, count in self.counts.most_common() if count >= SHARED]
 
     @property
     def is_listable(self) -> bool:
@@ -165,7 +171,7 @@ def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str])
     gone = {text for text in seen.counts if isinstance(text, str) and is_missing(text, missing)}
     kind = _kind_of_texts([text for text in seen.counts if text not in gone])
     if isinstance(kind, Categorical) and len(seen.counts) > len(gone):
-        levels = seen.without(text for text in gone if text.strip() not in doubtful)
+        levels = seen.without(text for text in gone if text.strip() not in doubtful or seen.counts[text] < SHARED)
         return (levels if levels.is_listable else seen.without(gone)), kind
     return seen.without(gone).read_as(kind), kind
 

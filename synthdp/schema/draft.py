@@ -13,9 +13,11 @@ from collections.abc import Collection
 from dataclasses import fields, replace
 from fractions import Fraction
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from synthdp.errors import SchemaError
+from synthdp.files import write_private
 from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
 from synthdp.schema.schema import Schema, schema_text
 from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document
@@ -134,6 +136,10 @@ class SchemaDraft(Schema):
     def to_json(self) -> str:
         """Return the draft as JSON text, with what was seen of the columns that are not reviewed."""
         return json.dumps(self._document, indent=2, ensure_ascii=False) + "\n"
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the draft to a JSON file, which only its owner may read."""
+        write_private(Path(path), self.to_json())
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "the draft") -> SchemaDraft:
