@@ -112,7 +112,7 @@ def test_a_link_that_nobody_used_is_gone_with_the_server(tmp_path, monkeypatch):
 
 def test_where_no_file_can_be_written_the_browser_is_not_started(tmp_path, monkeypatch):
     monkeypatch.setattr("synthdp.page.serve.write_private", lambda *_: (_ for _ in ()).throw(OSError))
-    monkeypatch.setattr(webbrowser, "open", lambda address: pytest.fail(address))
+    monkeypatch.setattr(webbrowser, "open", pytest.fail)
     links: list[str] = []
     serve(tmp_path, browser=True, say=links.append, idle_seconds=0.2)
     assert len(links) == 1
