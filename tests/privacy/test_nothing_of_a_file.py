@@ -13,6 +13,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.errors import DraftWarning
+from synthdp.nonprivate.draft import Draft
 from synthdp.page.work import run
 from synthdp.tables.sources.files import source_at
 
@@ -46,7 +47,7 @@ def written(folder: Path, last: bytes, *, end: bytes = b"\n") -> Path:
     return folder / "t.csv"
 
 
-def known(draft: sd.Schema) -> sd.Schema:
+def known(draft: Draft) -> sd.Schema:
     """What a person makes of a draft who knows everything about the columns."""
     for name, column in {
         "n": sd.Integer(0, 9, nullable=True, source="the form"),
@@ -54,7 +55,7 @@ def known(draft: sd.Schema) -> sd.Schema:
         "day": sd.Date("2021-01-01", "2021-12-31", nullable=True, source="the form"),
     }.items():
         draft.review(name, column)
-    return draft.reviewed()
+    return draft.finish()
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["lf", "crlf", "cr"])
@@ -62,7 +63,7 @@ def known(draft: sd.Schema) -> sd.Schema:
 def test_no_row_decides_how_a_draft_says_that_a_file_is_read(tmp_path: Path, last: bytes, end: bytes) -> None:
     plain, other = written(tmp_path / "a", b"", end=end), written(tmp_path / "b", last, end=end)
     with pytest.warns(DraftWarning):
-        assert sd.Schema.draft(plain).csv == sd.Schema.draft(other).csv
+        assert sd.draft(plain).schema.csv == sd.draft(other).schema.csv
 
 
 @pytest.mark.parametrize("name", ["an accent in cp1252", "an accent in UTF-8", "nothing", "an hour"])
@@ -70,7 +71,7 @@ def test_saved_releases_of_neighbours_hold_the_same_schema_format_and_assumption
     found = []
     for folder, last in (("a", b""), ("b", LAST[name])):
         path = written(tmp_path / folder, last)
-        schema = known(sd.Schema.draft(path))
+        schema = known(sd.draft(path))
         release = sd.SyntheticRelease(schema=schema, epsilon=1.0).fit(source_at(path, csv=schema.csv))
         release.save(tmp_path / folder / "release")
         saved = json.loads((tmp_path / folder / "release" / "release.json").read_text(encoding="utf-8"))

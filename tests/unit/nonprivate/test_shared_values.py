@@ -22,10 +22,10 @@ from hypothesis import given, strategies as st
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.nonprivate.digits import SHARED
+from synthdp.nonprivate.draft import Draft
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.nonprivate.look import look
 from synthdp.page.project import Project
-from synthdp.schema.draft import SchemaDraft
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -101,7 +101,7 @@ def test_a_level_that_one_row_has_is_another() -> None:
 def test_a_table_fits_the_draft_that_leaves_rare_levels_out() -> None:
     rows = pd.DataFrame({"city": ["Oslo"] * 300 + ["canary"] * 3, "late": [0] * 300 + [1] * 3})
     with pytest.warns(sd.errors.DraftWarning):
-        schema = sd.Schema.draft(rows).accept_all()
+        schema = sd.draft(rows).accept_all().finish()
     assert isinstance(schema["late"], sd.Integer)
     release = sd.SyntheticRelease(schema=schema, epsilon=3.0).fit(rows)
     assert set(release.sample(400)["city"]) <= {"Oslo", "other"}
@@ -172,11 +172,11 @@ def private_files() -> dict[str, Callable[[Path, Path], object]]:
         run("schema", "review", str(out), "--accept-all")
 
     def over_an_old_file(table: Path, out: Path) -> None:
-        sd.Schema.draft(table).write(out)
-        SchemaDraft.read(out).write(out)
+        sd.draft(table).write(out)
+        Draft.read(out).write(out)
 
     return {
-        "draft": lambda table, out: sd.Schema.draft(table).write(out),
+        "draft": lambda table, out: sd.draft(table).write(out),
         "draft on the command line": lambda table, out: run("schema", "draft", str(table), "--out", str(out)),
         "review": review,
         "draft written again": over_an_old_file,
