@@ -549,11 +549,12 @@ class Curator:
         account._ends = (early, self._ledger, entry)
         return account
 
-    def give_up(self) -> PrivacyLoss:
-        """Forget the rows, write what this account has cost into the ledger, and return it.
+    def give_up(self) -> PrivacyLoss | None:
+        """Forget the rows, write what this account has cost into the ledger, and return it; ``None`` for nothing.
 
-        It is less than was reserved if the account has spent no more of its budget than one of the shares that were named
-        when it was opened (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
+        It is nothing if the account was asked nothing: its entry is returned.  It is less than was reserved if the account
+        has spent no more of its budget than one of the shares that were named when it was opened, and nothing else was
+        reserved for the data set since (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
 
         Costs at most what was charged when the account was opened.
 
@@ -566,12 +567,18 @@ class Curator:
             raise PrivacyError("only an account inside another budget can be given up")
         early, ledger, entry = self._ends
         with self._vault.turn():
+            self._vault.close()
+            if not self._account.spent:
+                if ledger is not None and entry is not None:
+                    ledger.give_back(entry)
+                    self._vault.entries.remove(entry)
+                    self._vault.reserved = [one for one in self._vault.reserved if one[1] is not entry]
+                return None
             spent = sum(part[0] for part in self._account.spent) / components(self.budget)[0]
             cost = early.cost(spent)
             if ledger is not None and entry is not None:
-                ledger.commit(entry, cost)
+                cost = ledger.commit(entry, cost) or cost
             self._vault.cost = cost
-            self._vault.close()
         return cost
 
     @property
@@ -656,7 +663,7 @@ class Curator:
         except BaseException:
             self._account.refund(loss)
             raise
-        self._vault.entries.append(entry)
+        self._vault.entries.append(int(entry))  # a receipt names it, and whoever reads that does not hold it
         return entry
 
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
@@ -685,11 +692,10 @@ class Curator:
             for item in items:
                 trial.charge(item.loss)
             before = len(self._vault.items), len(self._vault.measured), len(self._vault.entries)
-            charged: list[Item] = []
+            charged: list[tuple[Item, int | None]] = []
             try:
                 for item in items:
-                    self._charge(item.loss, what=item.step)
-                    charged.append(item)
+                    charged.append((item, self._charge(item.loss, what=item.step)))
                     self._vault.items.append(item)
                 result = answer(table)
                 self._settle(self._vault.entries[before[2] :])
@@ -708,13 +714,12 @@ class Curator:
                 ledger.commit(number)
         self._vault.reserved.clear()
 
-    def _forget_since(self, before: tuple[int, int, int], charged: Sequence[Item]) -> None:
+    def _forget_since(self, before: tuple[int, int, int], charged: Sequence[tuple[Item, int | None]]) -> None:
         """Undo the steps of a question that failed: no answer was given, and what was drawn for it is gone."""
         items, measured, entries = before
-        for item in charged:
+        for item, entry in charged:
             self._account.refund(item.loss)
-        if self._ledger is not None:
-            for entry in self._vault.entries[entries:]:
+            if self._ledger is not None and entry is not None:
                 self._ledger.give_back(entry)
         del self._vault.items[items:], self._vault.measured[measured:], self._vault.entries[entries:]
 
