@@ -41,9 +41,9 @@ class Run:
 
 
 def name_of(frame: FrameType) -> str | None:
-    """Return the name of a function of the package."""
-    module = frame.f_globals.get("__name__", "")
-    return f"{module}:{frame.f_code.co_qualname}" if module.startswith("synthdp.") else None
+    """Return the name of a function of the package; none for finalisers, whose errors Python itself swallows."""
+    module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_qualname
+    return f"{module}:{name}" if module.startswith("synthdp.") and not name.endswith("__del__") else None
 
 
 def run(job: Callable[[], Any], boundary: Boundary | None = None, kind: type[Exception] = MemoryError) -> Run:
@@ -91,7 +91,7 @@ def stratified(passed: Iterable[Boundary], points: int) -> list[Boundary]:
     """Return so many boundaries, evenly spaced, functions that are called seldom before calls of those called often."""
     boundaries = list(passed)
     most = Counter(name for name, _ in boundaries)
-    ranks = sorted(boundaries, key=lambda one: (_rank(one[1], most[one[0]]), boundaries.index(one)))
+    ranks = sorted(boundaries, key=lambda one: _rank(one[1], most[one[0]]))
     every = [one for one in ranks if _rank(one[1], most[one[0]]) == 0]
     if points <= len(every):
         places = np.linspace(0, len(every) - 1, points).astype(int)

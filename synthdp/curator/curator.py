@@ -592,9 +592,9 @@ class Curator:
         return self._vault.rows
 
     @property
-    def untouched(self) -> bool:
-        """Whether nothing was charged yet: an account was, when it was opened."""
-        return self._ends is None and not self._account.spent
+    def charges(self) -> int:
+        """How many spends were charged to this budget."""
+        return len(self._account.spent)
 
     @property
     def became(self) -> str:

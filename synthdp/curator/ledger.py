@@ -209,20 +209,6 @@ class Ledger:
             db.execute("UPDATE spends SET state = 'returned' WHERE id = ?", (int(number),))
         del self._held[int(number)]
 
-    def give_back(self, number: int) -> None:
-        """Mark a spend as returned: it counts for nothing any more.
-
-        Costs less than nothing, so that only a curator may ask for it, which knows that it has given no answer under this
-        entry, and never will.
-
-        Parameters
-        ----------
-        number
-            Of the entry.
-        """
-        with self._file.writing() as db:
-            db.execute("UPDATE spends SET state = 'returned' WHERE id = ?", (number,))
-
     def set_cap(
         self,
         dataset: str,

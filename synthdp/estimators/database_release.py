@@ -333,7 +333,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return schema, loss
 

@@ -281,7 +281,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 found = self._discovered(whole, mechanism, needed, careful=refuses)
                 if refuses:
                     refuse_undiscovered(found, whole)
-            release = release_of(mechanism, whole, lambda: mechanism.release(whole, random_state=self.random_state))
+            release = release_of(
+                mechanism,
+                whole,
+                lambda: mechanism.release(whole, random_state=self.random_state),
+                paid=found is not None,
+            )
 
         def finished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
             misfits = release.misfits
@@ -299,8 +304,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._known = None if self.schema is None else schema
         self.receipt_, self.misfits_ = self.release_.receipt, misfits
         say(
-            lambda: found is not None and warn_of_undiscovered(found, stacklevel=5),
-            lambda: warn_of_misfits(misfits, stacklevel=5),
+            lambda: found is not None and warn_of_undiscovered(found, stacklevel=6),
+            lambda: warn_of_misfits(misfits, stacklevel=6),
         )
         return self
 
@@ -351,7 +356,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return self.fit(X).sample(self.n_rows)
         if self.n_rows is None and self.privacy_unit is not None:
             raise ParameterError(UNCOUNTABLE)
-        warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=3)
+        warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=4)
         if self.n_rows is not None:
             return self.fit(X).sample(self.n_rows)
         rows = number_of_labels(X, y)
@@ -639,7 +644,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return loss
 

@@ -123,7 +123,7 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         classes = _classes(labels) if is_classifier(self) else labels
         model = clone(self._inner())
         if is_classifier(self) and len(np.unique(np.asarray(classes))) < 2:  # noise may leave one class
-            warnings.warn(ONE_CLASS, UserWarning, stacklevel=2)
+            warnings.warn(ONE_CLASS, UserWarning, stacklevel=3)
             model = DummyClassifier()
         self.estimator_ = model.fit(rows, classes)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):

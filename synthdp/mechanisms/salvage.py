@@ -89,7 +89,12 @@ def salvaged(simplest: Simplest = single_columns) -> Callable[[Ask], Ask]:
 
 
 def release_of(
-    mechanism: Any, curator: Curator, ask: Callable[[], Release[Any]], *, simplest: Simplest = single_columns
+    mechanism: Any,
+    curator: Curator,
+    ask: Callable[[], Release[Any]],
+    *,
+    simplest: Simplest = single_columns,
+    paid: bool = False,
 ) -> Release[Any]:
     """Return what a mechanism makes, or what is left if it fails after an answer was paid for.
 
@@ -103,6 +108,8 @@ def release_of(
         What calls it.
     simplest
         As of `salvaged`.
+    paid
+        As of `after_the_spend`.
 
     Raises
     ------
@@ -118,10 +125,12 @@ def release_of(
         made = Release(mechanism=f"{name}, failed", output=model, loss=loss, receipt=receipt, measurements=measured)
         return made.salvaged(name, error)
 
-    return after_the_spend(curator, ask, rescued)
+    return after_the_spend(curator, ask, rescued, paid=paid)
 
 
-def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[[Exception], T]) -> T:
+def after_the_spend(
+    curator: Curator, ask: Callable[[], T], otherwise: Callable[[Exception], T], *, paid: bool = False
+) -> T:
     """Return what a program returns that asks a curator, or something else if it fails after an answer was paid for.
 
     Parameters
@@ -132,17 +141,19 @@ def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[
         The program.
     otherwise
         What is left, by what failed.
+    paid
+        Whether answers were given to the same release before.
 
     Raises
     ------
     Exception
         What failed before the first answer: then nothing is spent.
     """
-    untouched = curator.untouched
+    charges = curator.charges
     try:
         return ask()
     except Exception as error:
-        if curator.give_back() or (untouched and curator.untouched):
+        if curator.give_back() or (curator.charges == charges and not paid):
             tell_of_budget(error, curator.became)
             raise
         return otherwise(error)
