@@ -98,6 +98,8 @@ def release_of(
 ) -> Release[Any]:
     """Return what a mechanism makes, or what is left if it fails after an answer was paid for.
 
+    Costs what ``ask`` costs, for the curator's neighbours, and nothing more for what is left.
+
     Parameters
     ----------
     mechanism

@@ -154,7 +154,13 @@ def test_single_columns_come_out_as_they_were_measured(monkeypatch):
     assert abs(len(made) - 5000) < 300
 
 
-def test_errors_say_what_became_of_the_budget(monkeypatch, tmp_path):
+def interrupted(book: Path) -> None:
+    with sd.Curator(table(), schema=SCHEMA, budget=sd.ApproxDP(0.2, 1e-9), ledger=book) as curator:
+        curator.open_account()
+        raise KeyboardInterrupt
+
+
+def test_errors_say_what_became_of_the_budget(tmp_path):
     book = tmp_path / "l.sqlite"
     with pytest.raises(ParameterError) as refused:
         sd.SyntheticRelease(schema=SCHEMA, target="nobody", ledger=book).fit(table())
@@ -164,12 +170,8 @@ def test_errors_say_what_became_of_the_budget(monkeypatch, tmp_path):
     with pytest.raises(BudgetExceededError) as over:
         release.fit(table())
     assert budget_told(over.value) == NOTHING_SPENT
-    with (
-        pytest.raises(KeyboardInterrupt) as stopped,
-        sd.Curator(table(), schema=SCHEMA, budget=sd.ApproxDP(0.2, 1e-9), ledger=book) as curator,
-    ):
-        curator.open_account()
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        interrupted(book)
     told = budget_told(stopped.value) or ""
     assert "ε = 0.2" in told
     assert f"entry 2: `synthdp ledger {book}` shows it" in told
