@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import is_spark, source_of
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
+    from synthdp.answers.analysis import Analysis
     from synthdp.pictures.picture import Picture
     from synthdp.planning import Plan
 
@@ -436,6 +437,33 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
         return [self._outer(table) for table in self.release_.samples(m, rows=rows, random_state=generator(seed))]
+
+    def analyse(
+        self,
+        function: Callable[[Any], Any],
+        m: int = 20,
+        *,
+        population: bool = True,
+        rows: int | None = None,
+        level: float = 0.95,
+        random_state: RandomState = None,
+    ) -> Analysis:
+        """Run an analysis on several synthetic tables, with intervals that know of the noise; free, see `Release.analyse`.
+
+        Parameters
+        ----------
+        function
+            Of one table, a DataFrame of the release's own form.
+        m, population, rows, level
+            As for `Release.analyse`.
+        random_state
+            Seed; default: the estimator's.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        return self.release_.analyse(
+            function, m, population=population, rows=rows, level=level, random_state=generator(seed)
+        )
 
     def answer(self, question: Any) -> Any:
         """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
