@@ -26,8 +26,8 @@ from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema, finished
 
 if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
-    from synthdp.curator.discovery import Discovered
-    from synthdp.curator.sparse_vector import Continued, SparseVector
+    from synthdp.curator.discovery import Discovered as Discovered  # noqa: PLC0414 - mechanisms name it from here
+    from synthdp.curator.sparse_vector import Continued, SparseVector as SparseVector  # noqa: PLC0414 - the same
     from synthdp.domain.histories import Layout
     from synthdp.privacy.key_histogram import KeyCounts
     from synthdp.schema.database import DatabaseSchema
