@@ -30,6 +30,7 @@ from synthdp import (
     SmoothSummary,
     StabilityHistogram,
 )
+from synthdp.storage import save
 from synthdp.tables.sources import csv, duckdb, parquet
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -60,7 +61,7 @@ def everything(case: Case, table: pd.DataFrame, relation: str) -> Run:
 
     def run(place: Path) -> dict[str, str]:
         release, warned = case.release(table, relation)
-        release.save(place / "release")
+        save(release, place / "release")
         return {"release": outputs(release), "warned": str(warned), "receipt": str(release.receipt)}
 
     return run
