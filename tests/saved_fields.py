@@ -41,7 +41,9 @@ _RELEASE = {
         "schema": "synthdp_schema synthdp_database",
         "columns": "name type source reviewed nullable description synthdp_schema",
         "csv": "delimiter encoding missing",
-        "constraints": "rule at_least at_most column columns combinations day expression left month of right then values when year",
+        "constraints": (
+            "rule at_least at_most column columns combinations day expression left month of right then values when year"
+        ),
         "relations": "parent child key at_most order unique",
         "format": "library dtypes arrow",
         "axes": "name",
@@ -101,14 +103,16 @@ _FORMS = {
         "Total": "domain", "TrigonometricSummary": "names smoothness cells", "CellParities": "domain masks",
     },
     NOISY: {
-        "BoostedTables": "tables", "tables": "total domain", "CellModel": "total", "DecisionListSummary": "error public_rows",
+        "BoostedTables": "tables", "tables": "total domain", "CellModel": "total",
+        "DecisionListSummary": "error public_rows",
         "DirectAnswers": "measurements", "FourierTable": "answers", "FrequentRecords": "total",
         "MonomialSummary": "public_rows", "ParitySummary": "public_rows", "PolynomialSummary": "rows rows_stddev",
         "ProjectedRecords": "values stddev frequent total", "SparseModel": "total error",
         "TrigonometricSummary": "averages stddev rows rows_stddev", "Explicit": "shape codes weights",
         "FitResult": "weights status objective gap iterations solver", "KeyCounts": "counts",
         "Measurements": "values resolution", "Noise": "law scale k", "SparseTable": "slots place weights untouched_weight",
-        "CountSketch": "without", "SignProjection": "without", "ListFamily": "error", "CellQueries": "domain values denominator",
+        "CountSketch": "without", "SignProjection": "without", "ListFamily": "error",
+        "CellQueries": "domain values denominator",
         "Marginals": "domain cliques", "Subset": "positions", "Stack": "parts", "FittingRows": "family",
     },
 }  # fmt: skip
@@ -124,8 +128,11 @@ _SESSION = {
     HIDDEN: {"watch": "level rows alarms threshold"},
     DECLARED: {
         "watch": "columns max_alarms level_scale query_scale redrawn law scale resolution sensitivity",
-        "session": "columns slots scale",
+        "session": "columns alpha slots",
+        "settings": "sparsity max_updates columns accuracy queries slots update sweeps alarm_share total_share",
     },
+    NOISY: {"session": "total untouched_weight keys"},
+    CODE: {"session": "format version warning"},
 }
 
 FILES = {

@@ -120,14 +120,20 @@ def running(tape: Tape) -> Iterator[Tape]:
 
     def vector(self: Calibration, exact: Any) -> Any:
         law = NoiseLaw.LINF if self in tape.composed else self.noise.law
-        public = ("vector", self.noise.law, self.noise.scale, len(exact), self.noise.k, self.resolution, self.sensitivity)
+        public = (
+            "vector",
+            self.noise.law,
+            self.noise.scale,
+            len(exact),
+            self.noise.k,
+            self.resolution,
+            self.sensitivity,
+        )
         return tape.answer(public, _numbered(exact), self.sensitivity, law, lambda: noised(self, exact)).copy()
 
     def choice(self: Selection, scores: Any) -> int:
         public = ("choice", self.mechanism, self.scale, len(scores), self.sensitivity)
-        return tape.answer(
-            public, _numbered(scores), self.sensitivity, NoiseLaw.LINF, lambda: chosen(self, scores)
-        )
+        return tape.answer(public, _numbered(scores), self.sensitivity, NoiseLaw.LINF, lambda: chosen(self, scores))
 
     def histogram(self: HistogramPlan, counts: Mapping[str, int]) -> dict[str, int]:
         public = ("histogram", self.law, self.scale, self.threshold, self.resolution, self.sensitivity)
@@ -199,10 +205,11 @@ def observed(run: Run, folder: Path) -> dict[str, Any]:
     place = folder / "run"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    said, log, told, raised = io.StringIO(), _Kept(), [], ()
+    said, log = io.StringIO(), _Kept()
+    raised: tuple[str, ...] = ()
     results: Mapping[str, Any] = {}
-    logging.getLogger().addHandler(log)
     with (
+        log,
         warnings.catch_warnings(record=True) as told,
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(said),
@@ -214,7 +221,6 @@ def observed(run: Run, folder: Path) -> dict[str, Any]:
             raised = _chain(error)
         except OffTape:
             pass  # the tape has it
-    logging.getLogger().removeHandler(log)
     return {
         **{f"result {name}": value for name, value in results.items()},
         **{f"file {name}": content for name, content in files_of(place).items()},
@@ -232,15 +238,24 @@ def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 class _Kept(logging.Handler):
-    """What the package logs."""
+    """What the package logs, at any level, while it is entered."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
+        self.logger = logging.getLogger("synthdp")
+
+    def __enter__(self) -> None:
+        self.before = self.logger.level
+        self.logger.setLevel(logging.DEBUG)
+        self.logger.addHandler(self)
+
+    def __exit__(self, *_: object) -> None:
+        self.logger.removeHandler(self)
+        self.logger.setLevel(self.before)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name.startswith("synthdp"):
-            self.lines.append(f"{record.levelname} {record.getMessage()}")
+        self.lines.append(f"{record.levelname} {record.getMessage()}")
 
 
 def _chain(error: BaseException | None) -> tuple[str, ...]:

@@ -138,7 +138,9 @@ def _arrow(rows: list[Row]) -> pa.Table:
 
 
 def typed_frame(rows: list[Row]) -> pd.DataFrame:
-    return _arrow(rows).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).astype({"city": object, "who": object})
+    return (
+        _arrow(rows).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).astype({"city": object, "who": object})
+    )
 
 
 def _texts(rows: list[Row]) -> pd.DataFrame:
@@ -254,7 +256,11 @@ def everything_of(made: Any, folder: Path, *, pages: bool) -> dict[str, Any]:
             card=folder / "card.html",
         )  # fmt: skip
         write_results(made.release_, places, random_state=0)
-    seen = {"receipt": made.receipt_, "card": receipt_text(made.release_, ".html"), "notebook": made.release_._repr_html_()}
+    seen = {
+        "receipt": made.receipt_,
+        "card": receipt_text(made.release_, ".html"),
+        "notebook": made.release_._repr_html_(),
+    }
     texts = {name: str(one) for name, one in seen.items()}
     return {**table_of(made.sample(20)), **texts, "all": outputs(made.release_), "pickle": pickle.dumps(made)}
 
@@ -268,7 +274,11 @@ def table_of(sample: Any) -> dict[str, Any]:
         sample = sample.collect()
     if isinstance(sample, pd.DataFrame):
         return {"kind": kind, "types": str(list(sample.dtypes.items())), "rows": repr(sample.to_dict("split"))}
-    return {"kind": kind, "types": str(sample.schema), "rows": repr((sample.rows if isinstance(sample, pl.DataFrame) else sample.to_pylist)())}
+    return {
+        "kind": kind,
+        "types": str(sample.schema),
+        "rows": repr((sample.rows if isinstance(sample, pl.DataFrame) else sample.to_pylist)()),
+    }
 
 
 def document(folder: Path) -> Any:

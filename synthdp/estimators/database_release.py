@@ -16,13 +16,13 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
-from synthdp.estimators.refusals import EPSILONS, check_not_empty
+from synthdp.estimators.refusals import EPSILONS
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
-from synthdp.privacy.neighbors import Neighbors, neighbors_named
+from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
@@ -132,8 +132,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         if not schema.relations:
             return self._fit_one(schema, X)
         sources = {name: _of_table(name, source_of, X[name], one) for name, one in schema.tables.items()}
-        public = neighbors_named(self.neighbors) is Neighbors.REPLACE_ONE
-        check_not_empty(sources[schema.root], rows_are_public=public, name=f"table {schema.root!r}")
+        if getattr(sources[schema.root], "is_empty", False):
+            raise DataError(f"table {schema.root!r} has no rows: there is nothing to release")
         formats, schema = _formats(schema, sources)
         check_key_types(schema, sources)
         curator = Curator(

@@ -1,4 +1,4 @@
-"""What a release refuses, or warns of, from public facts alone: before a row is read or anything is spent."""
+"""What a release refuses, or warns of, from its settings and its schema alone: before a row is read or anything is spent."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import warnings
 from collections.abc import Sequence
 
 from synthdp.checks import whole
-from synthdp.errors import DataError, ParameterError, SchemaError
+from synthdp.errors import ParameterError, SchemaError
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.norms import Norms
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
-from synthdp.tables.source import Source
 
 EPSILONS = (1e-5, 700.0)
 """Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
@@ -52,9 +51,3 @@ def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
             f"with max_rows_per_unit={rows_per_unit} and this budget the number of rows alone would have noise of about "
             f"{stddev:,.0f} rows: take fewer rows of a unit, or a larger epsilon"
         )
-
-
-def check_not_empty(source: Source, *, rows_are_public: bool, name: str = "the table") -> None:
-    """Refuse a table without a row where the number of rows is public; elsewhere a refusal would tell of the first row."""
-    if rows_are_public and getattr(source, "is_empty", False):
-        raise DataError(f"{name} has no rows: there is nothing to release")

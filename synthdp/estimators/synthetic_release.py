@@ -29,7 +29,7 @@ from synthdp.estimators.findings import (
     warn_of_misfits,
     warn_of_undiscovered,
 )
-from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, check_not_empty, say_what_is_left_out
+from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
 from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
@@ -37,7 +37,7 @@ from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.pictures.picture import Picture
 from synthdp.planning import Plan, plan
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
-from synthdp.privacy.neighbors import Neighbors, neighbors_named
+from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
@@ -248,7 +248,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tell(Progress(stage="reading", done=0, total=1))
         self._array = not is_table(X)
         source = self._source(X, reset=True)
-        check_not_empty(source, rows_are_public=neighbors_named(neighbors) is Neighbors.REPLACE_ONE)
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
         output = mechanism.output_schema(schema)
         format = TableFormat.of(source, output)  # noqa: A001
@@ -380,7 +379,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         source = self._source(X, reset=False)
-        check_not_empty(source, rows_are_public=True)
         missing = [name for name in self.schema_ if name not in source.names]
         if missing:
             raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(self.schema_)}")
@@ -540,6 +538,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_, self.feature_names_in_ = len(source.names), np.array(source.names, dtype=object)
         else:
             source = FrameSource(checked_table(self, X, reset=reset))
+        if getattr(source, "is_empty", False):
+            raise DataError("the table has no rows: there is nothing to release")
         return source
 
     def _outer(self, table: Any, like: Any = None) -> Any:

@@ -161,6 +161,7 @@ BAD_FILES = {
     "missing column": (table("age,x\n1,0.5\n"), ["column 'city' is missing"]),
     "duplicate names": (table(f"age,age,city,x\n1,1,{CANARY},0.5\n"), ["columns 1 and 2", "the same name"]),
     "empty file": (table(""), ["table.csv"]),
+    "no rows": (table("age,city,x\n"), ["no rows"]),
     "another name in another encoding": (
         lambda f: (f / "table.csv").write_bytes(b"age,c\xeft\xe9,x\n1,a,0.5\n"),
         ["column 'city' is missing"],

@@ -104,16 +104,9 @@ def test_an_extra_column_is_ignored_with_a_note(door: Door, tmp_path: Path) -> N
     assert release.schema_.names == ("x0", "x1", "x2")
 
 
-def test_an_empty_table_is_refused_where_the_number_of_rows_is_public(door: Door, tmp_path: Path) -> None:
-    said = refused(door(rows()[:0], tmp_path), tmp_path, ValueError, neighbors="replace_one")
+def test_an_empty_table_is_refused(door: Door, tmp_path: Path) -> None:
+    said = refused(door(rows()[:0], tmp_path), tmp_path, ValueError)
     assert "no rows" in said or "0 sample(s)" in said
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_an_empty_table_is_released_like_any_where_the_number_of_rows_is_private(name: str, tmp_path: Path) -> None:
-    typed = rows(0).astype({"x0": "Int64", "x1": "string", "x2": "Float64"})
-    release = sd.SyntheticRelease(schema=SCHEMA, random_state=0).fit(DOORS[name](typed, tmp_path))
-    assert release.release_.sample(20) is not None
 
 
 @pytest.mark.sampled

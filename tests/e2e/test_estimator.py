@@ -308,6 +308,7 @@ def test_bad_settings_are_refused_before_anything_is_read(
     ("table", "words"),
     [
         (pd.DataFrame({"age": [1], "city": ["a"]}), "column 'x' is missing"),
+        (people().iloc[:0], "no rows"),
         (people().rename(columns={"x": 5}), "column names must be texts"),
         (pd.concat([people(), people()[["age"]]], axis=1), "'age' occurs more than once"),
     ],

@@ -18,8 +18,8 @@ from small_databases import SCHEMAS as DATABASES, every_person, frames
 from tape_worlds import DECLARED as SCHEMA, base, typed_frame
 
 import synthdp as sd
-from synthdp.file_forms import FORMS, constructor_fields
 from synthdp.estimators.report_file import write_report
+from synthdp.file_forms import FORMS, constructor_fields
 from synthdp.page.outcome import FILES as ON_THE_PAGE
 from synthdp.publishing import Places, receipt_text
 from synthdp.release import Release
@@ -45,7 +45,11 @@ def of_facade(name: str, other: bool) -> Release[Any]:
 
 def of_database(name: str, other: bool) -> Release[Any]:
     persons = list(every_person(rows=2, leaves=True))[: 30 if other else 60]
-    return sd.DatabaseRelease(schema=DATABASES[name], epsilon=3.0, random_state=0).fit(frames(persons, DATABASES[name])).release_
+    return (
+        sd.DatabaseRelease(schema=DATABASES[name], epsilon=3.0, random_state=0)
+        .fit(frames(persons, DATABASES[name]))
+        .release_
+    )
 
 
 KINDS: dict[str, tuple[Callable[[str, bool], Release[Any]], str]] = {
@@ -101,12 +105,17 @@ def holds_parts(hint: Any) -> bool:
 
 
 def test_every_setting_of_a_column_and_a_rule_is_on_the_list():
-    for part, kinds in (("columns", COLUMN_TYPES.values()), ("constraints", [*RULE_KINDS.values(), *SIBLING_KINDS.values()])):
+    for part, kinds in (
+        ("columns", COLUMN_TYPES.values()),
+        ("constraints", [*RULE_KINDS.values(), *SIBLING_KINDS.values()]),
+    ):
         settings = {f"{part}.{field.name}" for kind in kinds for field in dataclasses.fields(kind) if field.init}
         assert settings - MARKS.keys() == set()
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (i % 6 != 0)) for i, kind in enumerate(KINDS)])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (i % 6 != 0)) for i, kind in enumerate(KINDS)]
+)
 def test_what_is_declared_or_code_is_the_same_for_another_table_under_other_noise(kind, tmp_path):
     """What gives the marks their meaning: half of the rows, in another order, move noisy fields only."""
     found = []

@@ -7,7 +7,6 @@ among them, are on it in `test_mechanism_traces`, several tables in `test_databa
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from click.testing import CliRunner
 from facade_worlds import MECHANISMS, World
 from tape import Comparison, Run, compared
 from tape_worlds import (
-    DECLARED,
-    FRAMES,
     PROMISES,
     ROWS,
     SCHEMAS,
@@ -42,6 +39,9 @@ from synthdp.tables.sources.resolve import source_of
 BLANK_ROWS_COME_BACK = {("excel", "after blank rows")}
 """Pairs that are red until `ExcelSource` decides row by row what a blank row is."""
 
+NO_ROWS = "the first of all"
+"""A table of one row and its neighbour of none: an estimator refuses the latter, as its receipt assumes; a curator answers."""
+
 Case = tuple[str, str, str, str]
 """A source, how a neighbour differs, the promise, and what is declared."""
 
@@ -64,7 +64,9 @@ def in_turns(source: str) -> list[Case]:
     ]
 
 
-def on_tape(case: Case, run: Callable[[Any, Case, Path], Mapping[str, Any]], folder: Path, *, turned: bool) -> Comparison:
+def on_tape(
+    case: Case, run: Callable[[Any, Case, Path], Mapping[str, Any]], folder: Path, *, turned: bool
+) -> Comparison:
     """Compare the two tables of a case, in either order: what a row brings may also be what it takes away."""
     source, name, promise, _ = case
     settings = PROMISES[promise]
@@ -178,8 +180,12 @@ def facade_cases() -> list[tuple[str, Case]]:
     sources, promises, made = list(SOURCES), list(PROMISES), []
     for i, mechanism in enumerate(MECHANISMS):
         source = sources[(i + 2) % len(sources)]  # so that a mechanism meets "sql, counts" that it can be asked by
-        names, schemas = list(rows_for(source)), schemas_for(source)[: 1 + (mechanism not in DECLARED_ONLY)]
-        made.append((mechanism, (source, names[7 * i % len(names)], promises[i % 5], schemas[i % len(schemas)])))
+        names, schemas = (
+            [one for one in rows_for(source) if one != NO_ROWS],
+            schemas_for(source)[: 1 + (mechanism not in DECLARED_ONLY)],
+        )
+        promise = "a row more" if source == "sql, counts" else promises[i % 5]  # exchanged rows are refused there
+        made.append((mechanism, (source, names[7 * i % len(names)], promise, schemas[i % len(schemas)])))
     return made
 
 
@@ -194,7 +200,7 @@ def test_all_that_leaves_any_release_is_equal_on_neighbours(mechanism, tmp_path)
     """Every two of source, hostile row, promise and schema meet under some mechanism, each of them under every one."""
     at = list(MECHANISMS).index(mechanism)
     cases = [case for source in SOURCES for i, case in enumerate(pairs_of(source)) if i % 17 == at]
-    cases = [case for i, case in enumerate(cases) if (i + at) % 4 == 0]
+    cases = [case for i, case in enumerate(cases) if (i + at) % 4 == 0 and case[1] != NO_ROWS]
     check(cases, released(mechanism, pages=True), tmp_path, refused=0.6)
 
 
@@ -211,7 +217,17 @@ def commanded(rows: list[Row], folder: Path) -> Run:
         places = [part for option, name in wanted.items() for part in (option, str(place / name))]
         done = CliRunner().invoke(
             main,
-            ["release", str(folder / "t.csv"), "--schema", str(folder / "schema.json"), "--epsilon", "9", "--seed", "0", *places],
+            [
+                "release",
+                str(folder / "t.csv"),
+                "--schema",
+                str(folder / "schema.json"),
+                "--epsilon",
+                "9",
+                "--seed",
+                "0",
+                *places,
+            ],
         )
         return {"status": done.exit_code, "said": done.output, "error": repr(done.exception)}
 
@@ -222,7 +238,8 @@ COMMANDED = ("an accent", "texts where numbers are")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one not in COMMANDED)) for one in TYPED | UNTYPED]
+    "name",
+    [pytest.param(one, marks=[pytest.mark.slow] * (one not in COMMANDED)) for one in TYPED | UNTYPED if one != NO_ROWS],
 )
 def test_a_command_says_and_writes_the_same_on_neighbours(name, tmp_path):
     first, second = (commanded(rows, tmp_path) for rows in ROWS[name].pair("add_remove", None))

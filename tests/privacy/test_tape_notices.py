@@ -114,7 +114,7 @@ def a_value_is_refused(patch: pytest.MonkeyPatch) -> None:
         if (PRIVATE[0]["age"].fillna(0) > 9).any():
             raise DataError("a value of column 'age' is out of bounds")
 
-    patch.setattr(synthetic_release, "check_not_empty", check)
+    patch.setattr(synthetic_release, "check_noise", check)
 
 
 def a_time_is_saved(patch: pytest.MonkeyPatch) -> None:

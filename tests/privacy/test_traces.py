@@ -64,7 +64,7 @@ def test_every_kind_of_budget_has_equal_traces(budget: str, tmp_path: Path, monk
 
 
 @pytest.mark.filterwarnings("ignore:epsilon")
-@pytest.mark.parametrize(("case", "epsilon"), in_turns(sorted(WORST_CASES), [2.0, 300.0]))
+@pytest.mark.parametrize(("case", "epsilon"), in_turns(sorted(set(WORST_CASES) - {"empty or one row"}), [2.0, 300.0]))
 def test_the_facade_with_nothing_declared_has_equal_traces(
     case: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
