@@ -40,7 +40,7 @@ BLANK_ROWS_COME_BACK = {("excel", "after blank rows")}
 """Pairs that are red until `ExcelSource` decides row by row what a blank row is."""
 
 NO_ROWS = "the first of all"
-"""A table of one row and its neighbour of none: an estimator refuses the latter, as its receipt assumes; a curator answers."""
+"""A table of one row beside one of none: an estimator refuses the latter, as its receipt assumes; a curator answers."""
 
 Case = tuple[str, str, str, str]
 """A source, how a neighbour differs, the promise, and what is declared."""
