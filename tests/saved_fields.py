@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from synthdp.file_forms import FORMS
+from synthdp.file_forms import forms
 
 DECLARED = "declared"
 """Stated before a row was read: the schema, a setting, the public name or type of a column."""
@@ -160,7 +160,7 @@ MARKS = _listed(_RELEASE, _FORMS, _CARD, _SESSION)
 def fields_of(document: Mapping[str, Any], part: str = "release") -> Iterator[tuple[str, Any]]:
     """Yield every field of a document with its value, by the part in which it stands; an empty list is a value, too."""
     kind = document.get("kind")
-    if isinstance(kind, str) and kind in FORMS:
+    if isinstance(kind, str) and kind in forms():
         part, document = kind, {name: value for name, value in document.items() if name != "kind"}
     elif part in OF_KIND and isinstance(kind, str):
         part = f"{part} {kind}"

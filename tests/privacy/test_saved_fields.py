@@ -19,9 +19,10 @@ from tape_worlds import DECLARED as SCHEMA, base, typed_frame
 
 import synthdp as sd
 from synthdp.estimators.report_file import write_report
-from synthdp.file_forms import FORMS, constructor_fields
+from synthdp.file_forms import constructor_fields, forms
 from synthdp.page.outcome import FILES as ON_THE_PAGE
 from synthdp.publishing import Places, receipt_text
+from synthdp.registered import found_at
 from synthdp.release import Release
 from synthdp.schema.column import COLUMN_TYPES
 from synthdp.schema.constraint import RULE_KINDS
@@ -92,7 +93,8 @@ def texts(one: Any) -> Iterator[str]:
 
 def test_every_class_that_may_be_saved_has_all_its_fields_on_the_list():
     """A class that no release here holds, and a field that is always empty, are not forgotten."""
-    for name, kind in FORMS.items():
+    for name, place in forms().items():
+        kind = found_at(place)
         hints = get_type_hints(kind)
         held = {f"{name}.{field}": hints[field] for field in constructor_fields(kind)}
         assert {field for field in held.keys() - MARKS.keys() if not holds_parts(held[field])} == set()
