@@ -94,7 +94,7 @@ def outputs() -> Mapping[str, str]:
 @cache
 def forms() -> Mapping[str, str]:
     """Return by name where each class of the list is."""
-    return outputs() | _by_name([*PARTS, *(work.place(one) for work in works() for one in work.parts)])
+    return {**outputs(), **_by_name([*PARTS, *(work.place(one) for work in works() for one in work.parts)])}
 
 
 def output_kind(document: Any) -> type[Any]:

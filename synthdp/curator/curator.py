@@ -33,8 +33,8 @@ from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema, finished
 
 if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
-    from synthdp.curator.discovery import Discovered
-    from synthdp.curator.sparse_vector import Continued, SparseVector
+    from synthdp.curator.discovery import Discovered as Discovered  # noqa: PLC0414 - mechanisms name it from here
+    from synthdp.curator.sparse_vector import Continued, SparseVector as SparseVector  # noqa: PLC0414 - the same
     from synthdp.domain.histories import Layout
     from synthdp.privacy.key_histogram import KeyCounts
     from synthdp.schema.database import DatabaseSchema
@@ -448,7 +448,7 @@ class Curator:
         loss = self.cost(spend)
         plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss, law=law)
         item = plan.item(step, loss, denominator=scores.denominator)
-        return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
+        return self._spend(item, lambda table: plan.chosen(table.exact(scores)))
 
     def discover(
         self, *, spend: Spend, takes: Callable[[Schema], bool] = lambda _: True, careful: bool = False
