@@ -496,20 +496,22 @@ class Curator:
             table.schema, self._vault.rows = found.schema, found.rows
             return found
 
-    def skip_discovery(self, *, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
+    def skip_discovery(self, why: str, *, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
         """Complete the schema without a question, as if nothing had been found: for what a failed discovery leaves.
 
         Costs nothing.
 
         Parameters
         ----------
+        why
+            For the receipt: what kept the discovery from ending.
         takes
             As of `discover`.
         """
         from synthdp.curator.discovery import nothing_found
 
         with self._vault.turn() as table:
-            found = nothing_found(table.schema, takes)
+            found = nothing_found(table.schema, why, takes)
             table.schema = found.schema
             return found
 

@@ -256,14 +256,14 @@ def _look_at(
     return column, complete, fewest, held
 
 
-def nothing_found(schema: Schema, takes: Callable[[Schema], bool]) -> Discovered:
+def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> Discovered:
     """Return what there is without a discovery: columns that are open are left out, or mean nothing; see `discover`."""
     hidden = schema.undeclared
     rest = _without(
         hidden, schema.replace({name: replace(_hidden(schema[name]), source=DISCOVERED) for name in hidden}), takes
     )
     rare = tuple(name for name in hidden if isinstance(schema[name], Categorical))
-    return Discovered(rest, (), tuple(name for name in hidden if name not in rare), rare)
+    return Discovered(rest, (), tuple(name for name in hidden if name not in rare), rare, (why,))
 
 
 def _hidden(column: Column) -> Column:

@@ -322,7 +322,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             lambda: account.discover(
                 spend=discovery_part(account.budget, self.domain_budget), takes=suits, careful=careful
             ),
-            lambda _: account.skip_discovery(takes=suits),
+            lambda error: account.skip_discovery(
+                f"SALVAGED: the discovery failed ({type(error).__name__}); the open columns are as if nothing was found",
+                takes=suits,
+            ),
         )
 
     @tells_of_budget

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from synthdp.curator.curator import Curator
 from synthdp.errors import SalvageWarning, tell_of_budget
 from synthdp.measurements import Measurements
+from synthdp.privacy.loss import Remaining
 from synthdp.release import Release, model_of_single_columns
 
 T = TypeVar("T")
@@ -118,7 +119,8 @@ def release_of(
     Exception
         What failed before the first answer: then nothing is spent.
     """
-    loss, since = curator.cost(mechanism.spend), len(curator.measured)
+    since, spend = len(curator.measured), mechanism.spend
+    loss = curator.budget if isinstance(spend, Remaining) else spend
 
     def rescued(error: Exception) -> Release[Any]:
         measured = curator.measured[since:]
