@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.checks import whole
@@ -150,9 +150,9 @@ class Release(Generic[OutputT_co]):
             laws = self.output.histories
             alone = {key: replace(law, factors=[]) for key, law in laws.conditionals.items()}
             return replace(self, output=replace(self.output, histories=replace(laws, conditionals=alone)))
-        model = self.model
+        model, like = self.model, cast("Release[Any]", self)
         made, notes = model_of_single_columns(model.schema, self.measurements, rows=model.total)
-        return replace(self, output=replace(made, format=model.format), receipt=self.receipt.noted(*notes))
+        return replace(like, output=replace(made, format=model.format), receipt=self.receipt.noted(*notes))
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.

@@ -303,14 +303,16 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.schema_ = self.release_.output.schema
         self._known = None if self.schema is None else schema
         self.receipt_, self.misfits_ = self.release_.receipt, misfits
-        say(
-            lambda: found is not None and warn_of_undiscovered(found, stacklevel=6),
-            lambda: warn_of_misfits(misfits, stacklevel=6),
-        )
+
+        def undiscovered() -> None:
+            if found is not None:
+                warn_of_undiscovered(found, stacklevel=6)
+
+        say(undiscovered, lambda: warn_of_misfits(misfits, stacklevel=6))
         return self
 
     def _discovered(
-        self, account: Curator, mechanism: TableMechanism, needed: set[str], *, careful: bool
+        self, account: Curator, mechanism: TableMechanism, needed: set[str | None], *, careful: bool
     ) -> Discovered:
         """Discover what the schema leaves open; where that fails after an answer, go on without the open columns."""
 
