@@ -118,7 +118,12 @@ def test_exact_pricing_proves_a_bound_only_where_the_heuristic_finds_nothing():
     best = price(Enumeration(), basis, y).bound
     assert price(MixedInteger(), basis, y, threshold=best - 1.0).bound == math.inf
     above, below = math.nextafter(best, math.inf), math.nextafter(best, -math.inf)
-    for threshold in (best, above, below, best + 1.0):  # what equals the best score but for its last bit is no score above it
+    for threshold in (
+        best,
+        above,
+        below,
+        best + 1.0,
+    ):  # what equals the best score but for its last bit is no score above it
         proven = price(MixedInteger(), basis, y, threshold=threshold)
         assert proven.bound == pytest.approx(best, abs=1e-6)
         assert proven.bound >= proven.scores[0] == pytest.approx(best, abs=1e-9)
