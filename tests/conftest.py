@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import locale
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -37,6 +38,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make every warning an error, whoever raises it, where that was asked for."""
     for line in ["error", *IGNORED] * STRICT:
         config.addinivalue_line("filterwarnings", line)
+    if os.environ.get(
+        "SYNTHDP_SET_LOCALE"
+    ):  # as a program with windows does: numbers of C may have decimal commas then
+        locale.setlocale(locale.LC_ALL, "")
     if settings.default.derandomize:
         without_constants_of_loaded_code()
 

@@ -1,6 +1,8 @@
 """The suite itself: whose warnings fail a test, why a test is skipped, and which Pythons it is run on."""
 
 import ast
+import importlib.machinery
+import importlib.util
 import os
 import re
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,3 +194,27 @@ def test_the_workflow_runs_every_python_that_the_project_names() -> None:
     run = set(re.findall(r'"(3\.\d+)"', re.search(r"python: \[(.*)\]", workflow).group(1)))
     assert named <= run
     assert min(named, key=lambda minor: int(minor[2:])) == project["requires-python"].removeprefix(">=")
+
+
+def matrix() -> Any:
+    loader = importlib.machinery.SourceFileLoader("matrix", str(ROOT / ".ci" / "matrix"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("matrix", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_every_level_of_a_setting_is_tried_on_whatever_processor_runs_the_cells() -> None:
+    known = matrix()
+    anywhere = [level for kind, level in known.PROCESSORS.items() if kind not in known.NEEDS]
+    tried = {setting: {level[setting] for level in anywhere} for setting in anywhere[0]}
+    assert tried["threads"] == {1, 2, 8}
+    assert tried["disabled"] == {known.ALL, ""}
+    assert tried["locale"] > {known.COMMAS}
+    assert tried["zone"] == {known.EAST, known.WEST}
+    assert len(tried["hashes"]) == 2
+    assert {level["core"] for level in known.PROCESSORS.values()} == {"Prescott", "Haswell", "SkylakeX", "Zen"}
+
+
+def test_the_workflow_runs_every_kind_of_processor() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert re.search(r"kind: \[(.*)\]", workflow).group(1).split(", ") == list(matrix().PROCESSORS)
