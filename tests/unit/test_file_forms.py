@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from synthdp.errors import FormatError
-from synthdp.file_forms import FORMS, constructor_fields, plain_type, read
+from synthdp.file_forms import constructor_fields, forms, plain_type, read
+from synthdp.registered import found_at
 
 T, U = TypeVar("T"), TypeVar("U")
 
@@ -59,10 +60,11 @@ def test_a_declared_type_that_is_no_class_is_an_error_in_one_sentence():
         read("one", Literal["one"], {}, {})
 
 
-@pytest.mark.parametrize("name", FORMS)
-def test_every_field_of_a_form_has_a_type_that_can_be_read(name):
-    hints = typing.get_type_hints(FORMS[name])
-    for field in constructor_fields(FORMS[name]):
+@pytest.mark.parametrize("place", forms().values(), ids=forms())
+def test_every_field_of_a_form_has_a_type_that_can_be_read(place):
+    kind = found_at(place)
+    hints = typing.get_type_hints(kind)
+    for field in constructor_fields(kind):
         waiting = [hints[field]]
         while waiting:
             hint = plain_type(waiting.pop())
