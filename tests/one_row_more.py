@@ -18,8 +18,8 @@ from synthdp.queries.marginals import Marginals
 Row = tuple[Any, ...]
 Rows = list[Row]
 
-EACH, FEWER = 11, 37
-"""Of so many pairs one is tried in the quick suite; of sources that take long to make, one of more."""
+ALL, EACH, FEWER, FEWEST = 2, 11, 37, 73
+"""Of so many pairs one is tried: in the slow suite and in the quick one, of sources that take long to make fewer."""
 
 NAMES = ("who", "n", "t", "x")
 SCHEMA = Schema(
@@ -89,7 +89,7 @@ def pairs(*, typed: bool) -> Iterator[tuple[str, Rows, Rows]]:
 
 
 def some_pairs(*, typed: bool, each: int = EACH) -> list[tuple[str, Rows, Rows]]:
-    """One of so many of the pairs: every base, every hostile row, and each place are among them."""
+    """One of so many of the pairs; no step is a multiple of the three places."""
     return [*pairs(typed=typed)][::each]
 
 

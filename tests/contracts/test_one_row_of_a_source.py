@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from functools import partial
@@ -17,13 +18,17 @@ import duckdb
 import openpyxl
 import pandas as pd
 import polars as pl
+import psycopg
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from one_row_more import EACH, FEWER, NAMES, Rows, assert_one_row, some_pairs
+from one_row_more import ALL, EACH, FEWER, FEWEST, NAMES, Rows, assert_one_row, some_pairs
+from postgres_server import Server
+from small_databases import SCHEMAS, codes_of
 
 import synthdp as sd
+from synthdp.domain.histories import Layout
 from synthdp.tables.sources.dataframe import FrameSource
 
 TYPES = {"who": pa.string(), "n": pa.int64(), "t": pa.string(), "x": pa.float64()}
@@ -153,11 +158,11 @@ UNTYPED: dict[str, Way] = {
 
 
 def how_many(names: Iterable[str]) -> list[Any]:
-    """Each source with some pairs, and in the slow suite with all."""
+    """Each source with some pairs, and in the slow suite with more."""
     return [
-        pytest.param(name, each, marks=[pytest.mark.slow] * (each == 1), id=f"{name}{', all pairs' * (each == 1)}")
+        pytest.param(name, each, marks=[pytest.mark.slow] * more, id=f"{name}{', more pairs' * more}")
         for name in names
-        for each in (FEWER if "DuckDB" in name else EACH, 1)
+        for more, each in enumerate((FEWEST, FEWER) if "DuckDB" in name else (EACH, ALL))
     ]
 
 
@@ -170,3 +175,93 @@ def test_one_row_of_a_table_with_types_is_one_row_read(name: str, each: int, tmp
 @pytest.mark.parametrize(("name", "each"), how_many(UNTYPED))
 def test_one_row_of_a_table_without_types_is_one_row_read(name: str, each: int, tmp_path: Path) -> None:
     assert_one_row(lambda rows: UNTYPED[name](rows, tmp_path), some_pairs(typed=False, each=each))
+
+
+@pytest.mark.parametrize("push", ["rows", "codes", "counts"])
+@pytest.mark.parametrize("each", [FEWEST, pytest.param(FEWER, marks=pytest.mark.slow)])
+def test_one_row_of_a_postgresql_table_is_one_row_read(push: str, each: int, postgres: Server) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection, connection.cursor() as cursor:
+
+        def made(rows: Rows) -> sd.SqlSource:
+            name = f"one_{uuid4().hex}"
+            cursor.execute(f"CREATE TABLE {name} ({SQL_TYPES})")
+            cursor.executemany(f"INSERT INTO {name} VALUES (%s, %s, %s, %s)", rows)
+            return sd.SqlSource(postgres.url(), table=name, push=push)
+
+        assert_one_row(made, some_pairs(typed=True, each=each), keys=push != "counts")
+
+
+ROWS_OF: dict[str, list[tuple[Any, ...]]] = {
+    "persons": [("n1", True), ("n2", False), ("n3", None), ("n1", False), (None, True), (None, None)],
+    "rows": [
+        ("n1", "r1", 0, "a"), ("n1", "r2", 1, "b"), ("n2", "r3", 2, "a"), ("n4", "r4", 0, None), (None, None, None, None),
+        ("n1", "r2", 1, "b"), ("n3", None, 9, "zz"), (None, "r5", 1, "a"),
+    ],
+    "leaves": [("n1", "r1", True), ("n1", "r1", False), ("n1", "r9", True), (None, None, None), ("n2", "r3", None)],
+}  # fmt: skip
+NEW: dict[str, list[tuple[Any, ...]]] = {
+    "persons": [("n1", True), ("n5", None), (None, None), (" ", False), ("", True)],
+    "rows": [("n1", "r7", 2, "b"), ("n5", "r1", 0, "é"), (None, None, None, None), ("n1", "r1", None, "a,b")],
+    "leaves": [("n1", "r2", True), (None, None, None), ("n5", "r1", False)],
+}
+TABLE_COLUMNS = {"persons": ("id", "p"), "rows": ("id", "row", "t", "v"), "leaves": ("id", "row", "w")}
+COLUMN_TYPES = {"p": "boolean", "w": "boolean", "t": "Int64", "v": "string", "id": "string", "row": "string"}
+
+
+def _frame_of(name: str, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+    names = TABLE_COLUMNS[name]
+    return pd.DataFrame(rows, columns=[*names]).astype({one: COLUMN_TYPES[one] for one in names})
+
+
+def _arrow_of(frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def _csv_of(frame: pd.DataFrame, folder: Path) -> sd.CsvSource:
+    frame.to_csv(path := folder / f"{uuid4().hex}.csv", index=False)
+    return sd.CsvSource(path)
+
+
+def _parquet_of(frame: pd.DataFrame, folder: Path) -> sd.ParquetSource:
+    frame.to_parquet(path := folder / f"{uuid4().hex}.parquet", index=False)
+    return sd.ParquetSource(path)
+
+
+def _excel_of(frame: pd.DataFrame, folder: Path) -> sd.ExcelSource:
+    frame.to_excel(path := folder / f"{uuid4().hex}.xlsx", index=False)
+    return sd.ExcelSource(path)
+
+
+FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "dataframes": lambda frame, _: frame,
+    "CSV": _csv_of,
+    "Excel": _excel_of,
+    "Parquet": _parquet_of,
+    "DuckDB": lambda frame, _: duckdb.connect().from_arrow(_arrow_of(frame)),
+}
+
+
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.slow] * (form in {"Excel", "Parquet", "DuckDB"})) for form in FORMS]
+)
+@pytest.mark.parametrize("table", ROWS_OF)
+def test_one_row_of_several_tables_changes_one_person(form: str, table: str, tmp_path: Path) -> None:
+    """The record of one person: of the one whom the row belongs to, or, without a key, of a person of its own."""
+    schema = SCHEMAS["child of a child"]
+    made = {name: FORMS[form](_frame_of(name, rows), tmp_path) for name, rows in ROWS_OF.items()}
+
+    def persons(rows: list[tuple[Any, ...]]) -> Counter[tuple[int, ...]]:
+        tables = made | {table: FORMS[form](_frame_of(table, rows), tmp_path)}
+        return Counter(map(tuple, codes_of(tables, Layout(schema)).tolist()))
+
+    rows = ROWS_OF[table]
+    before = persons(rows)
+    for row in NEW[table]:
+        for place in (0, len(rows)):
+            after = persons([*rows[:place], row, *rows[place:]])
+            assert (before - after).total() <= 1, row
+            assert (after - before).total() <= 1, row
+    for place, row in enumerate(rows):
+        after = persons(rows[:place] + rows[place + 1 :])
+        assert (before - after).total() <= 1, row
+        assert (after - before).total() <= 1, row

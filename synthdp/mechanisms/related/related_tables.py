@@ -403,7 +403,7 @@ def _screened(
     floor = np.array([0.8 * np.sqrt(one + 1).sum() for one in now])
     gains = found.answers * queries.denominator / ones - floor
     sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)
-    order = np.argsort(-gains / np.sqrt(sizes))[:MOST_CHOSEN]
+    order = np.argsort(-gains / np.sqrt(sizes), kind="stable")[:MOST_CHOSEN]
     best, picked = -math.inf, order[:0]
     for j in range(1, len(order) + 1):
         some = order[:j]
