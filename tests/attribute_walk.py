@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 LEAVES = (
     str,
@@ -47,6 +48,9 @@ def walk(*start: object) -> Iterator[tuple[str, Any]]:
 def _steps(thing: object) -> Iterator[tuple[str, object]]:
     if isinstance(thing, (types.MethodType, types.BuiltinMethodType)):
         yield ".__self__", thing.__self__
+        return
+    if sparse.issparse(thing):  # its other attributes are arrays like it, without end
+        yield from ((f".{name}", getattr(thing, name)) for name in ("data", "indices", "indptr") if hasattr(thing, name))
         return
     if isinstance(thing, partial):
         yield from (

@@ -538,7 +538,7 @@ class Cut:
 
 
 @pytest.mark.parametrize("push", ["rows", "counts"])
-def test_a_connection_that_is_lost_midway_is_one_sentence_and_the_spend_is_reserved(
+def test_a_connection_that_is_lost_midway_is_one_sentence_and_the_spend_is_returned(
     push: str, postgres: Server, tmp_path: Any
 ) -> None:
     rows = "SELECT (i % 100)::int AS age, repeat('4711', 20) AS x FROM generate_series(1, 400000) i"
@@ -553,7 +553,7 @@ def test_a_connection_that_is_lost_midway_is_one_sentence_and_the_spend_is_reser
     said = refused(lambda: curator.measure(Marginals(domain, ((0, 1),)), spend=PureDP(0.5)))
     assert "database" in said
     (entry,) = ledger.entries()
-    assert entry.state == "reserved"
+    assert entry.state == "returned"  # no answer was given for it
     source._open = opened  # the connection is there again
     assert curator.measure(Marginals(domain, ((0,),)), spend=PureDP(0.5)).values.sum() > 0
     curator.close()
