@@ -58,6 +58,11 @@ class Candidates:
     drawn: int
     origin: str
 
+    @property
+    def prior_of(self) -> str:
+        """What the weights before the fit are, for the receipt."""
+        return "the draws" if self.drawn else "independent columns"
+
 
 def independent(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArray]) -> Graphical:
     """Return independent columns with these margins, given that only possible combinations occur."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from synthdp.errors import ParameterError, SolverUnavailableError
-from synthdp.fit.explicit.registry import SOLVERS as FITTERS
+from synthdp.fit.explicit.registry import AUTO, SOLVERS as FITTERS
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.automatic import Automatic
@@ -25,7 +25,6 @@ from synthdp.mechanisms.universe.mwem import MWEM
 from synthdp.privacy.loss import Remaining
 from synthdp.progress import ProgressCallback, silent
 
-AUTO = "auto"
 MAXENT = "maxent"
 SOLVERS = (AUTO, *FITTERS, MAXENT)
 
@@ -81,7 +80,7 @@ NAMED: Mapping[str, Named] = MappingProxyType(
     }
 )
 
-BY_SOLVER: Mapping[str, str] = MappingProxyType({"lp": "l1_fit", "mw": "l1_fit", MAXENT: "adaptive_marginals"})
+BY_SOLVER: Mapping[str, str] = MappingProxyType({**dict.fromkeys(FITTERS, "l1_fit"), MAXENT: "adaptive_marginals"})
 """What ``"auto"`` stands for where the solver is named."""
 
 
