@@ -29,10 +29,10 @@ class Columns:
     ----------
     problem
         What to fit.
-    temperature
-        The temperature at which columns are the optimum of the smoothed problem, > 0: the pull, if there is one.
     limit
         The most evaluations, each one product with A and one with A'.
+    enough
+        Gap at which a descent may end, > 0: the unit in which its objective is minimised.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class Columns:
         The largest proven lower bound on the objective, and the (k,) vector that proves it.
     """
 
-    def __init__(self, problem: FitProblem, *, temperature: float, limit: int) -> None:
-        self._problem, self._temperature, self._limit = problem, temperature, limit
+    def __init__(self, problem: FitProblem, *, limit: int, enough: float) -> None:
+        self._problem, self._limit, self._enough = problem, limit, enough
         self._transposed, self._r = problem.A.T, problem.row_weights
         self._insensitive = np.broadcast_to(problem.insensitive, problem.b.shape)
         self._start = problem.start
@@ -86,8 +86,8 @@ class Columns:
         """Take steps of L-BFGS-B on the smooth dual at a temperature, each of which adds columns; return the last y.
 
         The dual is y'b − e'|y| − temperature · log sum p exp(A'y / temperature), to be maximised over |y| <= r.  Its
-        variables are the positive and the negative parts of y, so that |y| is their sum.  Where the limit on evaluations
-        comes first, the y of the best bound is returned.
+        variables are the positive and the negative parts of y, so that |y| is their sum.  It ends where the slope proves a gap
+        of ``enough``, for |y| <= 1.  Where the limit on evaluations comes first, the y of the best bound is returned.
         """
         k = self._problem.k
 
@@ -98,7 +98,8 @@ class Columns:
             answers, log_total = self.add(y, temperature=temperature)
             missed = answers - self._problem.b
             value = temperature * log_total - float(y @ self._problem.b) + float(self._insensitive @ (parts[:k] + parts[k:]))
-            return value, np.concatenate([self._insensitive + missed, self._insensitive - missed])
+            slope = np.concatenate([self._insensitive + missed, self._insensitive - missed])
+            return value / self._enough, slope / self._enough
 
         try:
             found = minimize(
@@ -107,7 +108,7 @@ class Columns:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(0.0, limit) for limit in np.tile(self._r, 2)],
-                options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY},
+                options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "gtol": 1 / (2 * k)},
             )
         except _Spent:
             return self.y

@@ -102,7 +102,7 @@ class L1Program:
         rounding = ROUNDING * problem.k * problem.magnitude
         enough = max(self.gap * problem.noise_level, rounding)
         temperature = problem.pull or enough / math.log(max(problem.m, 2))
-        columns = Columns(problem, temperature=temperature, limit=limit)
+        columns = Columns(problem, limit=limit, enough=enough)
         y, mixed, objective_lp, pivots, failure = columns.y, None, math.inf, 0, ""
         stages = [(multiple * temperature, PATH_SHARE) for multiple in MULTIPLES] + [(temperature, ROUND_SHARE)] * ROUNDS
         if self.name == "lp" and problem.k > MAX_ANSWERS:

@@ -75,6 +75,8 @@ class Sifting:
         pivots, status = 0, FitStatus.INACCURATE
         while True:
             found = _over(problem, active, dual, pivots=self.pivots - pivots)
+            if not np.isfinite(found.x).all():
+                raise SolverFailedError("HiGHS returned values that are not numbers", status="not numbers")
             y, z = dual.point(found.x)
             pivots += found.iterations
             before = objective
@@ -104,9 +106,10 @@ class Sifting:
         if weights is None:
             message = f"the linear program ended without usable weights: {status.value}"
             raise SolverFailedError(message, status=status.value)
+        stopped = f"The linear program stopped after {pivots} pivots; the best of its weights are released."
         return FitResult(
             weights=weights, status=status, objective=objective, bound=bound, solver=self.name,
-            objective_lp=objective, pivots=pivots,
+            objective_lp=objective, pivots=pivots, reason=stopped if status is FitStatus.LIMIT else "",
         )  # fmt: skip
 
 

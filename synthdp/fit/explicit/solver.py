@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -90,7 +90,10 @@ class FitResult:
 class Solver(Protocol):
     """Fit weights on an explicit support."""
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """Return the name that results and receipts give."""
+        ...
 
     def solve(self, problem: FitProblem) -> FitResult:
         """Return weights for ``problem``.

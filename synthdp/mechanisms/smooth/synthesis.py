@@ -14,7 +14,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.grid import MAX_POINTS
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
-from synthdp.fit.explicit.registry import AUTO, ready, solver_named
+from synthdp.fit.explicit.registry import ready, solver_named
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.protocol import Spender, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
@@ -22,7 +22,7 @@ from synthdp.mechanisms.smooth.domain import ordered_columns, smooth_domain
 from synthdp.mechanisms.smooth.exact import Sizes, exact_synthesis
 from synthdp.mechanisms.smooth.laws import check_law, law_named
 from synthdp.mechanisms.smooth.practical import Practical, practical_synthesis
-from synthdp.mechanisms.smooth.product import product_synthesis
+from synthdp.mechanisms.smooth.product import check_pairs, product_synthesis
 from synthdp.mechanisms.smooth.support import Synthesised
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.total import Total
@@ -164,13 +164,15 @@ class SmoothSynthesis(Spender):
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``, or the
-            law does not suit the loss.
+            If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``, the law
+            does not suit the loss, or a solver is named and ``"product"`` would measure no pair.
         """
         loss = curator.cost(self.spend)
         check_law(law_named(self.law), loss)
         schema = self.output_schema(curator.schema)
         rng = generator(random_state)
+        if self.variant == "product":
+            check_pairs(curator, schema, loss, solver=self.solver)
         ready(self.solver)
         account = curator.open_account(self.spend)
         cells = smooth_domain(schema, schema.names, cells=1)
@@ -207,8 +209,6 @@ class SmoothSynthesis(Spender):
             self._sizes.check(len(names))
         if self.variant == "practical":
             self._practical.functions_of(len(names))
-        if self.variant == "product" and self.solver != AUTO and len(names) == 1:
-            raise ParameterError(f"solver {self.solver!r} applies to pairs of columns; there is one column: leave it out")
         return part_of(schema, names)
 
     @property
