@@ -27,7 +27,7 @@ from synthdp.sampling.balanced import balanced_sample
 LEAST_MARGIN = 1e-6
 """Share of a cell that the noisy one-ways leave nothing: the rules may leave no other."""
 
-TREE_CELLS = 50_000
+TREE_CELLS = 400_000
 """Most cells of the junction tree that rows are drawn from."""
 
 PAIRS_PER_COLUMN = 4

@@ -30,6 +30,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.l1_averages import NoisyAverages
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
+from synthdp.mechanisms.l1_pairs import tables_of_products
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows_from
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
@@ -79,7 +80,7 @@ class L1Fit(Spender):
         Largest degree of a cosine (default 3); of the bases with cosines.
     support
         Most support points; the whole domain if it has no more, else so many rows drawn from a junction tree of the
-        strongest noisy pairs, or from independent columns where no pair is measured in cells.
+        strongest noisy pairs.
     solver
         ``"lp"``, the linear program over columns of multiplicative weights, which ``"auto"`` stands for; ``"mw"``, these
         columns alone; ``"sifting"``, the bare program, whose optimum fits the noise.
@@ -112,7 +113,7 @@ class L1Fit(Spender):
     workload: Workload | Mapping[Any, float] | Wish | None = None
     basis: Literal["marginals", "trigonometric", "mixed"] = "marginals"
     degree: int | None = None
-    support: int = 5000
+    support: int = 30_000
     solver: str = "auto"
     spend: Spend = Remaining()
     on_progress: ProgressCallback = silent
@@ -179,11 +180,10 @@ class L1Fit(Spender):
             misfits = np.array([column.misfits for column in columns])
             noisy = NoisyAverages.of(domain, ones, answers, misfits, total=total)
             candidates = listed(margins, product, possible, self.support)
-            if candidates is None and any(isinstance(one.queries, Marginals) for one in answers):
-                tree = tree_of_pairs(noisy.tables, domain, possible, total=total)
+            if candidates is None:
+                tables = (*noisy.tables, *tables_of_products(noisy, domain, total=total))
+                tree = tree_of_pairs(tables, domain, possible, total=total)
                 candidates = drawn(tree, self.support, rng, origin="rows drawn from a tree of the strongest pairs")
-            elif candidates is None:
-                candidates = drawn(product, self.support, rng, origin="rows drawn from independent columns")
             problem = FitProblem.of_noisy(
                 noisy.features(candidates.codes), noisy.averages, noisy.stddev,
                 prior=candidates.prior, drawn=candidates.drawn, pull=self.pull,

@@ -58,7 +58,7 @@ def test_tables_are_consistent_and_near(budget, law, neighbors):
     curator = curator_of(TABLE, SCHEMA, budget, neighbors)
     release = FourierMarginals(WORKLOAD, law=law).release(curator)
     output = release.output
-    assert output.fit.status is FitStatus.WITHIN_NOISE
+    assert output.fit.status in (FitStatus.OPTIMAL, FitStatus.WITHIN_NOISE)
     assert str(output.fit) in release.receipt.notes[-1]
     counts = dict(zip(WORKLOAD.cliques, WORKLOAD.split(output.answer(WORKLOAD)), strict=True))
     assert all((table >= 0).all() for table in counts.values())
