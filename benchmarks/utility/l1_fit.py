@@ -20,12 +20,12 @@ import numpy as np
 import pandas as pd
 from field_tables import declared
 from metrics import marginal_error
+from synthdp.fit.explicit.l1_highs import L1Highs
+from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 
 import synthdp as sd
 from synthdp.data import adult, adult_schema
 from synthdp.distribution.protocol import Distribution
-from synthdp.fit.explicit.l1_highs import L1Highs
-from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.graphical.max_entropy import MaxEntropy

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from synthdp.answers.error_bars.misfit_shares import unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
-from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import (
@@ -30,12 +29,9 @@ from synthdp.estimators.findings import (
     warn_of_undiscovered,
 )
 from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
-from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
-from synthdp.pictures.picture import Picture
-from synthdp.planning import Plan, plan
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -44,14 +40,18 @@ from synthdp.release import Release
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
-from synthdp.schema.schema import Schema, schema_given
-from synthdp.storage import load, save
+from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import is_spark, source_of
+
+if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
+    from synthdp.answers.analysis import Analysis
+    from synthdp.pictures.picture import Picture
+    from synthdp.planning import Plan
 
 ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
@@ -173,7 +173,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        schema: Schema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        schema: Schema | Reviewable | Mapping[str, Any] | str | PathLike[str] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-9,
         neighbors: str = "add_remove",
@@ -385,6 +385,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
             raise DataError("transform needs a dataframe in memory")
+        from synthdp.domain.conform import conform
+
         raw = {
             name: conform(self._known[name], blocks[0][name]) if self._known is not None else blocks[0][name]
             for name in self.schema_
@@ -436,6 +438,33 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if random_state is None else random_state
         return [self._outer(table) for table in self.release_.samples(m, rows=rows, random_state=generator(seed))]
 
+    def analyse(
+        self,
+        function: Callable[[Any], Any],
+        m: int = 20,
+        *,
+        population: bool = True,
+        rows: int | None = None,
+        level: float = 0.95,
+        random_state: RandomState = None,
+    ) -> Analysis:
+        """Run an analysis on several synthetic tables, with intervals that know of the noise; free, see `Release.analyse`.
+
+        Parameters
+        ----------
+        function
+            Of one table, a DataFrame of the release's own form.
+        m, population, rows, level
+            As for `Release.analyse`.
+        random_state
+            Seed; default: the estimator's.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        return self.release_.analyse(
+            function, m, population=population, rows=rows, level=level, random_state=generator(seed)
+        )
+
     def answer(self, question: Any) -> Any:
         """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
 
@@ -450,6 +479,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to a folder of JSON and npz."""
+        from synthdp.storage import save
+
         check_is_fitted(self)
         save(self.release_, path)
 
@@ -473,8 +504,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ParameterError, SchemaError
             If a setting is out of range, or the schema leaves something open.
         """
+        from synthdp.planning import plan
+
         self._check_settings()
-        schema = self._drafted_or_declared()
+        schema = self.schema if isinstance(self.schema, DraftedSchema) else self._declared()
         if schema is None:
             raise ParameterError("a plan needs a schema: bounds and levels are not known before they are read")
         known = round(self.release_.output.total) if hasattr(self, "release_") else self.n_rows
@@ -499,6 +532,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         on_progress
             Called at the start of each stage; default: that of the estimator.
         """
+        from synthdp.estimators.report_file import write_report
+
         check_is_fitted(self)
         target = self.target if self.target in self.schema_.outputs else None
         told = on_progress or self.on_progress or silent
@@ -515,6 +550,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
         """Read a release from a folder."""
+        from synthdp.storage import load
+
         return load(path)
 
     def _html_repr(self) -> str:
@@ -553,7 +590,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _drafted_or_declared(self) -> Schema | None:
         """Return the same for a plan, which reads no row and takes drafts."""
-        return self.schema if isinstance(self.schema, Schema) else self._declared()
+        return self.schema.schema if isinstance(self.schema, DraftedSchema) else self._declared()
 
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""

@@ -20,8 +20,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.design import design
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.smooth.trigonometric import TensorBasis
-
+from synthdp.queries.trigonometric import TensorBasis
 
 CHUNK = 5000
 """Support points whose products are held as a dense matrix at once.  Safety limit: 200 MB for 5000 products."""
@@ -82,6 +81,8 @@ class NoisyAverages:
     def features(self, codes: Codes) -> Any:
         """Return the (k, m) features of (m, d) support points, sparse unless most of them are not 0."""
         parts = [codes[start : start + CHUNK] for start in range(0, len(codes), CHUNK)]
-        blocks = [sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in self.families]
+        blocks = [
+            sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in self.families
+        ]
         features = sparse.csc_array(sparse.vstack(blocks))
         return features if features.nnz <= DENSE * features.shape[0] * features.shape[1] else features.toarray()

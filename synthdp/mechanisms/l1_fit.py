@@ -8,7 +8,6 @@ the program also holds the weights near a prior, at a price that the noise sets:
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -38,7 +37,7 @@ from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.smooth.trigonometric import TensorBasis, mixed_terms
+from synthdp.queries.trigonometric import TensorBasis, mixed_terms
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.structural_zeros import check_rules, structural_zeros
@@ -142,7 +141,9 @@ class L1Fit(Spender):
         """
         workload = workload_of(self.workload, schema.names)
         if self.solver != AUTO and not _pairs(workload, len(schema)):
-            raise ParameterError(f"solver {self.solver!r} applies to pairs of columns; the workload has none: leave it out")
+            raise ParameterError(
+                f"solver {self.solver!r} applies to pairs of columns; the workload has none: leave it out"
+            )
         check_rules(schema)
         return schema
 

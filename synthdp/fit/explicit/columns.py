@@ -86,8 +86,8 @@ class Columns:
         """Take steps of L-BFGS-B on the smooth dual at a temperature, each of which adds columns; return the last y.
 
         The dual is y'b − e'|y| − temperature · log sum p exp(A'y / temperature), to be maximised over |y| <= r.  Its
-        variables are the positive and the negative parts of y, so that |y| is their sum.  It ends where the slope proves a gap
-        of ``enough``, for |y| <= 1.  Where the limit on evaluations comes first, the y of the best bound is returned.
+        variables are the positive and the negative parts of y, so that |y| is their sum.  It ends where the slope proves
+        a gap of ``enough``, for |y| <= 1.  Where the limit on evaluations comes first, the y of the best bound is returned.
         """
         k = self._problem.k
 
@@ -97,7 +97,11 @@ class Columns:
                 raise _Spent
             answers, log_total = self.add(y, temperature=temperature)
             missed = answers - self._problem.b
-            value = temperature * log_total - float(y @ self._problem.b) + float(self._insensitive @ (parts[:k] + parts[k:]))
+            value = (
+                temperature * log_total
+                - float(y @ self._problem.b)
+                + float(self._insensitive @ (parts[:k] + parts[k:]))
+            )
             slope = np.concatenate([self._insensitive + missed, self._insensitive - missed])
             return value / self._enough, slope / self._enough
 

@@ -57,7 +57,7 @@ MAX_TOLD = 80
 
 
 class Mixture(NamedTuple):
-    """What one program found: (m,) weights, its multipliers y (k,), its pivots, and whether it was stopped before its end."""
+    """What one program found: (m,) weights, multipliers y (k,), pivots, and whether it was stopped before its end."""
 
     weights: Weights
     y: FloatArray
@@ -104,7 +104,9 @@ class L1Program:
         temperature = problem.pull or enough / math.log(max(problem.m, 2))
         columns = Columns(problem, limit=limit, enough=enough)
         y, mixed, objective_lp, pivots, failure = columns.y, None, math.inf, 0, ""
-        stages = [(multiple * temperature, PATH_SHARE) for multiple in MULTIPLES] + [(temperature, ROUND_SHARE)] * ROUNDS
+        stages = [(multiple * temperature, PATH_SHARE) for multiple in MULTIPLES] + [
+            (temperature, ROUND_SHARE)
+        ] * ROUNDS
         if self.name == "lp" and problem.k > MAX_ANSWERS:
             failure = f"is not solved for more than {MAX_ANSWERS} answers"
         for at, share in stages if math.isfinite(problem.pull) else ():

@@ -17,9 +17,7 @@ from synthdp.fit.explicit.solver import FitResult, FitStatus, Solver
 AUTO = "auto"
 """The name that stands for ``"lp"``."""
 
-SOLVERS: Mapping[str, Solver] = MappingProxyType(
-    {"lp": L1Program(), "mw": L1Program(name="mw"), "sifting": Sifting()}
-)
+SOLVERS: Mapping[str, Solver] = MappingProxyType({"lp": L1Program(), "mw": L1Program(name="mw"), "sifting": Sifting()})
 """Solvers by name: the L1 program, multiplicative weights, and the bare optimum."""
 
 BARE = "sifting"

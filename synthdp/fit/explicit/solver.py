@@ -80,7 +80,9 @@ class FitResult:
         reached = {"linear program": self.objective_lp, "multiplicative weights": self.objective_mw}
         both = ", ".join(f"{name} {value:.4g}" for name, value in reached.items() if math.isfinite(value))
         counts = {"evaluations": self.evaluations, "pivots": self.pivots}
-        done = " after " + " and ".join(f"{n} {what}" for what, n in counts.items() if n) if any(counts.values()) else ""
+        done = (
+            " after " + " and ".join(f"{n} {what}" for what, n in counts.items() if n) if any(counts.values()) else ""
+        )
         return (
             f"by {self.solver}: objective {self.objective:.4g}{f' ({both})' if both else ''}, gap {self.gap:.2g}{done}. "
             f"{self.reason or self.status.value}"

@@ -90,7 +90,12 @@ def test_the_receipt_names_the_solver_the_objective_and_the_gap(solver: str) -> 
     release = released(labels(500), schema_of(labels(500)), solver=solver)
     assert isinstance(release.output.distribution, Explicit)
     note = release.receipt.notes[-1]
-    for words in (f"by {solver}: ", "objective ", "gap ", *(() if solver == "sifting" else ("multiplicative weights ", "pull "))):
+    for words in (
+        f"by {solver}: ",
+        "objective ",
+        "gap ",
+        *(() if solver == "sifting" else ("multiplicative weights ", "pull ")),
+    ):
         assert words in note
 
 

@@ -74,9 +74,7 @@ def test_nonzeros_are_stored_entries():
     assert (dense.nonzeros, sparse.nonzeros) == (9, 3)
 
 
-@given(
-    seed=st.integers(0, 2**32), drawn=st.sampled_from([0, 50]), pull=st.sampled_from([None, 0.0, 0.3, math.inf])
-)
+@given(seed=st.integers(0, 2**32), drawn=st.sampled_from([0, 50]), pull=st.sampled_from([None, 0.0, 0.3, math.inf]))
 def test_what_is_free_is_the_noise_and_the_error_of_the_draws(seed, drawn, pull):
     rng = np.random.default_rng(seed)
     A, stddev, prior = rng.uniform(-1, 1, (4, 9)), rng.uniform(0.01, 0.1, 4), rng.dirichlet(np.ones(9))
@@ -95,7 +93,9 @@ def test_the_relative_entropy_is_zero_at_the_prior_and_infinite_beyond_it(seed):
     rng = np.random.default_rng(seed)
     prior, weights = rng.dirichlet(np.ones(5), size=2)
     assert relative_entropy(prior, prior) == pytest.approx(0, abs=1e-12)
-    assert relative_entropy(weights, prior) == pytest.approx(float((weights * np.log(weights / prior)).sum()), abs=1e-12)
+    assert relative_entropy(weights, prior) == pytest.approx(
+        float((weights * np.log(weights / prior)).sum()), abs=1e-12
+    )
     assert relative_entropy(np.append(weights, 0.0), np.append(prior, 0.0)) >= 0
     assert relative_entropy(np.array([0.5, 0.5]), np.array([1.0, 0.0])) == math.inf
 
