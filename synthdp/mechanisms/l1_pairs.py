@@ -26,8 +26,8 @@ PULLING = 0.99
 
 
 SHRUNK = 0.5
-"""Noise of a fitted cell in multiples of its linearised standard deviation, for the fit also shrinks.  Tuned: .50 to .52, the
-median over all pairs of ten and of fifteen columns of Adult."""
+"""Noise of a fitted cell in multiples of its linearised standard deviation, for the fit also shrinks.  Tuned: .50 to .52 are
+the medians over all pairs of ten and of fifteen columns of Adult."""
 
 
 def tables_of_products(noisy: NoisyAverages, domain: Domain, *, total: float) -> tuple[NoisyTable, ...]:

@@ -324,9 +324,10 @@ def fourier_bound(workload: Marginals, *, epsilon: float, beta: float, public_ro
 def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:
     """Return how far each count of `FourierMarginals` is off, at most, with probability 1 - beta; (k,), in rows.
 
-    For Laplace noise and ``solver="sifting"``, the paper's bare program.  That program makes the *sum* of parity errors least, at most the S = sum |z| of the true table, so
-    a count of a table with 2^b parities is off by at most 2^-b (S + S), and S is gamma distributed.  Where the number of
-    rows is itself parity 0, with noise z_0, the true table is off by |z_0| more in each parity.
+    For Laplace noise and ``solver="sifting"``, the paper's bare program.  That program makes the *sum* of parity errors
+    least, at most the S = sum |z| of the true table, so a count of a table with 2^b parities is off by at most 2^-b (S + S),
+    and S is gamma distributed.  Where the number of rows is itself parity 0, with noise z_0, the true table is off by |z_0|
+    more in each parity.
 
     Parameters as in `fourier_bound`.
     """
