@@ -80,7 +80,7 @@ class Columns:
             y, temperature = self._made[t]
             made = self._start if math.isinf(temperature) else self._tilted(self._transposed @ y, temperature)[0]
             weights += share * made
-        return weights / weights.sum()
+        return np.asarray(weights / weights.sum())
 
     def descend(self, y: FloatArray, *, temperature: float, steps: int) -> FloatArray:
         """Take steps of L-BFGS-B on the smooth dual at a temperature, each of which adds columns; return the last y.

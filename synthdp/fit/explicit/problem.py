@@ -101,7 +101,8 @@ def pull_of(A: FeatureMatrix, stddev: FloatArray) -> float:
         return 0.0
     if noise >= 1:
         return math.inf
-    sizes: Any = abs(A).max(axis=1)
+    features: Any = A
+    sizes = abs(features).max(axis=1)
     largest = sizes if isinstance(sizes, np.ndarray) else sizes.toarray().ravel()
     return float((row_weights(stddev) * largest).max()) / math.log(1 / noise)
 
