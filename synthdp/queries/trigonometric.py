@@ -108,7 +108,9 @@ class TensorBasis(LinearFamily):
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k)."""
-        values = {factor: table[codes[:, j]] for j, tables in enumerate(self._tables) for factor, table in tables.items()}
+        values = {
+            factor: table[codes[:, j]] for j, tables in enumerate(self._tables) for factor, table in tables.items()
+        }
         features: FloatArray = np.ones((self.k, len(codes)))  # a term is a row: factors are multiplied where they lie
         for row, term in zip(features, self.terms, strict=True):
             for factor in term:
