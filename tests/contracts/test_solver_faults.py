@@ -82,11 +82,16 @@ FAULTS: dict[str, Callable[[Patch], None]] = {
     "it stops before its end": _stopped,
 }
 
-ROWS = np.random.default_rng(0)
-X = ROWS.normal(size=400)
-TABLE = pd.DataFrame({"x": np.tanh(X), "y": np.tanh(X + ROWS.normal(size=400))}).assign(
-    k=np.where(X > 0, "u", "v"), b=ROWS.random(400) < 0.3
-)
+
+
+def table(rows: int = 400) -> pd.DataFrame:
+    """Two numbers that are related, and labels that go with the first."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=rows)
+    numbers = {"x": np.tanh(x), "y": np.tanh(x + rng.normal(size=rows))}
+    return pd.DataFrame(numbers).assign(k=np.where(x > 0, "u", "v"), b=rng.random(rows) < 0.3)
+
+
 SCHEMA = sd.Schema(
     {"x": sd.Continuous(-1, 1), "y": sd.Continuous(-1, 1), "k": sd.Categorical(["u", "v"]), "b": sd.Boolean()}
 )
@@ -102,7 +107,7 @@ MECHANISMS = {
 
 def released(mechanism: Any) -> sd.Release[Any]:
     """Release with enough budget for pairs."""
-    curator = sd.Curator(TABLE, schema=SCHEMA, budget=sd.ApproxDP(500.0, 1e-6))
+    curator = sd.Curator(table(), schema=SCHEMA, budget=sd.ApproxDP(500.0, 1e-6))
     release = mechanism.release(curator, random_state=0)
     assert curator.remaining is None
     return release
@@ -120,7 +125,7 @@ def test_without_a_fault_nothing_is_said(name: str, recwarn: pytest.WarningsReco
 def test_whatever_the_program_does_there_are_weights_and_a_sentence(name: str, fault: str, monkeypatch: Patch) -> None:
     FAULTS[fault](monkeypatch)
     if "sifting" in name and "not installed" in fault:
-        curator = sd.Curator(TABLE, schema=SCHEMA, budget=sd.ApproxDP(500.0, 1e-6))
+        curator = sd.Curator(table(), schema=SCHEMA, budget=sd.ApproxDP(500.0, 1e-6))
         with pytest.raises(sd.errors.SolverUnavailableError):
             MECHANISMS[name].release(curator)
         assert curator.remaining == sd.ApproxDP(500.0, 1e-6)
