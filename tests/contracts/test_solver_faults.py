@@ -83,7 +83,6 @@ FAULTS: dict[str, Callable[[Patch], None]] = {
 }
 
 
-
 def table(rows: int = 400) -> pd.DataFrame:
     """Two numbers that are related, and labels that go with the first."""
     rng = np.random.default_rng(0)
