@@ -121,6 +121,10 @@ class InternalError(SynthDPError):
         super().__init__(f"{detail}: this is a bug in synthdp, please report it")
 
 
+class FitWarning(UserWarning):
+    """A fit failed and another one was released, or its weights may be far from the best ones."""
+
+
 class DiscoveryWarning(UserWarning):
     """No range or no level of an undeclared column could be told from noise: its synthetic values mean nothing."""
 

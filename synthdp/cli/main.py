@@ -325,7 +325,8 @@ def doctor(as_json: bool) -> None:
     packages = ["synthdp", "numpy", "scipy", "pandas", "scikit-learn", "cvxpy", "highspy", "opendp", "dp-accounting"]
     versions = {name: version_of(name) for name in packages}
     in_use = {
-        "lp": f"HiGHS {versions['highspy']}, through CVXPY {versions['cvxpy']}",
+        "lp": f"multiplicative weights, mixed by HiGHS {versions['highspy']} through CVXPY {versions['cvxpy']}",
+        "sifting": "the bare linear program, by the same HiGHS",
         "mw": "multiplicative weights, of synthdp itself",
         "maxent": "maximum entropy on a junction tree, of synthdp itself; what adaptive marginals take",
     }

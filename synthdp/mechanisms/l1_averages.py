@@ -22,6 +22,13 @@ from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis
 
+CHUNK = 5000
+"""Support points whose products are held as a dense matrix at once.  Safety limit: 200 MB for 5000 products."""
+
+DENSE = 0.2
+"""Share of features that are not 0 beyond which a dense matrix is the faster one.  Tuned: a sparse product takes about five
+times as long for each stored feature."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyAverages:
@@ -72,8 +79,10 @@ class NoisyAverages:
         )
 
     def features(self, codes: Codes) -> Any:
-        """Return the (k, m) features of (m, d) support points, sparse where all are tables."""
-        blocks: list[Any] = [design(queries, codes) for queries in self.families]
-        if len(blocks) == 1:
-            return sparse.csc_array(blocks[0])
-        return np.vstack([sparse.csc_array(block).toarray() for block in blocks])
+        """Return the (k, m) features of (m, d) support points, sparse unless most of them are not 0."""
+        parts = [codes[start : start + CHUNK] for start in range(0, len(codes), CHUNK)]
+        blocks = [
+            sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in self.families
+        ]
+        features = sparse.csc_array(sparse.vstack(blocks))
+        return features if features.nnz <= DENSE * features.shape[0] * features.shape[1] else features.toarray()

@@ -22,12 +22,11 @@ from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.randomness import Generator
-from synthdp.sampling.balanced import balanced_sample
 
 LEAST_MARGIN = 1e-6
 """Share of a cell that the noisy one-ways leave nothing: the rules may leave no other."""
 
-TREE_CELLS = 50_000
+TREE_CELLS = 400_000
 """Most cells of the junction tree that rows are drawn from."""
 
 PAIRS_PER_COLUMN = 4
@@ -57,6 +56,11 @@ class Candidates:
     prior: Weights
     drawn: int
     origin: str
+
+    @property
+    def prior_of(self) -> str:
+        """What the weights before the fit are, for the receipt."""
+        return "the draws" if self.drawn else "independent columns"
 
 
 def independent(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArray]) -> Graphical:
@@ -93,8 +97,8 @@ def listed(
 
 
 def drawn(model: Graphical, count: int, rng: Generator, *, origin: str) -> Candidates:
-    """Return the different rows of a balanced sample of a model, weighted by how often each was drawn."""
-    rows, times = np.unique(balanced_sample(model, count, rng), axis=0, return_counts=True)
+    """Return the different rows of a sample of a model, weighted by how often each was drawn."""
+    rows, times = np.unique(model.sample(count, rng), axis=0, return_counts=True)
     return Candidates(codes=rows, prior=times / times.sum(), drawn=count, origin=origin)
 
 

@@ -8,22 +8,20 @@ the program also holds the weights near a prior, at a price that the noise sets:
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
-from synthdp.checks import check_number, check_one_of
+from synthdp.checks import check_number, check_one_of, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.fit.explicit.problem import FeatureMatrix, FitProblem, row_weights
-from synthdp.fit.explicit.registry import solved, solver_named
+from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.registry import AUTO, BARE, ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
@@ -31,6 +29,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.l1_averages import NoisyAverages
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
+from synthdp.mechanisms.l1_pairs import tables_of_products
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows_from
 from synthdp.mechanisms.salvage import salvaged
@@ -52,12 +51,11 @@ ONE_WAY_SHARE = 0.3
 GROUPS = 16
 """About how many coarse groups a column gets."""
 
+DEGREE = 3
+"""Default largest degree of a cosine."""
+
 MOST_ANSWERS = 2**20
 """Most cells of all pairs together; pairs of less weight, or of later columns, are not measured beyond."""
-
-INSENSITIVE, INSENSITIVE_DRAWN = 0.5, 1.0
-"""Errors of an answer that cost the fit nothing, in standard deviations: over all possible rows, and over drawn rows, whose
-own sampling error is part of the standard deviation."""
 
 BASES = ("marginals", "trigonometric", "mixed")
 
@@ -79,19 +77,20 @@ class L1Fit(Spender):
         ``degree`` on ordered columns and indicators on the others.  ``"mixed"``: cosines for pairs of ordered columns,
         indicators for all other pairs.
     degree
-        Largest degree of a cosine.
+        Largest degree of a cosine (default 3); of the bases with cosines.
     support
         Most support points; the whole domain if it has no more, else so many rows drawn from a junction tree of the
-        strongest noisy pairs, or from independent columns where no pair is measured in cells.
+        strongest noisy pairs.
     solver
-        ``"lp"``, ``"mw"`` or ``"auto"``.
+        ``"lp"``, the linear program over columns of multiplicative weights, which ``"auto"`` stands for; ``"mw"``, these
+        columns alone; ``"sifting"``, the bare program, whose optimum fits the noise.
     spend
         The whole cost.
     on_progress
         Called at the start of each stage, with public numbers only.
     pull
-        Price of the relative entropy to the support's prior weights; 0 for the bare program, infinite for the prior,
-        ``None`` for what the noise says (`pull_of`).
+        Price of the relative entropy to the support's prior weights; 0 for none, infinite for the prior, ``None`` for what
+        the noise says (`synthdp.fit.explicit.problem.pull_of`).
 
     Raises
     ------
@@ -113,8 +112,8 @@ class L1Fit(Spender):
 
     workload: Workload | Mapping[Any, float] | Wish | None = None
     basis: Literal["marginals", "trigonometric", "mixed"] = "marginals"
-    degree: int = 3
-    support: int = 5000
+    degree: int | None = None
+    support: int = 30_000
     solver: str = "auto"
     spend: Spend = Remaining()
     on_progress: ProgressCallback = silent
@@ -122,11 +121,16 @@ class L1Fit(Spender):
 
     def __post_init__(self) -> None:
         check_one_of("basis", self.basis, BASES)
-        if self.degree < 1 or self.support < 1:
-            raise ParameterError(f"degree ({self.degree}) and support ({self.support}) must be at least 1")
+        check_whole("support", self.support)
+        if self.degree is not None:
+            check_whole("degree", self.degree)
+            if self.basis == "marginals":
+                raise ParameterError("degree applies to basis 'trigonometric' and 'mixed' only")
+        solver_named(self.solver)
         if self.pull is not None:
             check_number("pull", self.pull, least=0, infinite=True)
-        solver_named(self.solver)
+            if self.solver == BARE:
+                raise ParameterError(f"pull does not apply to solver {BARE!r}, which has none")
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema unchanged: all columns are released.
@@ -134,9 +138,13 @@ class L1Fit(Spender):
         Raises
         ------
         ParameterError, SchemaError
-            If the workload names no column of it, or its rules contradict each other.
+            If the workload names no column of it, its rules contradict each other, or a solver is named for no pair.
         """
-        workload_of(self.workload, schema.names)
+        workload = workload_of(self.workload, schema.names)
+        if self.solver != AUTO and not _pairs(workload, len(schema)):
+            raise ParameterError(
+                f"solver {self.solver!r} applies to pairs of columns; the workload has none: leave it out"
+            )
         check_rules(schema)
         return schema
 
@@ -150,6 +158,7 @@ class L1Fit(Spender):
         schema = self.output_schema(curator.schema)
         workload = workload_of(self.workload, schema.names)
         loss = curator.cost(self.spend)
+        ready(self.solver)
         account = curator.open_account(loss)
         self._progress("one-ways", 0)
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=ROW_COUNT_SHARE)
@@ -174,12 +183,14 @@ class L1Fit(Spender):
             misfits = np.array([column.misfits for column in columns])
             noisy = NoisyAverages.of(domain, ones, answers, misfits, total=total)
             candidates = listed(margins, product, possible, self.support)
-            if candidates is None and any(isinstance(one.queries, Marginals) for one in answers):
-                tree = tree_of_pairs(noisy.tables, domain, possible, total=total)
+            if candidates is None:
+                tables = (*noisy.tables, *tables_of_products(noisy, domain, total=total))
+                tree = tree_of_pairs(tables, domain, possible, total=total)
                 candidates = drawn(tree, self.support, rng, origin="rows drawn from a tree of the strongest pairs")
-            elif candidates is None:
-                candidates = drawn(product, self.support, rng, origin="rows drawn from independent columns")
-            problem = self._problem(noisy, candidates)
+            problem = FitProblem.of_noisy(
+                noisy.features(candidates.codes), noisy.averages, noisy.stddev,
+                prior=candidates.prior, drawn=candidates.drawn, pull=self.pull,
+            )  # fmt: skip
             found = solved(problem, self.solver)
             distribution = Explicit(shape=domain.shape, codes=candidates.codes, weights=found.weights)
             notes = (_note(problem, found, candidates),)
@@ -220,76 +231,29 @@ class L1Fit(Spender):
         wanted, columns = set(pairs), {j for pair in pairs for j in pair}
         terms = [
             term
-            for term in mixed_terms(domain, order=2, degree=self.degree)
+            for term in mixed_terms(domain, order=2, degree=self.degree or DEGREE)
             if (len(term) == 1 and term[0].column in columns)
             or (len(term) == 2 and (term[0].column, term[1].column) in wanted)
         ]
         return TensorBasis(domain, tuple(terms))
 
-    def _problem(self, noisy: NoisyAverages, candidates: Candidates) -> FitProblem:
-        A = noisy.features(candidates.codes)
-        insensitive = INSENSITIVE * noisy.stddev
-        if candidates.drawn:
-            spread = np.maximum((A * A) @ candidates.prior - (A @ candidates.prior) ** 2, 0.0)
-            insensitive = INSENSITIVE_DRAWN * np.sqrt(noisy.stddev**2 + spread / candidates.drawn)
-        return FitProblem(
-            A=A,
-            b=noisy.averages,
-            stddev=noisy.stddev,
-            prior=candidates.prior,
-            insensitive=insensitive,
-            pull=pull_of(A, noisy.stddev, together=candidates.drawn > 0) if self.pull is None else self.pull,
-        )
-
     def _progress(self, stage: str, done: int) -> None:
         self.on_progress(Progress(stage=stage, done=done, total=3))
 
 
-def pull_of(A: FeatureMatrix, stddev: FloatArray, *, together: bool) -> float:
-    """Return the price of the relative entropy at which no weight moves further than noisy answers could tell.
-
-    At the optimum the weight of a point is its prior times exp(A'θ), up to a common factor and to the pieces of the
-    entropy, with |θ| <= r / pull.  A share is known between the noise and 1, so a factor beyond 1 / noise is never
-    supported.
-
-    Parameters
-    ----------
-    A
-        (k, m) features of the support points.
-    stddev
-        (k,) noise in the averages; the largest counts.
-    together
-        Whether all answers together may move a weight by that factor, max over points of sum r |A| / pull =
-        log(1 / noise): for a prior that knows relations between columns.  Otherwise each answer alone may, max r |A| /
-        pull = log(1 / noise): for independent columns.
-
-    Returns
-    -------
-    0 without noise, and infinite where the noise is as large as the table.
-    """
-    noise = float(stddev.max())
-    if noise == 0:
-        return 0.0
-    if noise >= 1:
-        return math.inf
-    r = row_weights(stddev)
-    sizes: Any = abs(A)
-    moved = (r @ sizes).max() if together else (r * sizes.max(axis=1)).max()
-    return float(moved) / math.log(1 / noise)
-
-
 def _note(problem: FitProblem, found: FitResult, candidates: Candidates) -> str:
-    """Return a line for the receipt: solver, objective, gap."""
-    return (
-        f"L1 fit by {found.solver} over {len(candidates.codes)} {candidates.origin}: objective {found.objective:.6f} "
-        f"(misfit {problem.misfit(found.weights):.6f} + {problem.pull:.3f} x relative entropy to the "
-        f"{'drawn' if candidates.drawn else 'independent'} weights), gap {found.gap:.6f}. {found.status.value}"
-    )
+    """Return a line for the receipt: whose weights, over which points, the pull, objective and gap."""
+    pull = "" if found.solver == BARE else f", pull {problem.pull:.3g} to the weights of {candidates.prior_of}"
+    return f"L1 fit over {len(candidates.codes)} {candidates.origin}{pull}, {found}"
+
+
+def _pairs(workload: Workload, columns: int) -> list[Pair]:
+    return [pair for pair in itertools.combinations(range(columns), 2) if workload.weight(pair) > 0]
 
 
 def _affordable(domain: Domain, workload: Workload) -> list[Pair]:
     """Return the pairs that matter, those that matter most first, as many as have `MOST_ANSWERS` cells together."""
-    pairs = [p for p in itertools.combinations(range(len(domain)), 2) if workload.weight(p) > 0]
+    pairs = _pairs(workload, len(domain))
     pairs.sort(key=workload.weight, reverse=True)
     cells = np.cumsum([domain.shape[a] * domain.shape[b] for a, b in pairs])
     return sorted(pairs[: int(np.searchsorted(cells, MOST_ANSWERS, side="right"))])

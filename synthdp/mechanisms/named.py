@@ -79,7 +79,9 @@ OWN: Mapping[str, Named] = MappingProxyType(
 )
 """The mechanisms of explicit support and of the works are in `named`: they are loaded only where they are asked for."""
 
-BY_SOLVER: Mapping[str, str] = MappingProxyType({"lp": "l1_fit", "mw": "l1_fit", MAXENT: "adaptive_marginals"})
+BY_SOLVER: Mapping[str, str] = MappingProxyType(
+    {"lp": "l1_fit", "mw": "l1_fit", "sifting": "l1_fit", MAXENT: "adaptive_marginals"}
+)
 """What ``"auto"`` stands for where the solver is named."""
 
 

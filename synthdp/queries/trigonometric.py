@@ -108,11 +108,14 @@ class TensorBasis(LinearFamily):
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k)."""
-        features: FloatArray = np.ones((len(codes), self.k))
-        for i, term in enumerate(self.terms):
+        values = {
+            factor: table[codes[:, j]] for j, tables in enumerate(self._tables) for factor, table in tables.items()
+        }
+        features: FloatArray = np.ones((self.k, len(codes)))  # a term is a row: factors are multiplied where they lie
+        for row, term in zip(features, self.terms, strict=True):
             for factor in term:
-                features[:, i] *= self._tables[factor.column][factor][codes[:, factor.column]]
-        return features
+                row *= values[factor]
+        return features.T
 
     def features(self, codes: Codes) -> Features:
         """Return the terms rounded to whole multiples of 1 / ``denominator``, (n, k)."""

@@ -49,6 +49,37 @@ def constructed(k: int, m: int, *, seed: int) -> KnownProblem:
     return _known(f"constructed {k}x{m}", A, b, stddev, optimum=float(r @ np.abs(residuals)), dual=y)
 
 
+def pulled(k: int, m: int, *, seed: int, sparse: bool = False) -> KnownProblem:
+    """Build a problem with a pull and insensitive answers backwards from its dual.
+
+    The optimal weights are prior · exp(A'y / pull).  A third of the answers are missed by more than is free (their dual
+    sits at the bound), a third by just what is free (strictly inside), and a third by less (their dual is 0).
+    """
+    rng = np.random.default_rng(seed)
+    stddev, pull = rng.uniform(0.02, 0.1, k), 0.1 * k**0.5
+    A = rng.integers(0, 2, (k, m)) * (rng.random((k, m)) < 0.3) * 1.0 if sparse else rng.uniform(-1, 1, (k, m))
+    third, signs, free = np.arange(k) % 3, rng.choice([-1.0, 1.0], k), 0.75 * stddev
+    y = stddev.min() / stddev * signs * np.select([third == 0, third == 1], [1.0, rng.uniform(0.1, 0.9, k)], 0.0)
+    prior = rng.dirichlet(np.ones(m))
+    weights = prior * np.exp(A.T @ y / pull)
+    weights /= weights.sum()
+    extra = rng.uniform(0.01, 0.1, k) * (third == 0)
+    b = A @ weights + signs * np.select([third == 0, third == 1], [free + extra, free], 0.5 * free)
+    problem = FitProblem(
+        A=sp.csc_array(A) if sparse else A, b=b, stddev=stddev, prior=prior, insensitive=free, pull=pull
+    )
+    optimum = float(stddev.min() / stddev @ extra + pull * weights @ np.log(weights / prior))
+    return KnownProblem(name=f"pulled {k}x{m}{' sparse' if sparse else ''}", problem=problem, optimum=optimum, dual=y)
+
+
+PULLED_PROBLEMS = (
+    pulled(1, 2, seed=1),
+    pulled(3, 40, seed=2),
+    pulled(12, 300, seed=3),
+    pulled(60, 1000, seed=4),
+    pulled(90, 2000, seed=5, sparse=True),
+)
+
 KNOWN_PROBLEMS = (
     _known("a distribution on the corners", np.eye(3), [0.2, 0.3, 0.5], [0.01] * 3, optimum=0.0, dual=[0, 0, 0]),
     _known("one answer beyond its range", [[0.0, 1.0]], [2.0], [0.1], optimum=1.0, dual=[1]),

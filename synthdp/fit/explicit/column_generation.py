@@ -7,12 +7,10 @@ violates, a warm-started dual simplex takes them in.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import highspy
 import numpy as np
 
 from synthdp.arrays import Answers, Codes, FloatArray, IntArray, Weights, frozen
@@ -24,6 +22,9 @@ from synthdp.fit.explicit.problem import checked_answers, expected_noise, row_we
 from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 from synthdp.randomness import Generator, generator
+
+if TYPE_CHECKING:
+    import highspy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,8 +80,8 @@ class ColumnGeneration:
         The most points to add at once.
     max_rounds
         Limit on rounds.
-    seconds
-        Time limit, checked between rounds and within the simplex.
+    pivots
+        Limit on steps of the simplex, over all rounds.
     tolerance
         Gap, relative to max(objective, k · largest feature), up to which the answer counts as optimal.
     noise_multiple
@@ -94,15 +95,14 @@ class ColumnGeneration:
     pricer: Pricer = field(default_factory=CoordinateAscent)
     points_per_round: int = 32
     max_rounds: int = 1000
-    seconds: float = math.inf
+    pivots: int = 50_000
     tolerance: float = 1e-8
     noise_multiple: float = 0.0
     initial_points: int = 64
 
     def __post_init__(self) -> None:
-        for name in ("points_per_round", "max_rounds", "initial_points"):
+        for name in ("points_per_round", "max_rounds", "pivots", "initial_points"):
             check_whole(name, getattr(self, name))
-        check_number("seconds", self.seconds, above=0, infinite=True)
         check_share("tolerance", self.tolerance)
         check_number("noise_multiple", self.noise_multiple, least=0, infinite=True)
 
@@ -123,15 +123,14 @@ class ColumnGeneration:
         SolverFailedError
             If the simplex ends without a usable basis.
         """
-        begin = time.perf_counter()
         rng = generator(0) if rng is None else rng
-        master = _Master(problem, seconds=self.seconds)
+        master = _Master(problem)
         new = np.unique(self._start(problem, start, rng=rng), axis=0)
         scale, enough = master.scale, self.noise_multiple * expected_noise(problem.stddev)
         bound, rounds, status = 0.0, 0, FitStatus.INACCURATE  # y = 0 proves 0
         while new.size:
             master.add(new)
-            master.solve()
+            master.solve(self.pivots - master.iterations)
             rounds += 1
             allowed = self.tolerance * max(master.objective, problem.basis.k * scale)
             if master.objective - bound <= allowed:
@@ -140,11 +139,8 @@ class ColumnGeneration:
             if master.objective <= enough:
                 status = FitStatus.NOISE_LEVEL
                 break
-            if not master.finished or time.perf_counter() - begin >= self.seconds:
-                status = FitStatus.TIME_LIMIT
-                break
-            if rounds >= self.max_rounds:
-                status = FitStatus.ITERATION_LIMIT
+            if not master.finished or master.iterations >= self.pivots or rounds >= self.max_rounds:
+                status = FitStatus.LIMIT
                 break
             threshold = master.z + FEASIBILITY * scale
             priced = self.pricer.price(
@@ -166,9 +162,10 @@ class ColumnGeneration:
             weights=master.weights[carry],
             status=status,
             objective=master.objective,
-            gap=max(master.objective - bound, 0.0),
-            iterations=master.iterations,
+            bound=bound,
             solver=self.name,
+            objective_lp=master.objective,
+            pivots=master.iterations,
         )
         return GridFit(support=master.support[carry], fit=fit)
 
@@ -187,11 +184,11 @@ class ColumnGeneration:
 class _Master:
     """The dual over the points so far: HiGHS goes on from its last basis, which CVXPY would not keep."""
 
-    def __init__(self, problem: GridProblem, *, seconds: float) -> None:
+    def __init__(self, problem: GridProblem) -> None:
         self._problem = problem
         self.scale = _largest_feature(problem.basis)
         self._dual = L1Dual(b=problem.b, r=row_weights(problem.stddev), scale=self.scale)
-        self._solver = _empty_program(self._dual, seconds)
+        self._solver = _empty_program(self._dual)
         self.support: IntArray = np.empty((0, problem.basis.d), dtype=np.int64)
         self._features: FloatArray = np.empty((problem.basis.k, 0))
         self.points: set[tuple[int, ...]] = set()
@@ -220,8 +217,11 @@ class _Master:
         self._features = np.concatenate([self._features, features], axis=1)
         self.points.update(tuple(code) for code in codes.tolist())
 
-    def solve(self) -> None:
-        """Solve from the last basis and take over weights, dual and objective."""
+    def solve(self, pivots: int) -> None:
+        """Solve from the last basis, in at most so many steps, and take over weights, dual and objective."""
+        import highspy
+
+        self._solver.setOptionValue("simplex_iteration_limit", max(pivots, 1))
         self._solver.run()
         status = self._solver.getModelStatus()
         solution = self._solver.getSolution()
@@ -240,10 +240,12 @@ class _Master:
         self.objective = float(self._dual.r @ np.abs(self._features @ self.weights - self._problem.b))
 
 
-def _empty_program(dual: L1Dual, seconds: float) -> highspy.Highs:
+def _empty_program(dual: L1Dual) -> highspy.Highs:
+    import highspy
+
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    for name, value in dual.options(seconds).items():
+    for name, value in dual.options().items():
         solver.setOptionValue(name, value)
     solver.addVars(dual.costs.size, -dual.upper, dual.upper)
     solver.changeColsCost(dual.costs.size, np.arange(dual.costs.size, dtype=np.int32), dual.costs)

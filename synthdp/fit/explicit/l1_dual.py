@@ -1,11 +1,10 @@
 """The dual of the L1-fitting linear program over some support points, in the variables that HiGHS gets.
 
-`L1Highs` and `ColumnGeneration` both solve it, one with a listed support and one with a support that it generates.
+`Sifting` and `ColumnGeneration` both solve it, one with a listed support and one with a support that it generates.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from synthdp.arrays import Answers, FloatArray, Weights
+from synthdp.fit.explicit.linear_program import SIMPLEX
 from synthdp.fit.explicit.problem import FeatureMatrix
 
 FEASIBILITY = 1e-9
@@ -69,17 +69,11 @@ class L1Dual:
         """Return y and z of a solution."""
         return DualPoint(y=self.r * np.clip(x[:-1], -1.0, 1.0), z=float(x[-1]) * self.scale)
 
-    def options(self, seconds: float) -> dict[str, object]:
-        """Return HiGHS's options: the dual simplex without presolve, within a time limit."""
-        limit = {"time_limit": seconds} if math.isfinite(seconds) else {}
-        return {
-            "solver": "simplex",
-            "simplex_strategy": 1,
-            "presolve": "off",
-            "primal_feasibility_tolerance": FEASIBILITY,
-            "dual_feasibility_tolerance": FEASIBILITY,
-            **limit,
-        }
+    def options(self, pivots: int | None = None) -> dict[str, object]:
+        """Return HiGHS's options: the dual simplex without presolve, with a limit on its steps if there is one."""
+        limit = {} if pivots is None else {"simplex_iteration_limit": pivots}
+        tolerances = {"primal_feasibility_tolerance": FEASIBILITY, "dual_feasibility_tolerance": FEASIBILITY}
+        return {**SIMPLEX, **tolerances, **limit}
 
 
 def weights_from(multipliers: FloatArray, *, points: int) -> Weights | None:

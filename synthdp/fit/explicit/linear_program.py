@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,6 +15,10 @@ from synthdp.errors import SolverFailedError
 
 if TYPE_CHECKING:
     from synthdp.fit.explicit.problem import FeatureMatrix
+
+
+SIMPLEX: Mapping[str, object] = MappingProxyType({"solver": "simplex", "simplex_strategy": 1, "presolve": "off"})
+"""HiGHS by its dual simplex, in one thread: its multipliers are never negative, so that an interrupted run has weights."""
 
 
 class Minimum(NamedTuple):

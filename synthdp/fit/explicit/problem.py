@@ -1,6 +1,6 @@
 """The fitting problem: noisy averages on one side, the features of support points on the other.
 
-Every solver minimises the same measure, so that objectives and gaps of different solvers compare.
+Every solver minimises the same measure, so that objectives and bounds of different solvers compare.
 This module knows nothing of tables, queries or privacy: the answers are already public.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from synthdp.arrays import Answers, FloatArray, Weights, frozen
 from synthdp.checks import check_number
 from synthdp.errors import ParameterError
-from synthdp.fit.explicit.relative_entropy import least_pulled, relative_entropy
 
 FeatureMatrix: TypeAlias = "FloatArray | sp.csc_array"
 """(k, m) features of m support points under k queries, dense or sparse by columns."""
@@ -25,16 +24,9 @@ _LAPLACE_MEAN_OVER_STDDEV = math.sqrt(0.5)
 """E|noise| / stddev of Laplace noise; Gaussian noise has 0.798, so a stop at this level is early for neither."""
 
 
-class ProblemSize(NamedTuple):
-    """What a cost model looks at: ``k`` queries, ``m`` support points, ``nonzeros`` of the feature matrix.
-
-    ``plain`` is whether every miss costs and nothing pulls towards the prior.
-    """
-
-    k: int
-    m: int
-    nonzeros: int
-    plain: bool = True
+INSENSITIVE, INSENSITIVE_DRAWN = 0.75, 1.0
+"""Errors of an answer that cost nothing, in standard deviations: over all points, and over drawn ones, whose own sampling
+error is part of the standard deviation.  Tuned: see docs/mechanisms/l1-fit.md."""
 
 
 def row_weights(stddev: FloatArray) -> FloatArray:
@@ -87,6 +79,42 @@ def checked_answers(b: Answers, stddev: FloatArray | float) -> tuple[Answers, Fl
     return frozen(answers), frozen(spread)
 
 
+def pull_of(A: FeatureMatrix, stddev: FloatArray) -> float:
+    """Return the price of the relative entropy at which no answer moves a weight further than it could tell.
+
+    At the optimum the weight of a point is its prior times exp(A'θ), up to a common factor, with |θ| <= r / pull.  A share
+    is known between the noise and 1, so a factor beyond 1 / noise is never supported: max r |A| / pull = log(1 / noise).
+
+    Parameters
+    ----------
+    A
+        (k, m) features of the support points.
+    stddev
+        (k,) noise in the averages; the largest counts.
+
+    Returns
+    -------
+    0 without noise, and infinite where the noise is as large as the table.
+    """
+    noise = float(stddev.max())
+    if noise == 0:
+        return 0.0
+    if noise >= 1:
+        return math.inf
+    features: Any = A
+    sizes = abs(features).max(axis=1)
+    largest = sizes if isinstance(sizes, np.ndarray) else sizes.toarray().ravel()
+    return float((row_weights(stddev) * largest).max()) / math.log(1 / noise)
+
+
+def relative_entropy(weights: Weights, prior: Weights) -> float:
+    """Return the sum of w log(w / prior), both (m,) with sum 1; infinite for a weight on a point without a prior."""
+    carried = weights > 0
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights[carried]) - np.log(prior[carried])
+    return max(float(weights[carried] @ logs), 0.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FitProblem:
     """Weights w on m support points whose averages ``A w`` come close to the noisy averages ``b``.
@@ -104,7 +132,7 @@ class FitProblem:
     insensitive
         (k,) or scalar: how far an average may miss its answer at no cost.
     pull
-        Price of the relative entropy to the prior (`relative_entropy`), >= 0; infinite to stay at the prior.
+        Price of the relative entropy to the prior, >= 0; infinite to stay at the prior.
 
     Raises
     ------
@@ -119,6 +147,36 @@ class FitProblem:
     prior: Weights | None = None
     insensitive: FloatArray | float = 0.0
     pull: float = 0.0
+
+    @classmethod
+    def of_noisy(
+        cls,
+        A: FeatureMatrix,
+        b: Answers,
+        stddev: FloatArray,
+        *,
+        prior: Weights | None = None,
+        drawn: int = 0,
+        pull: float | None = None,
+    ) -> FitProblem:
+        """Return the problem with the insensitivity and the pull that the noise asks for.
+
+        Parameters
+        ----------
+        A, b, stddev, prior
+            As above, ``stddev`` of shape (k,).
+        drawn
+            The number of rows that the points were drawn as: their answers have a sampling error.  0 for listed points.
+        pull
+            A pull to take instead of `pull_of`.
+        """
+        insensitive = INSENSITIVE * stddev
+        if drawn:
+            start = np.full(A.shape[1], 1.0 / A.shape[1]) if prior is None else prior / prior.sum()
+            spread = np.maximum((A * A) @ start - (A @ start) ** 2, 0.0)
+            insensitive = INSENSITIVE_DRAWN * np.sqrt(stddev**2 + spread / drawn)
+        chosen = pull_of(A, stddev) if pull is None else pull
+        return cls(A=A, b=b, stddev=stddev, prior=prior, insensitive=insensitive, pull=chosen)
 
     def __post_init__(self) -> None:
         b, stddev = checked_answers(self.b, self.stddev)
@@ -144,10 +202,9 @@ class FitProblem:
         return int(self.A.shape[1])
 
     @property
-    def size(self) -> ProblemSize:
-        """Return what a cost model looks at."""
-        nonzeros = self.A.size if isinstance(self.A, np.ndarray) else self.A.nnz
-        return ProblemSize(k=self.k, m=self.m, nonzeros=int(nonzeros), plain=self.plain)
+    def nonzeros(self) -> int:
+        """Return the number of stored features: what one product with ``A`` costs."""
+        return int(self.A.size if isinstance(self.A, np.ndarray) else self.A.nnz)
 
     @property
     def row_weights(self) -> FloatArray:
@@ -161,14 +218,8 @@ class FitProblem:
 
     @property
     def noise_level(self) -> float:
-        """Return the misfit that pure noise would give the truth: fitting below it is fitting noise.
-
-        Laplace noise of standard deviation s exceeds e by s / sqrt(2) · exp(−sqrt(2) e / s) on average.
-        """
-        noisy = self.stddev > 0
-        spread = np.where(noisy, self.stddev, 1.0)
-        beyond = np.exp(-np.asarray(self.insensitive) / (_LAPLACE_MEAN_OVER_STDDEV * spread))
-        return _LAPLACE_MEAN_OVER_STDDEV * float(self.row_weights @ (self.stddev * beyond))
+        """Return the sum of r |A w − b| that noise alone gives the truth: a gap far below it is of no use."""
+        return expected_noise(self.stddev)
 
     @property
     def magnitude(self) -> float:
@@ -182,10 +233,13 @@ class FitProblem:
         """Whether every miss costs and nothing pulls towards the prior."""
         return self.pull == 0 and not np.any(self.insensitive)
 
+    def misfit_of(self, averages: FloatArray) -> float:
+        """Return the sum over queries of r · max(|averages − b| − insensitive, 0)."""
+        return float(self.row_weights @ np.maximum(np.abs(averages - self.b) - self.insensitive, 0.0))
+
     def misfit(self, weights: Weights) -> float:
-        """Return the sum over queries of r · max(|A w − b| − insensitive, 0)."""
-        beyond = np.maximum(np.abs(self.A @ weights - self.b) - self.insensitive, 0.0)
-        return float(self.row_weights @ beyond)
+        """Return the misfit of the averages of weights."""
+        return self.misfit_of(self.A @ weights)
 
     def objective(self, weights: Weights) -> float:
         """Return the common measure: the misfit and ``pull`` times the relative entropy to the prior.
@@ -196,15 +250,32 @@ class FitProblem:
             return self.misfit(weights)
         return self.misfit(weights) + self.pull * relative_entropy(weights, self.start)
 
-    def dual_bound(self, y: FloatArray) -> float:
-        """Return a lower bound on every objective from any (k,) vector ``y``.
+    def bound_from(self, y: FloatArray, scores: FloatArray) -> float:
+        """Return a lower bound on every objective from a (k,) vector ``y`` with |y| <= r and its scores A'y.
 
-        ``y`` is clipped to |y| <= r; then for every w on the simplex, with e the insensitivity and D the relative
-        entropy, sum r max(|A w − b| − e, 0) + pull · D(w) >= y'b − e'|y| + min over v of (pull · D(v) − y'A v).
+        For every w on the simplex, with e the insensitivity and D the relative entropy to the prior p, the sum of
+        r max(|A w − b| − e, 0) is at least y'(b − A w) − e'|y|, and pull · D(w) − y'A w is at least
+        −pull · log sum p exp(A'y / pull) (Donsker and Varadhan); −max A'y without a pull.
         """
+        if self.pull == 0:
+            gained = -float(scores.max())
+        elif math.isinf(self.pull):
+            gained = -float(scores @ self.start)
+        else:
+            gained = -self.pull * log_total(scores / self.pull, self.start)
+        return float(y @ self.b - np.abs(y) @ np.broadcast_to(self.insensitive, self.b.shape)) + gained
+
+    def dual_bound(self, y: FloatArray) -> float:
+        """Return the lower bound of any (k,) vector ``y``, which is clipped to |y| <= r."""
         feasible = np.clip(y, -self.row_weights, self.row_weights)
-        gained = least_pulled(self.A.T @ feasible, self.start, self.pull)
-        return float(feasible @ self.b - np.abs(feasible) @ np.broadcast_to(self.insensitive, self.b.shape) + gained)
+        return self.bound_from(feasible, self.A.T @ feasible)
+
+
+def log_total(exponents: FloatArray, prior: Weights) -> float:
+    """Return log sum of prior · exp(exponents) without overflow, (m,) each; the prior has mass."""
+    carried = prior > 0
+    largest = float(exponents[carried].max())
+    return largest + math.log(float(prior[carried] @ np.exp(exponents[carried] - largest)))
 
 
 def _checked_features(A: FeatureMatrix) -> FeatureMatrix:

@@ -1,112 +1,85 @@
-"""Solvers by name, and `auto`: the linear program unless it is too large or fails."""
+"""Solvers by name, and the one function that fits answers that are paid for."""
 
 from __future__ import annotations
 
-import logging
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import importlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
-from typing import ClassVar
 
-from synthdp.checks import check_number
-from synthdp.errors import SolverFailedError, SolverUnavailableError
-from synthdp.fit.explicit.l1_highs import L1Highs
-from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
-from synthdp.fit.explicit.problem import FitProblem, ProblemSize
-from synthdp.fit.explicit.solver import Cost, FitResult, Solver
+from synthdp.errors import FitWarning, SolverUnavailableError
+from synthdp.fit.explicit.l1_program import LARGE_GAP, ROUNDING, L1Program, told
+from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.sifting import Sifting
+from synthdp.fit.explicit.solver import FitResult, FitStatus, Solver
 
-_logger = logging.getLogger(__name__)
+AUTO = "auto"
+"""The name that stands for ``"lp"``."""
 
-_DEFAULT_SECONDS = 60.0
-_DEFAULT_BYTES = 2e9
+SOLVERS: Mapping[str, Solver] = MappingProxyType({"lp": L1Program(), "mw": L1Program(name="mw"), "sifting": Sifting()})
+"""Solvers by name: the L1 program, multiplicative weights, and the bare optimum."""
+
+BARE = "sifting"
+"""The solver that minimises the misfit alone, without a pull and without insensitive answers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Auto:
-    """Solve by the linear program, or by multiplicative weights where it exceeds the budget or fails.
+def ready(name: str) -> None:
+    """Load what the solver of a name needs; to be called before anything is spent.
 
-    Parameters
-    ----------
-    seconds
-        Budget of wall time; also the linear program's own limit.
-    memory_bytes
-        Budget of memory on top of the problem itself.
+    The L1 program has weights without HiGHS, so a part that is not installed, or cannot be loaded, is no error here.
+
+    Raises
+    ------
+    SolverUnavailableError
+        If there is no solver of that name, or it is ``"sifting"`` and HiGHS or CVXPY is missing.
     """
-
-    name: ClassVar[str] = "auto"
-
-    seconds: float = _DEFAULT_SECONDS
-    memory_bytes: float = _DEFAULT_BYTES
-
-    def __post_init__(self) -> None:
-        check_number("seconds", self.seconds, above=0, infinite=True)
-        check_number("memory_bytes", self.memory_bytes, above=0, infinite=True)
-
-    def choose(self, size: ProblemSize) -> Solver:
-        """Return the solver that a problem of ``size`` starts with."""
-        program = L1Highs(seconds=self.seconds)
-        cost = program.estimate(size)
-        fits = cost.seconds <= self.seconds and cost.bytes <= self.memory_bytes
-        return program if fits else self._fallback
-
-    def solve(self, problem: FitProblem) -> FitResult:
-        """Return weights from the chosen solver, or from the fallback where it fails; see `Solver.solve`."""
-        solver = self.choose(problem.size)
-        try:
-            return solver.solve(problem)
-        except SolverFailedError as error:
-            _logger.info("solver %s failed (%s); %s takes over", solver.name, error.status, self._fallback.name)
-            return self._fallback.solve(problem)
-
-    def estimate(self, size: ProblemSize) -> Cost:
-        """Return the predicted cost of the solver that would be chosen."""
-        return self.choose(size).estimate(size)
-
-    @property
-    def _fallback(self) -> MultiplicativeWeights:
-        return MultiplicativeWeights(seconds=self.seconds)
-
-
-SOLVERS: Mapping[str, Callable[[float], Solver]] = MappingProxyType(
-    {
-        L1Highs.name: lambda seconds: L1Highs(seconds=seconds),
-        MultiplicativeWeights.name: lambda seconds: MultiplicativeWeights(seconds=seconds),
-    }
-)
-"""Name -> solver with a time limit in seconds."""
-
-
-def solved(problem: FitProblem, name: str) -> FitResult:
-    """Return weights from the solver of that name, or from multiplicative weights where it fails; the result says which.
-
-    For a fit to answers that are paid for: whoever has spent must get weights.
-    """
-    solver = solver_named(name)
+    solver_named(name)
+    if name == "mw":
+        return
     try:
-        return solver.solve(problem)
-    except SolverFailedError as error:
-        _logger.info("solver %s failed (%s); %s takes over", name, error.status, MultiplicativeWeights.name)
-        return MultiplicativeWeights().solve(problem)
+        for part in ("highspy", "cvxpy"):
+            importlib.import_module(part)
+    except Exception as error:
+        if name == BARE:
+            raise SolverUnavailableError(f"solver {name!r} needs highspy and cvxpy {told(error)}; take 'mw'") from error
 
 
-def solver_named(name: str, *, seconds: float | None = None) -> Solver:
-    """Return the solver called ``name``: "lp", "mw", or "auto" for the choice between them.
-
-    Parameters
-    ----------
-    name
-        The solver's name.
-    seconds
-        Time limit; for "auto" the budget of time, 60 seconds if absent; otherwise none if absent.
+def solver_named(name: str) -> Solver:
+    """Return the solver called ``name``.
 
     Raises
     ------
     SolverUnavailableError
         If there is no solver of that name.
     """
-    if name == Auto.name:
-        return Auto(seconds=_DEFAULT_SECONDS if seconds is None else seconds)
-    if name not in SOLVERS:
-        raise SolverUnavailableError(f"solver {name!r} is not installed; available: {', '.join(sorted(SOLVERS))}")
-    return SOLVERS[name](math.inf if seconds is None else seconds)
+    key = "lp" if name == AUTO else name
+    if key not in SOLVERS:
+        raise SolverUnavailableError(f"solver {name!r} is not installed; available: {', '.join((AUTO, *SOLVERS))}")
+    return SOLVERS[key]
+
+
+def solved(problem: FitProblem, name: str) -> FitResult:
+    """Return weights from the solver of a name, from multiplicative weights if it fails; warn where that matters.
+
+    For a fit to answers that are paid for: whoever has spent must get weights.  ``"sifting"`` minimises the misfit alone,
+    without the pull and the insensitive answers of the problem.
+    """
+    solver = solver_named(name)
+    try:
+        found = solver.solve(replace(problem, pull=0.0, insensitive=0.0) if name == BARE else problem)
+    except Exception as error:  # noqa: BLE001 -- whatever it is: the answers are paid for
+        return fallback(problem, name, error)
+    if found.reason:
+        warnings.warn(found.reason, FitWarning, stacklevel=3)
+    elif found.gap > max(LARGE_GAP * problem.noise_level, ROUNDING * problem.k * problem.magnitude):
+        message = f"the gap of the fit ({found.gap:.2g}) is above a quarter of the noise ({problem.noise_level:.2g})"
+        warnings.warn(f"{message}: its weights may be far from the best ones", FitWarning, stacklevel=3)
+    return found
+
+
+def fallback(problem: FitProblem, name: str, error: Exception) -> FitResult:
+    """Return weights by multiplicative weights in place of a solver that raised an error, and warn."""
+    reason = f"Solver {name!r} failed {told(error)}; the weights of multiplicative weights are released."
+    warnings.warn(reason, FitWarning, stacklevel=4)
+    return replace(SOLVERS["mw"].solve(problem), status=FitStatus.FAILED, reason=reason)

@@ -1,36 +1,30 @@
-"""What every solver promises: a problem in, weights on the simplex with an honest status and gap out."""
+"""What every solver promises: a problem in, weights on the simplex with an honest bound and a reason out."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from synthdp.arrays import Weights, frozen
 from synthdp.errors import InternalError
-from synthdp.fit.explicit.problem import FitProblem, ProblemSize
+from synthdp.fit.explicit.problem import FitProblem
 
 
 class FitStatus(Enum):
     """How a fit ended, as a sentence."""
 
-    OPTIMAL = "The weights are optimal: the primal and the dual objective agree within the tolerance."
-    WITHIN_SMOOTHING = "The weights are optimal up to the smoothing of the objective, which is below the noise."
+    OPTIMAL = "The weights are optimal: the objective meets its proven bound within the tolerance."
+    WITHIN_NOISE = "The objective is within a twentieth of the noise of its proven bound."
+    LIMIT = "The limit on evaluations was reached; the gap says how far the weights may be from the optimum."
+    PRIOR = "The noise is as large as the table, so the weights stay at the prior."
+    FAILED = "The linear program failed, and the weights come from multiplicative weights."
     NOISE_LEVEL = "The fit stopped at the noise level: a closer fit would fit noise."
     HEURISTIC = "A heuristic search found no better support point; optimality is not certified."
     INACCURATE = "The solver ended with a gap above the tolerance; the weights are feasible."
-    STALLED = "The solver made no more progress above the tolerance; the weights are feasible."
-    ITERATION_LIMIT = "The iteration limit was reached; the weights are feasible, the gap says how far they may be."
-    TIME_LIMIT = "The time limit was reached; the weights are feasible, the gap says how far they may be."
-
-
-class Cost(NamedTuple):
-    """Predicted wall time in seconds and memory in bytes on top of the problem itself."""
-
-    seconds: float
-    bytes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,34 +36,66 @@ class FitResult:
     weights
         (m,) non-negative weights that sum to 1.
     status
-        How the solver ended.
+        How the fit ended.
     objective
-        The sum over queries of r · |A w − b| at ``weights``; see `FitProblem.objective`.
-    gap
-        ``objective`` minus a proven lower bound on it, absolute; NaN where no bound is known.
-    iterations
-        The solver's own count (simplex pivots, gradient steps).
+        `FitProblem.objective` of ``weights``.
+    bound
+        A proven lower bound on the objective of all weights; minus infinity where none is known.
     solver
-        The name of the solver that found the weights.
+        The name of the solver that found ``weights``.
+    objective_lp, objective_mw
+        The objectives of the linear program's best weights and of the best multiplicative update; infinite where
+        there is none.
+    evaluations
+        Products with the features and with their transpose.
+    pivots
+        Steps of the simplex, over all programs.
+    reason
+        A sentence about what a linear program failed of, and what is released instead; empty if none failed.
     """
 
     weights: Weights
     status: FitStatus
     objective: float
-    gap: float
-    iterations: int
+    bound: float
     solver: str
+    objective_lp: float = math.inf
+    objective_mw: float = math.inf
+    evaluations: int = 0
+    pivots: int = 0
+    reason: str = ""
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 1 or (self.weights < 0).any() or not np.isclose(self.weights.sum(), 1.0):
             raise InternalError("a solver returned weights that are not on the simplex")
         frozen(self.weights)
 
+    @property
+    def gap(self) -> float:
+        """Return how far the objective may be above the least one, >= 0."""
+        return max(self.objective - self.bound, 0.0)
+
+    def __str__(self) -> str:
+        """Return a line for a receipt: whose weights, both objectives, the gap, and how the fit ended."""
+        reached = {"linear program": self.objective_lp, "multiplicative weights": self.objective_mw}
+        both = ", ".join(f"{name} {value:.4g}" for name, value in reached.items() if math.isfinite(value))
+        counts = {"evaluations": self.evaluations, "pivots": self.pivots}
+        done = (
+            " after " + " and ".join(f"{n} {what}" for what, n in counts.items() if n) if any(counts.values()) else ""
+        )
+        return (
+            f"by {self.solver}: objective {self.objective:.4g}{f' ({both})' if both else ''}, gap {self.gap:.2g}{done}. "
+            f"{self.reason or self.status.value}"
+        )
+
 
 class Solver(Protocol):
     """Fit weights on an explicit support."""
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """Return the name that results and receipts give."""
+        ...
 
     def solve(self, problem: FitProblem) -> FitResult:
         """Return weights for ``problem``.
@@ -79,8 +105,4 @@ class Solver(Protocol):
         SolverFailedError
             If the solver ended without usable weights.
         """
-        ...
-
-    def estimate(self, size: ProblemSize) -> Cost:
-        """Return the predicted cost of a problem of ``size``, measured on one core of a 2020s machine."""
         ...

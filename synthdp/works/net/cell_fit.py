@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from synthdp.arrays import Answers, Codes, Weights
-from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
+from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.mechanisms.cell_model import weighted_averages
 from synthdp.mechanisms.design import design
@@ -76,10 +76,9 @@ class CellFit:
 
     def _refitted(self) -> Weights:
         sizes = [len(answers) for answers in self._answers]
-        problem = FitProblem(
-            A=sp.csc_array(sp.vstack(self._features)),
-            b=np.concatenate(self._answers) / self._rows,
-            stddev=np.repeat(self._stddev, sizes) / self._rows,
-            prior=self.weights,
+        problem = FitProblem.of_noisy(
+            sp.csc_array(sp.vstack(self._features)),
+            np.concatenate(self._answers) / self._rows,
+            np.repeat(self._stddev, sizes) / self._rows,
         )
-        return MultiplicativeWeights(max_iterations=self._replay).solve(problem).weights
+        return L1Program(name="mw", evaluations=self._replay).solve(problem).weights

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from scipy.special import gammainccinv
 
-from synthdp.arrays import Answers, Clique, FloatArray, IntArray
+from synthdp.arrays import Answers, Clique, Codes, FloatArray, IntArray, Weights
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import check_size, releasable_domain, universe
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.explicit.registry import solved, solver_named
+from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.misfits import fitting_rows, misfit_rows, noisy_tables
 from synthdp.measurements import Measurements, NoiseLaw
@@ -39,6 +39,9 @@ from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.characters import CellParities, closure, masks_below, table_of, widths
+
+LEAST_MARGIN = 1e-6
+"""Least share of a value of a column in the weights that the fit starts from.  Tolerance: a weight of 0 could not grow."""
 
 MISFIT_SHARE = 0.05
 """Share of the spend for the number of rows that fit the schema, where columns are named."""
@@ -60,7 +63,7 @@ class FourierTable:
     answers
         (k,) what they would be without misfits.
     fit
-        How the linear program ended.
+        How the fit ended.
     """
 
     table: CellModel
@@ -136,7 +139,7 @@ class FourierMarginals(Spender):
     law
         Law of the noise on the parities; default: the least for the loss.  The paper's is `NoiseLaw.LAPLACE`.
     solver
-        ``"lp"``, ``"mw"`` or ``"auto"``: what finds the table.
+        What finds the table: ``"lp"``, ``"mw"``, ``"auto"``, or ``"sifting"`` for the paper's bare program.
     spend
         What it may cost.
 
@@ -189,6 +192,7 @@ class FourierMarginals(Spender):
         public = curator.adjacency.rows_are_public
         queries = CellParities(workload.domain, masks[1:] if public else masks)  # parity 0 is the number of rows
         curator.check(queries)
+        ready(self.solver)
         account = curator.open_account(loss, currency=ApproxDP)
         fitting = self._rows_that_fit(account, workload)
         measured = account.measure(queries, law=self.law, step="parities")
@@ -204,7 +208,13 @@ class FourierMarginals(Spender):
             mechanism=type(self).__name__,
             output=output,
             loss=loss,
-            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *model.model.notes)),
+            receipt=curator.receipt(
+                notes=(
+                    *left_out(curator.schema, output_schema),
+                    *model.model.notes,
+                    f"fit over {len(cells)} cells {fit}",
+                )
+            ),
             measurements=(*fitting, measured),
         )
 
@@ -226,10 +236,27 @@ class FourierMarginals(Spender):
         return (account.measure(tables, spend=share, step="values that fit the schema"),)
 
     def _fit(self, queries: CellParities, measured: Measurements, scale: FloatArray, total: float) -> FitResult:
-        features = queries.features(universe(queries.domain)).T.astype(np.float64)
-        answers, scale = measured.answers[-queries.k :] / total, scale[-queries.k :]
-        problem = FitProblem(A=features, b=answers * scale, stddev=measured.stddev / total * scale)
+        cells, scale = universe(queries.domain), scale[-queries.k :]
+        averages = measured.answers[-queries.k :] / total * scale
+        problem = FitProblem.of_noisy(
+            queries.features(cells).T.astype(np.float64),
+            averages,
+            measured.stddev / total * scale,
+            prior=_independent(queries, averages, cells),
+        )
         return solved(problem, self.solver)
+
+
+def _independent(queries: CellParities, averages: Answers, cells: Codes) -> Weights:
+    """Return the weights of cells if columns were independent, from the noisy parities of single columns."""
+    known = {0: 1.0} | dict(zip(queries.masks.tolist(), averages.tolist(), strict=True))
+    weights = np.ones(len(cells))
+    for j in range(len(queries.domain)):
+        masks = masks_below(queries.domain, (j,)).tolist()
+        if all(mask in known for mask in masks):
+            shares = table_of(queries.domain, (j,), np.array([known[mask] for mask in masks]))
+            weights *= np.maximum(shares, LEAST_MARGIN)[cells[:, j]]
+    return np.asarray(weights / weights.sum())
 
 
 def _fits(axis: Axis) -> Axis:
@@ -299,9 +326,10 @@ def fourier_bound(workload: Marginals, *, epsilon: float, beta: float, public_ro
 def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:
     """Return how far each count of `FourierMarginals` is off, at most, with probability 1 - beta; (k,), in rows.
 
-    For Laplace noise.  The program makes the *sum* of parity errors least, at most the S = sum |z| of the true table, so
-    a count of a table with 2^b parities is off by at most 2^-b (S + S), and S is gamma distributed.  Where the number of
-    rows is itself parity 0, with noise z_0, the true table is off by |z_0| more in each parity.
+    For Laplace noise and ``solver="sifting"``, the paper's bare program.  That program makes the *sum* of parity errors
+    least, at most the S = sum |z| of the true table, so a count of a table with 2^b parities is off by at most 2^-b (S + S),
+    and S is gamma distributed.  Where the number of rows is itself parity 0, with noise z_0, the true table is off by |z_0|
+    more in each parity.
 
     Parameters as in `fourier_bound`.
     """

@@ -13,8 +13,8 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable
-from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
 from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.registry import solved
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.mechanisms.cell_model import CellModel
@@ -67,7 +67,7 @@ def fit_parities(
     model = MaxEntropy().fit(consistent, bits.domain.shape, total=rows, allowed=allowed).model
     codes = model.sample(candidates, rng)
     problem = _problem(bits, codes, levels, stddevs, rows, rng)
-    weights = MultiplicativeWeights().solve(problem).weights
+    weights = solved(problem, "lp").weights
     return CellModel.of(schema, bits.domain, codes, weights, total=rows)
 
 
@@ -175,7 +175,7 @@ def _problem(
         left -= len(chosen)
         if left <= 0:
             break
-    return FitProblem(A=np.vstack(features), b=np.concatenate(averages), stddev=np.concatenate(spreads))
+    return FitProblem.of_noisy(np.vstack(features), np.concatenate(averages), np.concatenate(spreads), drawn=len(codes))
 
 
 def _some(size: int, count: int, rng: Generator) -> IntArray:

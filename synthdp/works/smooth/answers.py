@@ -99,6 +99,8 @@ class TrigonometricSummary:
     ) -> Estimate:
         """Return the average of a smooth query over the rows, with its error bar.
 
+        The average of a function of points is never beyond the function's values at the nodes.
+
         Parameters
         ----------
         query
@@ -132,7 +134,7 @@ class TrigonometricSummary:
             t = min(_sizes(t), key=lambda s: self._expected(coefficients, values, s))
         kept = coefficients[(slice(t),) * self.d]
         return Estimate(
-            estimate=float((kept * self.averages[(slice(t),) * self.d]).sum()),
+            estimate=float(np.clip((kept * self.averages[(slice(t),) * self.d]).sum(), values.min(), values.max())),
             stderr=self._stderr(kept),
             truncation=_gap(kept, values),
             truncation_bound=None if bound is None else self._proven(t, nodes=count, bound=bound),

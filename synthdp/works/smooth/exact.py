@@ -15,10 +15,12 @@ from synthdp.curator.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import MAX_POINTS
-from synthdp.errors import ParameterError, SolverFailedError
+from synthdp.errors import ParameterError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
 from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, uniform_codes
+from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.fit.explicit.registry import AUTO, BARE, fallback
 from synthdp.fit.misfits import LEAST_FIT
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.misfit_terms import clear_shares
@@ -39,7 +41,7 @@ MAX_AVERAGES = 20_000
 """Most averages that a grid fit takes."""
 
 SPARE_POINTS = 5000
-"""Random grid points that are weighed where the program on all of them ends without a solution."""
+"""Random grid points that are weighed where the program on all of them fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,7 @@ def exact_synthesis(
     sizes
         K, and t, N and L where they are set.
     solver
-        ``"auto"`` stands for the L1 program.
+        ``"auto"`` stands for ``"sifting"``, the bare program of the slides.
     law
         Law of the noise; ``None`` for the least, the paper's is Laplace.
     rng
@@ -128,8 +130,8 @@ def exact_synthesis(
     if math.prod(shape) * basis.k <= LISTED:
         codes = all_points(shape)
         features = on_lattice(basis.real_features(codes), lattice)
-        chosen = "lp" if solver == "auto" else solver
-        distribution, note = fit_support(domain, codes, features, b, stddev=stddev, solver=chosen)
+        chosen = BARE if solver == AUTO else solver
+        distribution, note = fit_support(domain, codes, features, b, stddev=stddev, solver=chosen, drawn=False)
     else:
         distribution, note = _generate(domain, basis, b, stddev=stddev, rng=rng)
     lowered = f" instead of {paper.t}, for which there would be too many averages" if sizes.lowers(t, paper.t) else ""
@@ -195,8 +197,10 @@ def _generate(
     solver = ColumnGeneration(pricer=pricer, noise_multiple=0.25)
     try:
         found = solver.solve(GridProblem(basis=grid, b=b, stddev=np.array(stddev)), rng=rng)
-    except SolverFailedError:
+    except Exception as error:  # noqa: BLE001 -- whatever it is: the answers are paid for
         codes = np.unique(uniform_codes(grid.shape, SPARE_POINTS, rng=rng), axis=0)
-        return fit_support(domain, codes, basis.real_features(codes), b, stddev=stddev, solver="mw")
+        noise = np.full(b.shape, stddev)
+        fit = fallback(FitProblem.of_noisy(basis.real_features(codes).T, b, noise), solver.name, error)
+        return Explicit(shape=domain.shape, codes=codes, weights=fit.weights), fit_note(fit, support=len(codes))
     distribution = Explicit(shape=domain.shape, codes=found.support, weights=found.fit.weights)
     return distribution, fit_note(found.fit, support=len(found.support))

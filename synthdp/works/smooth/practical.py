@@ -131,8 +131,7 @@ def practical_synthesis(
     b, scale = averages_without_misfits(basis, averages, clear_shares(domain, basis.terms, averages, stddev))
     codes = uniform_codes(pointed_cells(domain), sizes.candidates, rng=rng)
     features, b, noise = basis.real_features(codes)[:, : len(random)], b[: len(random)], stddev * scale[: len(random)]
-    chosen = "lp" if solver == "auto" else solver
-    distribution, note = fit_support(domain, codes, features, b, stddev=noise, solver=chosen)
+    distribution, note = fit_support(domain, codes, features, b, stddev=noise, solver=solver, drawn=False)
     return Synthesised(
         domain=domain,
         distribution=distribution,

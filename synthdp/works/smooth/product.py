@@ -20,6 +20,8 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.registry import AUTO
 from synthdp.fit.misfits import averages_without_misfits
 from synthdp.fit.moments.product_max_entropy import chebyshev_moments, product_max_entropy
 from synthdp.measurements import Measurements
@@ -94,15 +96,19 @@ def product_synthesis(
     candidates
         How many draws to weigh; ``None`` for a default.
     solver
-        ``"auto"`` weighs draws by multiplicative weights, and only where pairs were measured.
+        ``"auto"`` weighs draws by the L1 program, and only where pairs were measured.
     rng
         Randomness of the draws.
     """
     fine = smooth_domain(schema, schema.names, cells=_fine_cells(count.rows))
     coarse = Domain(tuple(_axis(*item) for item in schema.items()))
     moments = plan(count.rows, fine, account.cost(Remaining()), account.adjacency)
+    unused = (
+        () if solver == AUTO else (f"no pair of columns was measured, so that solver {solver!r} had nothing to fit",)
+    )
     if moments is None:
-        return _from_means(account, fine, coarse, count)
+        means = _from_means(account, fine, coarse, count)
+        return replace(means, notes=(*means.notes, *unused))
     basis, measured = _measure(account, fine, moments, spend=Remaining(), step="Chebyshev moments")
     stddev = measured[0].stddev / count.rows
     averages = np.concatenate([one.answers for one in measured]) / count.rows
@@ -113,12 +119,12 @@ def product_synthesis(
     product = Product(shape=coarse.shape, margins=_margins(on_cells, b, noise, degree=moments.degree))
     kept = basis.k if basis.most is None else basis.most  # what counts misfits comes last
     note = f"moments of total degree up to {moments.degree} over up to {moments.order} columns: {kept}"
-    if moments.order == 1 and solver == "auto":
-        return Synthesised(domain=coarse, distribution=product, measurements=measured, stddev=stddev, notes=(note,))
+    if moments.order == 1:
+        notes = (note, *unused)
+        return Synthesised(domain=coarse, distribution=product, measurements=measured, stddev=stddev, notes=notes)
     codes = product.sample(candidates or _enough(kept), rng)
     features, b, noise = on_cells.real_features(codes)[:, :kept], b[:kept], stddev * scale[:kept]
-    chosen = "mw" if solver == "auto" else solver
-    weighted, how = fit_support(coarse, codes, features, b, stddev=noise, solver=chosen)
+    weighted, how = fit_support(coarse, codes, features, b, stddev=noise, solver=solver, drawn=True)
     return Synthesised(domain=coarse, distribution=weighted, measurements=measured, stddev=stddev, notes=(note, how))
 
 
@@ -142,6 +148,23 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
                 return moments
     least = Moments(2, 1)
     return least if noise(least) <= TOO_NOISY else None
+
+
+def check_pairs(curator: Curator, schema: Schema, loss: PrivacyLoss, *, solver: str) -> None:
+    """Refuse a named solver where the plan measures no pair of columns, as far as the plan is known before the spend.
+
+    Raises
+    ------
+    ParameterError
+        If the number of rows is public and the noise allows no pair, or there is one column.
+    """
+    alone = len(schema) == 1
+    if curator.adjacency.rows_are_public and not alone:
+        rows = max(1, curator.rows)
+        moments = plan(rows, smooth_domain(schema, schema.names, cells=_fine_cells(rows)), loss, curator.adjacency)
+        alone = moments is None or moments.order == 1
+    if solver != AUTO and alone:
+        raise ParameterError(f"solver {solver!r} fits pairs of columns, and none would be measured: leave it out")
 
 
 def _measure(

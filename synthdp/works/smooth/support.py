@@ -40,7 +40,14 @@ class Synthesised:
 
 
 def fit_support(
-    domain: Domain, codes: Codes, features: FloatArray, b: Answers, *, stddev: float | FloatArray, solver: str
+    domain: Domain,
+    codes: Codes,
+    features: FloatArray,
+    b: Answers,
+    *,
+    stddev: float | FloatArray,
+    solver: str,
+    drawn: bool,
 ) -> tuple[Explicit, str]:
     """Return weights on support points whose averages meet the noisy ones, and a line that says how well.
 
@@ -54,18 +61,17 @@ def fit_support(
         (k,) noisy averages and their noise.
     solver
         Its name.
+    drawn
+        Whether the points were drawn from a distribution that is near the private one, with a sampling error.
     """
-    problem = FitProblem(A=np.ascontiguousarray(features.T), b=b, stddev=np.array(stddev))
-    fit = solved(problem, solver)
+    A, noise = np.ascontiguousarray(features.T), np.array(np.broadcast_to(stddev, b.shape))
+    fit = solved(FitProblem.of_noisy(A, b, noise, drawn=len(codes) if drawn else 0), solver)
     return Explicit(shape=domain.shape, codes=codes, weights=fit.weights), fit_note(fit, support=len(codes))
 
 
 def fit_note(fit: FitResult, *, support: int) -> str:
     """Return a line for the receipt."""
-    return (
-        f"fit by {fit.solver} on {support} support points: L1 objective {fit.objective:.4g}, "
-        f"gap {fit.gap:.2g}. {fit.status.value}"
-    )
+    return f"fit on {support} support points {fit}"
 
 
 def pointed_cells(domain: Domain) -> tuple[int, ...]:

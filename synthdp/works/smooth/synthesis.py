@@ -14,7 +14,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.grid import MAX_POINTS
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
-from synthdp.fit.explicit.registry import SOLVERS
+from synthdp.fit.explicit.registry import ready, solver_named
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.protocol import Spender, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
@@ -30,18 +30,22 @@ from synthdp.works.smooth.domain import ordered_columns, smooth_domain
 from synthdp.works.smooth.exact import Sizes, exact_synthesis
 from synthdp.works.smooth.laws import check_law, law_named
 from synthdp.works.smooth.practical import Practical, practical_synthesis
-from synthdp.works.smooth.product import product_synthesis
+from synthdp.works.smooth.product import check_pairs, product_synthesis
 from synthdp.works.smooth.support import Synthesised
 
 VARIANTS = ("product", "practical", "exact")
 
-LEAST = {"candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
+SMOOTHNESS = 2
+"""Default K."""
+
+LEAST = {"smoothness": 1, "candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
 """The least that each setting may be."""
 
 MOST = {"candidates": 10_000_000, "grid": MAX_POINTS}
 """The most that a setting may be."""
 
 ONLY_OF = {
+    "smoothness": ("exact",),
     "candidates": ("practical", "product"),
     "functions": ("practical",),
     "grid": ("exact", "practical"),
@@ -73,7 +77,8 @@ class SmoothSynthesis(Spender):
         noise allows; ``"practical"``: random grid points weighted to meet random low-degree averages; ``"exact"``: all
         grid points and all averages, Algorithm 1 to the letter, for few columns.
     smoothness
-        K, the order of the derivatives that the queries have; sets the sizes of ``"exact"`` that are not set here.
+        K, the order of the derivatives that the queries have (default 2); sets the sizes of ``"exact"`` that are not set
+        here.
     columns
         Names of the columns to synthesise; default: all numeric and ordinal ones.
     spend
@@ -98,8 +103,9 @@ class SmoothSynthesis(Spender):
         A law of noise to insist on in ``"exact"`` and ``"practical"``, ``"laplace"`` (the paper's), ``"linf"`` or
         ``"gaussian"``; default: the least noise.
     solver
-        ``"lp"`` (the L1 program), ``"mw"`` (multiplicative weights) or ``"auto"``: the program for the slides'
-        variants; for ``"product"`` multiplicative weights, and only where pairs were measured.
+        ``"lp"`` (the L1 program over columns of multiplicative weights), ``"mw"`` (multiplicative weights alone),
+        ``"sifting"`` (the bare program) or ``"auto"``: sifting for ``"exact"``, else the L1 program, and for
+        ``"product"`` only where pairs are measured.
 
     Raises
     ------
@@ -119,7 +125,7 @@ class SmoothSynthesis(Spender):
     """
 
     variant: str = "product"
-    smoothness: int = 2
+    smoothness: int | None = None
     columns: tuple[str, ...] | None = None
     spend: Spend = Remaining()
     total_share: float = 0.05
@@ -134,8 +140,7 @@ class SmoothSynthesis(Spender):
 
     def __post_init__(self) -> None:
         check_one_of("variant", self.variant, VARIANTS)
-        check_one_of("solver", self.solver, ("auto", *SOLVERS))
-        check_whole("smoothness", self.smoothness)
+        solver_named(self.solver)
         for name, least in LEAST.items():
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), least=least, most=MOST.get(name))
@@ -161,13 +166,16 @@ class SmoothSynthesis(Spender):
         Raises
         ------
         ParameterError
-            If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``, or the
-            law does not suit the loss.
+            If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``, the law
+            does not suit the loss, or a solver is named and ``"product"`` would measure no pair.
         """
         loss = curator.cost(self.spend)
         check_law(law_named(self.law), loss)
         schema = self.output_schema(curator.schema)
         rng = generator(random_state)
+        if self.variant == "product":
+            check_pairs(curator, schema, loss, solver=self.solver)
+        ready(self.solver)
         account = curator.open_account(self.spend)
         cells = smooth_domain(schema, schema.names, cells=1)
         count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(cells))
@@ -207,7 +215,9 @@ class SmoothSynthesis(Spender):
 
     @property
     def _sizes(self) -> Sizes:
-        return Sizes(smoothness=self.smoothness, degrees=self.degrees, grid=self.grid, lattice=self.lattice)
+        return Sizes(
+            smoothness=self.smoothness or SMOOTHNESS, degrees=self.degrees, grid=self.grid, lattice=self.lattice
+        )
 
     @property
     def _practical(self) -> Practical:

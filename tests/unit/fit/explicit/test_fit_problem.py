@@ -11,7 +11,15 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from synthdp.errors import ParameterError
-from synthdp.fit.explicit.problem import FitProblem, expected_noise, row_weights
+from synthdp.fit.explicit.problem import (
+    INSENSITIVE,
+    INSENSITIVE_DRAWN,
+    FitProblem,
+    expected_noise,
+    pull_of,
+    relative_entropy,
+    row_weights,
+)
 
 finite = st.floats(-10, 10)
 
@@ -60,11 +68,36 @@ def test_sparse_and_dense_features_give_the_same_measure(problem):
     assert sparse.magnitude == problem.magnitude
 
 
-def test_the_size_counts_stored_entries():
+def test_nonzeros_are_stored_entries():
     dense = FitProblem(A=np.eye(3), b=np.zeros(3), stddev=0.1)
     sparse = FitProblem(A=sp.eye_array(3), b=np.zeros(3), stddev=0.1)
-    assert (dense.size, sparse.size) == ((3, 3, 9, True), (3, 3, 3, True))
-    assert not FitProblem(A=np.eye(3), b=np.zeros(3), stddev=0.1, pull=0.1).size.plain
+    assert (dense.nonzeros, sparse.nonzeros) == (9, 3)
+
+
+@given(seed=st.integers(0, 2**32), drawn=st.sampled_from([0, 50]), pull=st.sampled_from([None, 0.0, 0.3, math.inf]))
+def test_what_is_free_is_the_noise_and_the_error_of_the_draws(seed, drawn, pull):
+    rng = np.random.default_rng(seed)
+    A, stddev, prior = rng.uniform(-1, 1, (4, 9)), rng.uniform(0.01, 0.1, 4), rng.dirichlet(np.ones(9))
+    problem = FitProblem.of_noisy(A, np.zeros(4), stddev, prior=prior, drawn=drawn, pull=pull)
+    assert problem.pull == (pull_of(A, stddev) if pull is None else pull)
+    if not drawn:
+        np.testing.assert_allclose(problem.insensitive, INSENSITIVE * stddev)
+    else:
+        means = A @ prior
+        spread = ((A - means[:, None]) ** 2) @ prior / drawn
+        np.testing.assert_allclose(problem.insensitive, INSENSITIVE_DRAWN * np.sqrt(stddev**2 + spread))
+
+
+@given(seed=st.integers(0, 2**32))
+def test_the_relative_entropy_is_zero_at_the_prior_and_infinite_beyond_it(seed):
+    rng = np.random.default_rng(seed)
+    prior, weights = rng.dirichlet(np.ones(5), size=2)
+    assert relative_entropy(prior, prior) == pytest.approx(0, abs=1e-12)
+    assert relative_entropy(weights, prior) == pytest.approx(
+        float((weights * np.log(weights / prior)).sum()), abs=1e-12
+    )
+    assert relative_entropy(np.append(weights, 0.0), np.append(prior, 0.0)) >= 0
+    assert relative_entropy(np.array([0.5, 0.5]), np.array([1.0, 0.0])) == math.inf
 
 
 def test_a_prior_is_normalised_and_its_absence_means_uniform():

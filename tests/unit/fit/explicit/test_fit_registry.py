@@ -1,78 +1,91 @@
-"""Solvers by name, and the choice between them."""
+"""Solvers by name, and the one function that fits answers that are paid for."""
 
 from __future__ import annotations
 
-import math
+import sys
+import warnings
 
+import numpy as np
 import pytest
-from contracts.fit_problems import constructed
+from contracts.fit_problems import constructed, pulled
 
-from synthdp.errors import ParameterError, SolverFailedError, SolverUnavailableError
-from synthdp.fit.explicit.l1_highs import L1Highs
-from synthdp.fit.explicit.multiplicative_weights import MultiplicativeWeights
-from synthdp.fit.explicit.problem import ProblemSize
-from synthdp.fit.explicit.registry import Auto, solver_named
+from synthdp.errors import FitWarning, SolverUnavailableError
+from synthdp.fit.explicit import registry
+from synthdp.fit.explicit.registry import SOLVERS, ready, solved, solver_named
+from synthdp.fit.explicit.solver import FitStatus
 
-LARGE = ProblemSize(k=20_000, m=1_000_000, nonzeros=20_000_000_000)
-SMALL = ProblemSize(k=50, m=1000, nonzeros=50_000)
+PULLED, PLAIN = pulled(12, 300, seed=3).problem, constructed(12, 300, seed=2).problem
 
 
-@pytest.mark.parametrize("name", ["lp", "mw", "auto"])
+@pytest.mark.parametrize("name", SOLVERS)
 def test_a_solver_is_found_under_its_own_name(name):
     assert solver_named(name).name == name
-    assert solver_named(name, seconds=3.0).seconds == 3.0
 
 
-def test_named_solvers_have_no_time_limit_unless_given_and_auto_has_one():
-    limits = [solver_named(name).seconds for name in ("lp", "mw", "auto")]
-    assert limits == [math.inf, math.inf, 60.0]
+def test_auto_is_the_program():
+    assert solver_named("auto") is SOLVERS["lp"]
 
 
-def test_an_unknown_name_is_refused_with_what_there_is():
-    with pytest.raises(SolverUnavailableError, match=r"^solver 'mosek' is not installed; available: lp, mw$"):
-        solver_named("mosek")
+@pytest.mark.parametrize("ask", [solver_named, ready, lambda name: solved(PULLED, name)])
+def test_an_unknown_name_is_refused_with_what_there_is(ask):
+    with pytest.raises(SolverUnavailableError, match=r"'mosek'.*auto, lp, mw, sifting"):
+        ask("mosek")
 
 
-def test_auto_takes_the_program_where_it_fits_its_budget():
-    assert Auto().choose(SMALL).name == "lp"
-    assert Auto().estimate(SMALL) == L1Highs().estimate(SMALL)
+@pytest.mark.parametrize("missing", ["highspy", "cvxpy"])
+def test_without_highs_only_sifting_is_refused_before_the_spend(missing, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    for name in ("auto", "lp", "mw"):
+        ready(name)
+    with pytest.raises(SolverUnavailableError, match="needs highspy and cvxpy"):
+        ready("sifting")
 
 
-def test_auto_takes_the_program_with_a_pull_over_a_few_thousand_drawn_rows_and_not_over_very_many():
-    drawn = ProblemSize(k=4155, m=4784, nonzeros=435_000, plain=False)
-    assert Auto().choose(drawn).name == "lp"
-    assert Auto().choose(LARGE._replace(plain=False)).name == "mw"
-    assert L1Highs().estimate(drawn).seconds < L1Highs().estimate(drawn._replace(plain=True)).seconds
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_fit_that_ends_well_warns_of_nothing(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = solved(PULLED, name)
+    assert found.reason == ""
+    assert f"by {found.solver}: objective" in str(found)
 
 
-@pytest.mark.parametrize(
-    ("auto", "size"),
-    [(Auto(), LARGE), (Auto(seconds=1e-3), SMALL), (Auto(memory_bytes=1.0), SMALL), (Auto(seconds=math.inf), LARGE)],
-)
-def test_auto_takes_multiplicative_weights_where_the_program_exceeds_time_or_memory(auto, size):
-    assert auto.choose(size).name == "mw"
-    assert auto.estimate(size) == MultiplicativeWeights().estimate(size)
+def test_sifting_minimises_the_misfit_alone():
+    found = solved(PULLED, "sifting")
+    assert PULLED.misfit(found.weights) < PULLED.misfit(solved(PULLED, "lp").weights)
+    assert found.objective == pytest.approx(float(PULLED.row_weights @ np.abs(PULLED.A @ found.weights - PULLED.b)))
 
 
-def test_auto_falls_back_where_the_program_fails(monkeypatch):
-    def fail(self, problem):
-        raise SolverFailedError("no", status="It failed.")
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("no luck\nat all"), KeyError("x")])
+@pytest.mark.parametrize("name", ["lp", "sifting"])
+def test_any_error_of_a_solver_leaves_the_weights_of_multiplicative_weights(name, error, monkeypatch):
+    def fail(*_, **__):
+        raise error
 
-    known = constructed(12, 300, seed=2)
-    assert Auto().solve(known.problem).solver == "lp"
-    monkeypatch.setattr(L1Highs, "solve", fail)
-    result = Auto().solve(known.problem)
-    assert result.solver == "mw"
-    assert result.objective - result.gap <= known.optimum
+    solver = SOLVERS[name]
+    monkeypatch.setattr(type(solver), "solve", fail)
+    rescue = pytest.MonkeyPatch()
+    with rescue.context() as patch:
+        patch.setattr(registry, "SOLVERS", {**SOLVERS, "mw": _Prior()})
+        with pytest.warns(FitWarning, match=type(error).__name__):
+            found = solved(PULLED, name)
+    assert found.status is FitStatus.FAILED
+    assert "at all" not in found.reason
 
 
-@pytest.mark.parametrize(
-    ("settings_", "message"),
-    [
-        ({"seconds": 0.0}, r"seconds \(0.0\) must be"),
-        ({"memory_bytes": 0.0}, r"memory_bytes \(0.0\) must be"),
-    ],
-)
-def test_a_budget_outside_its_range_is_refused(settings_, message):
-    with pytest.raises(ParameterError, match=message):
-        Auto(**settings_)
+class _Prior:
+    name = "mw"
+
+    def solve(self, problem):
+        from synthdp.fit.explicit.solver import FitResult
+
+        objective = problem.objective(problem.start)
+        return FitResult(
+            weights=problem.start.copy(), status=FitStatus.LIMIT, objective=objective, bound=0.0, solver="mw"
+        )
+
+
+def test_a_gap_above_the_noise_is_warned_of(monkeypatch):
+    monkeypatch.setattr(registry, "SOLVERS", {**SOLVERS, "lp": _Prior()})
+    with pytest.warns(FitWarning, match="gap"):
+        solved(PULLED, "lp")

@@ -184,3 +184,13 @@ def test_a_smooth_question_about_some_columns_is_one_about_all():
 def test_questions_that_no_smooth_function_answers_are_refused_in_one_sentence(question):
     with pytest.raises(ParameterError, match="answers functions of points"):
         summary_of(points(1), 4).answer(question)
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_an_answer_is_never_beyond_the_range_of_its_function(side):
+    averages = np.full((4,), 3.0 * side)
+    averages[0] = 1.0
+    summary = TrigonometricSummary(names=("x",), averages=averages, stddev=1.0, rows=50)
+    answer = summary.answer(lambda points: np.abs(points[:, 0]) * side + 1)
+    assert min(1, 1 + side) <= answer.estimate <= max(1, 1 + side)
+    assert answer.stderr > 0

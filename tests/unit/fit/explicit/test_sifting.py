@@ -1,4 +1,4 @@
-"""The L1 program: agreement with a direct HiGHS call, sparse vertices, limits and failures."""
+"""Sifting: agreement with a direct HiGHS call, sparse vertices, limits and failures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contracts.fit_problems import constructed
 from hypothesis import given, settings, strategies as st
 
 from synthdp.errors import ParameterError, SolverFailedError
-from synthdp.fit.explicit import l1_highs
-from synthdp.fit.explicit.l1_highs import L1Highs
+from synthdp.fit.explicit import sifting
 from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.sifting import Sifting
 from synthdp.fit.explicit.solver import FitStatus
 
 
@@ -38,7 +38,7 @@ def problems(draw) -> FitProblem:
 
 @given(problem=problems())
 def test_the_optimum_is_that_of_the_textbook_program(problem):
-    result = L1Highs().solve(problem)
+    result = Sifting().solve(problem)
     expected = primal_optimum(problem)
     assert result.status is FitStatus.OPTIMAL
     assert result.objective == pytest.approx(expected, abs=1e-6)
@@ -49,12 +49,12 @@ def test_the_optimum_is_that_of_the_textbook_program(problem):
 @given(problem=problems())
 def test_sparse_features_give_the_same_optimum(problem):
     sparse = FitProblem(A=sp.csc_array(problem.A), b=problem.b, stddev=problem.stddev)
-    assert L1Highs().solve(sparse).objective == pytest.approx(L1Highs().solve(problem).objective, abs=1e-9)
+    assert Sifting().solve(sparse).objective == pytest.approx(Sifting().solve(problem).objective, abs=1e-9)
 
 
 def test_the_support_has_at_most_one_point_more_than_there_are_queries():
     known = constructed(20, 3000, seed=8)
-    assert np.count_nonzero(L1Highs().solve(known.problem).weights) <= 21
+    assert np.count_nonzero(Sifting().solve(known.problem).weights) <= 21
 
 
 def test_an_exact_answer_that_can_be_met_is_met():
@@ -62,47 +62,56 @@ def test_an_exact_answer_that_can_be_met_is_met():
     A = rng.uniform(-1, 1, (15, 400))
     stddev = np.append(np.full(14, 0.1), 0.0)
     b = A @ rng.dirichlet(np.ones(400)) + rng.normal(size=15) * 0.3 * (stddev > 0)
-    weights = L1Highs().solve(FitProblem(A=A, b=b, stddev=stddev)).weights
+    weights = Sifting().solve(FitProblem(A=A, b=b, stddev=stddev)).weights
     assert A[14] @ weights == pytest.approx(b[14], abs=1e-9)
 
 
-def test_no_time_at_all_is_a_failure_with_a_status():
+def test_no_pivots_at_all_are_a_failure_with_a_status(monkeypatch):
+    whole = sifting.minimise
+    monkeypatch.setattr(
+        sifting, "minimise", lambda *args, limits, **kw: whole(*args, limits=limits, **kw)._replace(duals=np.empty(0))
+    )
     with pytest.raises(SolverFailedError, match="ended without usable weights") as failure:
-        L1Highs(seconds=1e-9).solve(constructed(5, 50, seed=0).problem)
-    assert failure.value.status == FitStatus.TIME_LIMIT.value
+        Sifting().solve(constructed(5, 50, seed=0).problem)
+    assert failure.value.status.endswith(".")
 
 
-def test_an_interrupted_solve_returns_its_weights_with_a_valid_gap(monkeypatch):
+@pytest.mark.parametrize("pivots", [15, 40, 100])
+def test_an_interrupted_solve_returns_its_weights_with_a_valid_bound(pivots):
     known = constructed(20, 3000, seed=9)
-    whole = l1_highs.minimise
-    monkeypatch.setattr(l1_highs, "minimise", lambda *args, **kw: whole(*args, **kw)._replace(finished=False))
-    result = L1Highs(seconds=60).solve(known.problem)
-    assert result.status is FitStatus.TIME_LIMIT
+    result = Sifting(pivots=pivots).solve(known.problem)
+    assert result.status is FitStatus.LIMIT
+    assert result.pivots <= pivots
     assert result.objective == pytest.approx(known.problem.objective(result.weights))
     assert result.objective > known.optimum + 1e-6
-    assert result.objective - result.gap <= known.optimum
+    assert result.bound <= known.optimum
+
+
+def test_a_pull_is_refused():
+    with pytest.raises(ParameterError, match="pull"):
+        Sifting().solve(FitProblem(A=np.eye(2), b=np.zeros(2), stddev=0.1, pull=0.1))
 
 
 def test_unusable_duals_are_a_failure_with_a_status(monkeypatch):
-    whole = l1_highs.minimise
+    whole = sifting.minimise
     monkeypatch.setattr(
-        l1_highs,
+        sifting,
         "minimise",
         lambda *args, limits, **kw: whole(*args, limits=limits, **kw)._replace(
             duals=np.zeros(limits.size), finished=False
         ),
     )
     with pytest.raises(SolverFailedError, match="ended without usable weights"):
-        L1Highs().solve(constructed(5, 50, seed=0).problem)
+        Sifting().solve(constructed(5, 50, seed=0).problem)
 
 
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"seconds": 0}, r"seconds \(0\) must be"),
+        ({"pivots": 0}, r"pivots \(0\) must be"),
         ({"tolerance": 1.0}, r"tolerance \(1.0\) must be"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused(settings_, message):
     with pytest.raises(ParameterError, match=message):
-        L1Highs(**settings_)
+        Sifting(**settings_)

@@ -7,26 +7,24 @@ rows it violates.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.checks import check_number, check_share
-from synthdp.errors import InternalError, SolverFailedError
+from synthdp.checks import check_share, check_whole
+from synthdp.errors import InternalError, ParameterError, SolverFailedError
 from synthdp.fit.explicit.l1_dual import FEASIBILITY, L1Dual, weights_from
 from synthdp.fit.explicit.linear_program import Minimum, minimise
-from synthdp.fit.explicit.problem import FitProblem, ProblemSize
-from synthdp.fit.explicit.pulled import solve_pulled
-from synthdp.fit.explicit.solver import Cost, FitResult, FitStatus
+from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class L1Highs:
+class Sifting:
     """Minimise the sum of r · |A w − b| over the simplex, exactly.
 
     The dual max b'y − z subject to A'y <= z, |y| <= r has k + 1 columns and one row per support point; the weights are
@@ -36,54 +34,51 @@ class L1Highs:
     HiGHS's dual simplex without presolve.  Every round's weights are feasible, and every round's ``y`` gives a lower
     bound over all support points, so an interrupted solve still returns weights with a valid gap.
 
-    The prior does not matter where nothing pulls towards it: an optimal vertex has at most k + 1 points.  A problem with
-    a pull or insensitive answers goes to `pulled`.
+    The prior does not matter where nothing pulls towards it: an optimal vertex has at most k + 1 points.  Such a vertex
+    fits the noise; `L1Program` is nearer to the truth.
 
     Parameters
     ----------
-    seconds
-        Time limit of the whole solve.
+    pivots
+        The most steps of the simplex, over all programs.
     tolerance
         Gap, relative to max(objective, k · max |A|), up to which the answer counts as optimal.
-    noise_multiple
-        Gap in multiples of `FitProblem.noise_level`, too, for a problem with a pull or insensitive answers: its optimum
-        is not nearer to the truth than that.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
     """
 
-    name: ClassVar[str] = "lp"
+    name: ClassVar[str] = "sifting"
 
-    seconds: float = math.inf
+    pivots: int = 50_000
     tolerance: float = 1e-8
-    noise_multiple: float = 0.01
 
     def __post_init__(self) -> None:
-        check_number("seconds", self.seconds, above=0, infinite=True)
+        check_whole("pivots", self.pivots)
         check_share("tolerance", self.tolerance)
-        check_number("noise_multiple", self.noise_multiple, least=0)
 
     def solve(self, problem: FitProblem) -> FitResult:
-        """Return optimal weights; see `Solver.solve`."""
+        """Return weights with the least misfit; see `Solver.solve`.
+
+        Raises
+        ------
+        ParameterError
+            If the problem has a pull or insensitive answers.
+        """
         if not problem.plain:
-            return solve_pulled(
-                problem,
-                seconds=self.seconds,
-                tolerance=self.tolerance,
-                noise_multiple=self.noise_multiple,
-                name=self.name,
-            )
-        begin = time.perf_counter()
+            raise ParameterError("pull and insensitive must be 0: sifting minimises the misfit alone")
         dual = L1Dual(b=problem.b, r=problem.row_weights, scale=problem.magnitude)
         active = _first_rows(problem)
         weights, objective, bound = None, math.inf, 0.0  # y = 0 proves 0
-        iterations, status = 0, FitStatus.INACCURATE
+        pivots, status = 0, FitStatus.INACCURATE
         while True:
-            left = self.seconds - (time.perf_counter() - begin)
-            if left <= 0:
-                status = FitStatus.TIME_LIMIT
-                break
-            found = _over(problem, active, dual, seconds=left)
+            found = _over(problem, active, dual, pivots=self.pivots - pivots)
+            if not np.isfinite(found.x).all():
+                raise SolverFailedError("HiGHS returned values that are not numbers", status="not numbers")
             y, z = dual.point(found.x)
-            iterations += found.iterations
+            pivots += found.iterations
             before = objective
             carried = weights_from(found.duals, points=active.size)
             if carried is not None:
@@ -93,13 +88,13 @@ class L1Highs:
                 if reached < objective:
                     weights, objective = candidate, reached
             scores = problem.A.T @ y
-            bound = max(bound, float(y @ problem.b - scores.max()))
+            bound = max(bound, problem.bound_from(y, scores))
             allowed = self.tolerance * max(objective, problem.k * dual.scale)
             if objective - bound <= allowed:
                 status = FitStatus.OPTIMAL
                 break
-            if not found.finished:
-                status = FitStatus.TIME_LIMIT
+            if not found.finished or pivots >= self.pivots:
+                status = FitStatus.LIMIT
                 break
             violated = scores - z > FEASIBILITY * dual.scale
             violated[active] = False
@@ -111,28 +106,11 @@ class L1Highs:
         if weights is None:
             message = f"the linear program ended without usable weights: {status.value}"
             raise SolverFailedError(message, status=status.value)
+        stopped = f"The linear program stopped after {pivots} pivots; the best of its weights are released."
         return FitResult(
-            weights=weights,
-            status=status,
-            objective=objective,
-            gap=max(objective - bound, 0.0),
-            iterations=iterations,
-            solver=self.name,
-        )
-
-    def estimate(self, size: ProblemSize) -> Cost:
-        """Return the predicted cost: an upper envelope of the times in ``benchmarks/speed/l1_lp.py``, or of fits of Adult.
-
-        Those had a pull, 5000 points and up to 4200 answers, of tables, of cosines and of both, and took 1 to 6 seconds.
-        """
-        if not size.plain:
-            return Cost(seconds=0.5 + 5e-7 * (size.nonzeros + size.k * size.m), bytes=40.0 * (size.nonzeros + size.m))
-        density = size.nonzeros / (size.k * size.m)
-        rounds = 8
-        pivots = 2e-8 * size.k**2.6 * max(density, 0.15)
-        seconds = 0.5 + rounds * (pivots + 4e-9 * size.nonzeros)
-        working_set = 3.0 * (size.k + 1) ** 2 * max(density, 0.15)
-        return Cost(seconds=seconds, bytes=120.0 * working_set + 40.0 * size.m)
+            weights=weights, status=status, objective=objective, bound=bound, solver=self.name,
+            objective_lp=objective, pivots=pivots, reason=stopped if status is FitStatus.LIMIT else "",
+        )  # fmt: skip
 
 
 def _first_rows(problem: FitProblem) -> IntArray:
@@ -144,7 +122,7 @@ def _first_rows(problem: FitProblem) -> IntArray:
     return np.unique(spread)
 
 
-def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, seconds: float) -> Minimum:
+def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -> Minimum:
     """Solve the dual over the ``active`` rows."""
     rows = dual.rows(problem.A[:, active])
     found = minimise(
@@ -153,7 +131,7 @@ def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, seconds: float
         limits=np.zeros(active.size),
         lower=-dual.upper,
         upper=dual.upper,
-        options=dual.options(seconds),
+        options=dual.options(pivots),
     )
     if found is None:
         raise InternalError("a program that always has a solution had none")

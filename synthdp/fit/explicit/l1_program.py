@@ -1,0 +1,202 @@
+"""The L1 program over the columns of multiplicative weights: a few distributions, mixed by a linear program.
+
+It minimises F(w) = sum r (|A w − b| − e)+ + pull · D(w, prior) over the simplex.  D is convex, so a mixture of columns is
+at most as dear as the mixture of their prices: the linear program's value is never below F of its mixture, and its
+multipliers say where the next column should be.  Its size is a hundred columns and k answers, whatever the support.
+See docs/mechanisms/l1-fit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from synthdp.arrays import FloatArray, Weights
+from synthdp.checks import check_number, check_one_of, check_whole
+from synthdp.errors import SolverFailedError
+from synthdp.fit.explicit.columns import Columns
+from synthdp.fit.explicit.linear_program import SIMPLEX, minimise
+from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.solver import FitResult, FitStatus
+
+MULTIPLES = (30.0, 10.0, 3.0)
+"""Temperatures of the path from the prior, in multiples of the last one.  Tuned: docs/mechanisms/l1-fit.md."""
+
+PATH_SHARE, ROUND_SHARE, ROUNDS = 1 / 20, 1 / 5, 5
+"""Steps at each temperature of the path, and before each program, as shares of the evaluations, 15 and 60 of 300; and the
+most programs.  Tuned: docs/mechanisms/l1-fit.md."""
+
+MIN_EVALUATIONS, MAX_EVALUATIONS, MAX_PRODUCTS = 60, 300, 2e10
+"""Evaluations: as many as make `MAX_PRODUCTS` multiplications, about ten seconds, within these limits.  Safety limit."""
+
+MAX_PIVOTS = 1000
+"""Steps of the simplex in a program.  Safety limit: a program of 100 columns takes about 500."""
+
+MIN_COLUMNS, MAX_COLUMNS, MAX_ENTRIES = 20, 100, 2e6
+"""Columns of a program: its latest ones, as many as have `MAX_ENTRIES` answers, within these limits.  Safety limit."""
+
+MAX_ANSWERS = 100_000
+"""Answers beyond which no program is solved: its columns alone would take seconds.  Safety limit."""
+
+GAP, LARGE_GAP = 0.05, 0.25
+"""Gaps, in multiples of the noise level, at which a fit is done, and above which a warning says so.  Tuned: the optimum is
+no nearer to the truth than the noise; see docs/mechanisms/l1-fit.md."""
+
+ROUNDING = 1e-6
+"""Gap without noise, in multiples of k times the largest feature.  Tolerance of HiGHS and of L-BFGS-B."""
+
+LEAST_MIXED = 0.5
+"""Least sum of the multipliers that are the mixture; it is 1 at the optimum.  Tolerance."""
+
+MAX_TOLD = 80
+"""Characters of an error's own words in a reason.  Safety limit."""
+
+
+class Mixture(NamedTuple):
+    """What one program found: (m,) weights, multipliers y (k,), pivots, and whether it was stopped before its end."""
+
+    weights: Weights
+    y: FloatArray
+    pivots: int
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L1Program:
+    """Fit weights by multiplicative updates of the prior, mixed by linear programs.
+
+    The weights are the better of the best mixture and of the best single update.  Nothing looks at a clock: evaluations,
+    programs and pivots are counted, so that the same problem has the same weights on a loaded machine.
+
+    Parameters
+    ----------
+    name
+        ``"lp"``, or ``"mw"`` for the updates alone, without any program.
+    evaluations
+        The most evaluations; ``None`` for what the size of the problem allows.
+    gap
+        Gap at which the fit is done, in multiples of the noise level.
+    """
+
+    name: Literal["lp", "mw"] = "lp"
+    evaluations: int | None = None
+    gap: float = GAP
+
+    def __post_init__(self) -> None:
+        check_one_of("name", self.name, ("lp", "mw"))
+        if self.evaluations is not None:
+            check_whole("evaluations", self.evaluations)
+        check_number("gap", self.gap, least=0)
+
+    def solve(self, problem: FitProblem) -> FitResult:
+        """Return weights near the prior that explain the answers; they exist whatever the linear program does."""
+        with threadpool_limits(1):  # another number of threads adds in another order
+            return self._solve(problem)
+
+    def _solve(self, problem: FitProblem) -> FitResult:
+        limit = self.evaluations or int(np.clip(MAX_PRODUCTS / problem.nonzeros, MIN_EVALUATIONS, MAX_EVALUATIONS))
+        rounding = ROUNDING * problem.k * problem.magnitude
+        enough = max(self.gap * problem.noise_level, rounding)
+        temperature = problem.pull or enough / math.log(max(problem.m, 2))
+        columns = Columns(problem, limit=limit, enough=enough)
+        y, mixed, objective_lp, pivots, failure = columns.y, None, math.inf, 0, ""
+        stages = [(multiple * temperature, PATH_SHARE) for multiple in MULTIPLES] + [
+            (temperature, ROUND_SHARE)
+        ] * ROUNDS
+        if self.name == "lp" and problem.k > MAX_ANSWERS:
+            failure = f"is not solved for more than {MAX_ANSWERS} answers"
+        for at, share in stages if math.isfinite(problem.pull) else ():
+            y = columns.descend(y, temperature=at, steps=math.ceil(share * limit))
+            if share == PATH_SHARE:
+                continue
+            y = columns.y
+            if self.name == "lp" and not failure:
+                try:
+                    found = mixture_of(problem, columns)
+                    pivots += found.pivots
+                    reached = problem.objective(found.weights)
+                    if reached < objective_lp:
+                        mixed, objective_lp = found.weights, reached
+                    failure = f"stopped after {found.pivots} pivots" if found.stopped else ""
+                    y = np.clip((columns.y + found.y) / 2, -problem.row_weights, problem.row_weights)
+                except Exception as error:  # noqa: BLE001 -- whatever it is: the answers are paid for
+                    failure = "failed " + told(error)
+            if columns.spent or min(columns.best, objective_lp) - columns.bound <= enough:
+                break
+        objective = min(columns.best, objective_lp)
+        bound = columns.bound if math.isfinite(problem.pull) else objective
+        gap = objective - bound
+        by_program = mixed is not None and objective_lp < columns.best
+        status = FitStatus.WITHIN_NOISE if gap <= enough else FitStatus.LIMIT
+        if failure:
+            status = FitStatus.FAILED
+        elif math.isinf(problem.pull):
+            status = FitStatus.PRIOR
+        elif gap <= rounding:
+            status = FitStatus.OPTIMAL
+        return FitResult(
+            weights=mixed if mixed is not None and by_program else columns.weights / columns.weights.sum(),
+            status=status,
+            objective=objective,
+            bound=bound,
+            solver="lp" if by_program else "mw",
+            objective_lp=objective_lp,
+            objective_mw=columns.best,
+            evaluations=columns.evaluations,
+            pivots=pivots,
+            reason=_reason(failure, columns.best, objective_lp) if failure else "",
+        )
+
+
+def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:
+    """Return the best mixture of the prior, the best column and the latest ones, by one linear program.
+
+    The program is posed on its dual: y as two parts between 0 and r, and z, with a row per column t,
+
+        minimise (e − b)'y⁺ + (e + b)'y⁻ + z  subject to  a_t'(y⁺ − y⁻) − z <= pull · D_t
+
+    where a_t are the answers of the column and D_t is its relative entropy.  The multipliers of the rows are the mixture.
+
+    Raises
+    ------
+    SolverFailedError
+        If HiGHS ends without multipliers that are a mixture.
+    """
+    latest = int(np.clip(MAX_ENTRIES / problem.k, MIN_COLUMNS, MAX_COLUMNS))
+    at = np.unique([0, columns.best_at, *range(max(len(columns) - latest, 0), len(columns))])
+    scale, k = problem.magnitude, problem.k
+    answers, b, free = columns.answers(at) / scale, problem.b / scale, np.asarray(problem.insensitive) / scale
+    found = minimise(
+        np.concatenate([free - b, free + b, [1.0]]),
+        rows=np.hstack([answers, -answers, np.full((len(at), 1), -1.0)]),
+        limits=problem.pull / scale * columns.entropies(at),
+        lower=np.append(np.zeros(2 * k), -np.inf),
+        upper=np.append(np.tile(problem.row_weights, 2), np.inf),
+        options={**SIMPLEX, "simplex_iteration_limit": MAX_PIVOTS},
+    )
+    if found is None:
+        raise SolverFailedError("HiGHS found no solution of a program that has one", status="infeasible")
+    shares, y = np.maximum(found.duals, 0.0), found.x[:k] - found.x[k:-1]
+    if not (np.isfinite(shares).all() and np.isfinite(y).all() and shares.sum() >= LEAST_MIXED):
+        raise SolverFailedError("HiGHS returned no weights", status="no weights")
+    carried = shares > 0
+    weights = columns.mixture(at[carried], shares[carried] / shares.sum())
+    return Mixture(weights, y, found.iterations, not found.finished)
+
+
+def told(error: Exception) -> str:
+    """Return the kind of an error and the beginning of its first line; every solver works on public numbers alone."""
+    first = next(iter(str(error).splitlines()), "")[:MAX_TOLD].rstrip(".")
+    return f"({type(error).__name__}{f': {first}' if first else ''})"
+
+
+def _reason(failure: str, objective_mw: float, objective_lp: float) -> str:
+    by_program = objective_lp < objective_mw
+    least, most = sorted((objective_lp, objective_mw))
+    against = f" against {most:.4g}" if math.isfinite(most) else ""
+    whose = "the best of its weights are" if by_program else "the weights of multiplicative weights are"
+    return f"The linear program {failure}; {whose} released: objective {least:.4g}{against}."
