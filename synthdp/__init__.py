@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         variance as variance,
     )
     from synthdp.answers.samples import combine as combine
+    from synthdp.codec import saved_as as saved_as
     from synthdp.curator.curator import Curator as Curator
     from synthdp.curator.ledger import Ledger as Ledger
     from synthdp.domain.discretize import domain_of as domain_of
@@ -259,6 +260,7 @@ _HOME = {
     "resume_session": "synthdp.works.sparse.weights",
     "regression": "synthdp.answers.questions",
     "save": "synthdp.storage",
+    "saved_as": "synthdp.codec",
     "share": "synthdp.answers.questions",
     "smooth": "synthdp.answers.questions",
     "sparse_conjunction": "synthdp.queries.supports",
@@ -380,6 +382,7 @@ __all__ = [
     "required_size",
     "resume_session",
     "save",
+    "saved_as",
     "share",
     "smooth",
     "sparse_conjunction",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
+from synthdp.codec import file_form
 from synthdp.distribution.contingency import Shape, cell_index, check_clique, check_shape, contingency
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
 from synthdp.distribution.systematic import multinomial_counts, systematic_counts
@@ -21,6 +22,7 @@ _ROUNDING = 1e-12
 """Weights whose sum is this near to 1 are normalised already: dividing again would change them."""
 
 
+@file_form("Explicit", short="explicit")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explicit:
     """Weighted support points; a `Distribution`.

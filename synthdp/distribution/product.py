@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
+from synthdp.codec import file_form
 from synthdp.distribution.contingency import Shape, check_clique, check_shape
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
 from synthdp.distribution.systematic import draw_within_groups
@@ -18,6 +19,7 @@ from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 
 
+@file_form("product")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Product:
     """The product of one distribution a column; a `Distribution`.

@@ -12,6 +12,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, Features, FloatArray, IntArray, Totals
 from synthdp.checks import whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -20,6 +21,7 @@ from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
 
+@file_form("interactions")
 @dataclass(frozen=True, slots=True, eq=False)
 class Interactions(LinearFamily):
     """The table of each clique, centred along every axis, in whole numbers.

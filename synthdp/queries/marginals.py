@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, Features, IntArray, Totals, frozen
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.counting import add_tables, count_tables
@@ -18,6 +19,7 @@ from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 
 
+@file_form("Marginals", short="marginals")
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals(LinearFamily):
     """The contingency tables of several cliques of columns, one after the other, each flat in C order.

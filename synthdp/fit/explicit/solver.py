@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from synthdp.arrays import Weights, frozen
+from synthdp.codec import file_form
 from synthdp.errors import InternalError
 from synthdp.fit.explicit.problem import FitProblem, ProblemSize
 
@@ -33,6 +34,7 @@ class Cost(NamedTuple):
     bytes: float
 
 
+@file_form("FitResult")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FitResult:
     """Weights on the simplex and how good they are.

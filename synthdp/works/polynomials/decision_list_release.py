@@ -15,6 +15,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.checks import check_whole
+from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements
@@ -39,6 +40,7 @@ MAX_COEFFICIENTS = 5_000_000
 Input: TypeAlias = Mapping[str, object]
 
 
+@file_form("DecisionListSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionListSummary:
     """Noisy coefficients of the sum of all lists.

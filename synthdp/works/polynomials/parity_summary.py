@@ -16,6 +16,7 @@ import numpy as np
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.checks import check_share
+from synthdp.codec import file_form
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.moments.moments import Interval, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
@@ -51,6 +52,7 @@ class Moments(NamedTuple):
     """(p,) of their noise; 0 for a public number of rows."""
 
 
+@file_form("ParitySummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParitySummary:
     """Noisy sums of all parities of at most ``order`` bits.
