@@ -176,17 +176,17 @@ def without_source(schema: Schema) -> tuple[str, ...]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Give a scratch file beside ``path`` and move it there when all went well; nothing is left behind otherwise.
 
-    Its folder is made if only that one is missing.
+    Its folder is made if only that one is missing.  A ``private`` file is one that only its owner may read.
     """
     if path.is_dir():
         raise DataError(f"'{path}' is a folder: give a file name")
     new_folder = not path.parent.exists()
     try:
         path.parent.mkdir(exist_ok=True)
-        with replacing(path) as scratch:
+        with replacing(path, private=private) as scratch:
             try:
                 yield scratch
             except FormatError as error:

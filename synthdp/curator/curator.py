@@ -429,7 +429,7 @@ class Curator:
         loss = self.cost(spend)
         plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss, law=law)
         item = plan.item(step, loss, denominator=scores.denominator)
-        return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
+        return self._spend(item, lambda table: plan.chosen(table.exact(scores)))
 
     def discover(
         self, *, spend: Spend, takes: Callable[[Schema], bool] = lambda _: True, careful: bool = False
@@ -512,11 +512,12 @@ class Curator:
         account._ends = (early, self._ledger, entry)
         return account
 
-    def give_up(self) -> PrivacyLoss:
-        """Forget the rows, write what this account has cost into the ledger, and return it.
+    def give_up(self) -> PrivacyLoss | None:
+        """Forget the rows, write what this account has cost into the ledger, and return it; ``None`` for nothing.
 
-        It is less than was reserved if the account has spent no more of its budget than one of the shares that were named
-        when it was opened (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
+        It is nothing if the account was asked nothing: its entry is returned.  It is less than was reserved if the account
+        has spent no more of its budget than one of the shares that were named when it was opened, and nothing else was
+        reserved for the data set since (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
 
         Costs at most what was charged when the account was opened.
 
@@ -529,11 +530,17 @@ class Curator:
             raise PrivacyError("only an account inside another budget can be given up")
         early, ledger, entry = self._ends
         with self._vault.turn():
+            self._vault.close()
+            if not self._account.spent:
+                if ledger is not None and entry is not None:
+                    ledger.give_back(entry)
+                    self._vault.entries.remove(entry)
+                    self._vault.unsettled = [one for one in self._vault.unsettled if one[1] != entry]
+                return None
             spent = sum(part[0] for part in self._account.spent) / components(self.budget)[0]
             cost = early.cost(spent)
             if ledger is not None and entry is not None:
-                ledger.commit(entry, cost)
-            self._vault.close()
+                return ledger.commit(entry, cost)
         return cost
 
     def close(self) -> None:
@@ -573,7 +580,7 @@ class Curator:
         except BaseException:
             self._account.refund(loss)
             raise
-        self._vault.entries.append(entry)
+        self._vault.entries.append(int(entry))  # a receipt names it, and whoever reads that does not hold it
         return entry
 
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
