@@ -1,4 +1,4 @@
-"""What an earlier version wrote is still read: releases of each kind, a session, a schema from before columns had a source."""
+"""What an earlier version wrote is still read: releases of each kind, a session, and an older schema."""
 
 from __future__ import annotations
 
