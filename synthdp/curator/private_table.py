@@ -21,9 +21,7 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import WORKERS, in_order
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.interactions import Interactions
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.marginals import Marginals, OfTables
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
@@ -156,8 +154,8 @@ class PrivateTable:
         return np.split(self.exact(together), ends)
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
-        if isinstance(statistic, Interactions):  # whoever holds the rows knows how to count tables
-            return statistic.of_tables(self._cell_totals(statistic.tables))
+        if isinstance(statistic, OfTables) and not isinstance(statistic, Marginals):
+            return statistic.of_tables(self._cell_totals(statistic.counted))
         source, unit = self.open(), self.adjacency.unit
         if isinstance(source, SummingSource):
             summed = source.sums(statistic, self.schema, unit=unit, bound=self._bound)
@@ -169,9 +167,8 @@ class PrivateTable:
     def _block_totals(self, statistic: Statistic) -> Totals:
         self.reads += 1
         coded = self._coded_as(statistic.domain)
-        tables = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
-        if isinstance(tables, Marginals) and tables.k <= KEPT_CELLS:
-            return statistic.finish(_counts(tables, coded))
+        if isinstance(statistic, Marginals) and statistic.k <= KEPT_CELLS:
+            return statistic.finish(_counts(statistic, coded))
         return statistic.finish(_sums(statistic, coded.codes))
 
     @property

@@ -72,6 +72,15 @@ class MarginalDistances(Score):
         """Every distance moves by at most one row, or two when a record is replaced."""
         return RecordBounds.of(Norms.within(self.k, self.denominator))
 
+    @property
+    def counted(self) -> Marginals:
+        """The tables; see `counted_tables`."""
+        return self.queries
+
+    def of_tables(self, counts: Totals) -> Totals:
+        """Return the answers by the counts of `counted`."""
+        return self.finish(counts)
+
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
         """Add the counts of some rows; see `AddingStatistic`."""
         self.queries.add_sums(totals, codes, adding=adding)

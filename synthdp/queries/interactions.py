@@ -105,17 +105,17 @@ class Interactions(LinearFamily):
         )
 
     @property
-    def tables(self) -> Marginals:
-        """The tables of the same cliques."""
+    def counted(self) -> Marginals:
+        """The tables of the same cliques; see `counted_tables`."""
         return Marginals(self.domain, self.cliques)
 
     def sums(self, codes: Codes) -> Totals:
         """Return the sums over some rows, (k,): the tables are counted, then centred."""
-        return self.of_tables(self.tables.sums(codes))
+        return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the sums over rows of which the counts of `tables` are known."""
-        tables = self.tables.split(counts)
+        """Return the sums over rows of which the counts of `counted` are known."""
+        tables = self.counted.split(counts)
         parts = [
             self._centred(table[None, :], clique, weight)[0]
             for table, clique, weight in zip(tables, self.cliques, self.weights, strict=True)
