@@ -341,14 +341,15 @@ class Source:
         FormatError
             If it is of another type.
         """
+        expected = plain_type(expected)
         origin, parts = get_origin(expected), get_args(expected)
         if origin in (Union, UnionType):
             return self._choice(document, parts)
         if origin is np.ndarray or expected is np.ndarray:
             return self._array(document, parts[1] if parts else np.dtype[Any])
-        if origin is not None and issubclass(origin, Mapping):
+        if isinstance(origin, type) and issubclass(origin, Mapping):
             return {self.read(key, parts[0]): self.read(part, parts[1]) for key, part in _listed(document)}
-        if origin in (tuple, frozenset) or (origin is not None and issubclass(origin, Sequence)):
+        if isinstance(origin, type) and issubclass(origin, (tuple, frozenset, Sequence)):
             return _made_as(origin)(self._several(_listed(document), parts))
         return self._plain(document, expected)
 
@@ -426,6 +427,25 @@ def check_saved(value: object) -> None:
 def read_schema(document: Any) -> Schema:
     """Return the schema of a document."""
     return Schema.from_json(json.dumps(document), source="the release's schema")
+
+
+def plain_type(hint: Any) -> Any:
+    """Return the type that an alias stands for, and any other type as it is.
+
+    From Python 3.12 on a type may be declared by an object that is no class: NumPy 2.5 declares ``NDArray`` so.
+    """
+    alias = hint if hasattr(hint, "__type_params__") else get_origin(hint)
+    while hasattr(alias, "__value__"):
+        hint = _filled(alias, get_args(hint))
+        alias = hint if hasattr(hint, "__type_params__") else get_origin(hint)
+    return hint
+
+
+def _filled(alias: Any, parts: tuple[Any, ...]) -> Any:
+    """Return what an alias stands for, with its parameters replaced by ``parts``."""
+    given = dict(zip(alias.__type_params__, parts, strict=True)) if parts else {}
+    free = getattr(alias.__value__, "__parameters__", ())
+    return alias.__value__[tuple(given.get(one, Any) for one in free)] if free else alias.__value__
 
 
 def _listed(one: Any) -> list[Any]:

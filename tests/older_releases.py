@@ -1,7 +1,8 @@
 """A saved release of each kind, and a session: written once by one version of the package, and read by every later one.
 
 ``python tests/older_releases.py FOLDER`` (with the package on the path) writes them as the package is now.  What was
-written is never written again: a new folder beside the others holds what a new version writes.
+written is never written again: a new folder beside the others holds what a new version writes.  A fingerprint in
+`expected.json` changes only if a field is no longer saved (that of Fourier marginals: how long the fit took).
 """
 
 from __future__ import annotations

@@ -378,7 +378,9 @@ class Ledger:
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
-        capped = [name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name")]
+        capped = [
+            name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name").fetchall()
+        ]
         meant = _close(dataset, _names(db)) or capped[:3]
         hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
         warnings.warn(
@@ -444,7 +446,7 @@ def _text(adjacency: Adjacency) -> str:
 
 
 def _names(db: sqlite3.Connection) -> list[str]:
-    return [str(name) for (name,) in db.execute("SELECT name FROM datasets ORDER BY name")]
+    return [str(name) for (name,) in db.execute("SELECT name FROM datasets ORDER BY name").fetchall()]
 
 
 def _close(name: str, names: list[str]) -> list[str]:

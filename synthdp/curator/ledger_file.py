@@ -115,8 +115,8 @@ class LedgerFile:
             raise LedgerError(f"ledger '{self.path}' cannot be synced to disk: check its folder") from None
 
     def _version(self, db: sqlite3.Connection) -> int | None:
-        """Return the version of the file, ``None`` if it is empty."""
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        """Return the version of the file, ``None`` if it is empty; rows are fetched, for an open cursor keeps a lock."""
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master").fetchall()}
         if not tables:
             return None
         if not {"meta", "spends"} <= tables:
