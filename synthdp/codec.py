@@ -353,7 +353,7 @@ class Source:
             return _made_as(origin)(self._several(_listed(document), parts))
         return self._plain(document, expected)
 
-    def fields(self, kind: type[Any], document: Mapping[str, Any]) -> Any:
+    def fields(self, kind: Any, document: Mapping[str, Any]) -> Any:
         """Return the object of a class by the fields that it is made from."""
         hints = _hints(kind)
         return kind(**{name: self.read(document[name], hints[name]) for name in constructor_fields(kind)})
