@@ -14,11 +14,11 @@ from threading import Lock
 import numpy as np
 
 from synthdp.arrays import AnyArray, Clique, GridIndices, Totals, frozen
-from synthdp.curator.contribution import Bounding, first_rows, rows_of
+from synthdp.curator.contribution import Bounding, first_rows
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode, rows_of
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import WORKERS, in_order
 from synthdp.privacy.neighbors import Adjacency

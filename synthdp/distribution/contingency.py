@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -95,6 +95,12 @@ def normalised(weights: FloatArray) -> FloatArray:
     """Return weights of a positive sum divided by it, or as they are if that is 1 but for rounding."""
     total = weights.sum()
     return weights if abs(total - 1) < _NORMALISED else np.asarray(weights / total, np.float64)
+
+
+def subsets_of(clique: Clique) -> Iterable[Clique]:
+    """Yield the non-empty subsets of a clique, the smallest first."""
+    for size in range(1, len(clique) + 1):
+        yield from combinations(clique, size)
 
 
 def check_clique(clique: Clique, shape: Sequence[int] | None = None) -> None:
