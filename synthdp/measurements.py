@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaincc, gammainccinv, ndtri
 
 from synthdp.arrays import Answers, IntArray, frozen
+from synthdp.codec import file_form
 from synthdp.queries.protocol import KeyStatistic, Statistic
 
 UNLIKELY = 0.01
@@ -107,6 +108,7 @@ _DISTRIBUTIONS: dict[NoiseLaw, Distribution] = {
 }
 
 
+@file_form("Noise")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
     """The law of the noise on k whole numbers.
@@ -135,6 +137,7 @@ class Noise:
         return self.law.distribution.tail(self.scale, self.k, beta=beta, count=count)
 
 
+@file_form("Measurements")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurements:
     """Noisy answers to one statistic.

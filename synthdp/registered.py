@@ -35,17 +35,13 @@ class Work:
         Its package, ``__name__``.
     mechanisms
         Those that yield a table, by the name that users write.
-    outputs, parts
-        ``"module:Class"`` of what its releases hold and are saved with, and of what these are made of.
-    statistics
-        ``"module:Class"`` of statistics that a saved release of a synthetic model keeps, by their name in the file.
+    saved
+        By the name that files have for each of its classes (`synthdp.codec.file_form`), the module in the work's package.
     """
 
     package: str
     mechanisms: Mapping[str, NamedPlace] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    statistics: Mapping[str, str] = field(default_factory=dict)
+    saved: Mapping[str, str] = field(default_factory=dict)
 
     def place(self, within: str) -> str:
         """Return the whole place of one that is given within the work's package."""
@@ -65,11 +61,6 @@ def found_at(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def place_of(kind: type[Any]) -> str:
-    """Return where a class is defined, as `found_at` takes it."""
-    return f"{kind.__module__}:{kind.__qualname__}"
-
-
 @cache
 def mechanisms() -> Mapping[str, NamedPlace]:
     """Return the named mechanisms of all works, with their whole places."""
@@ -79,6 +70,6 @@ def mechanisms() -> Mapping[str, NamedPlace]:
 
 
 @cache
-def statistics() -> Mapping[str, str]:
-    """Return the places of the saved statistics of all works, by their name in the file."""
-    return {name: work.place(place) for work in works() for name, place in work.statistics.items()}
+def saved_classes() -> Mapping[str, str]:
+    """Return the module of each saved class of all works, by its name in files."""
+    return {name: work.place(module) for work in works() for name, module in work.saved.items()}

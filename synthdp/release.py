@@ -306,6 +306,25 @@ class Release(Generic[OutputT_co]):
             return answer_database(self.output, self.measurements, query, **options)
         return self._method("answer")(query, **options)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release to a folder, whole or not at all; `synthdp.load` reads it, in any later version.
+
+        Parameters
+        ----------
+        path
+            A new folder, or one that holds a release already.
+
+        Raises
+        ------
+        ParameterError
+            If something in the release is of a class that has no file form; see `synthdp.saved_as`.
+        DataError
+            If the folder cannot be written, or holds something else.
+        """
+        from synthdp.release_files import write
+
+        write(self, path)
+
     def plot(self, column: str, *, by: str | None = None) -> Picture:
         """Return a picture of a column, as the report has it; a notebook shows it, and ``save`` writes it.
 

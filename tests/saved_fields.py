@@ -1,7 +1,7 @@
 """The allow-list of what is saved: every field of every document that leaves, and where its value may come from.
 
 A field is named by the part of the document in which it stands and its own name, wherever that part is; a part that is a
-class of `file_forms` is named by the class.  Arrays stand under the field that names them.
+class is named by the name that files have for it.  Arrays stand under the field that names them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from synthdp.file_forms import forms
+from synthdp.codec import homes
 
 DECLARED = "declared"
 """Stated before a row was read: the schema, a setting, the public name or type of a column."""
@@ -29,8 +29,11 @@ NAMED = {
 }  # fmt: skip
 """Fields whose keys are the user's names, or packages', and what stands under each."""
 
-OF_KIND = ("distribution", "parts", "queries")
-"""Parts of which there are several kinds, with fields of their own."""
+DISTRIBUTIONS = ("components", "explicit", "graphical", "product")
+"""Kinds of distributions, whose fields stand under the part and the kind; other short names are those of queries."""
+
+CLASSES = frozenset(name for name in homes() if name[0].isupper())
+"""What files of either version call classes, wherever their values stand."""
 
 _RELEASE = {
     DECLARED: {
@@ -77,7 +80,7 @@ _RELEASE = {
         "queries pair products": "kind domain scores resolution most chosen",
         "queries chebyshev": "kind domain t unit",
         "queries total": "kind domain",
-        "queries tensor": "kind domain terms unit",
+        "queries tensor": "kind domain terms unit most",
         "queries person tables": "kind tables multipliers",
         "queries person distances": "kind tables multipliers expected",
         "database": "total",
@@ -103,6 +106,7 @@ _FORMS = {
         "Total": "domain", "TrigonometricSummary": "names smoothness cells", "CellParities": "domain masks",
     },
     NOISY: {
+        "AverageMoment": "domain degree denominator",
         "BoostedTables": "tables", "tables": "total domain", "CellModel": "total",
         "DecisionListSummary": "error public_rows",
         "DirectAnswers": "measurements", "FourierTable": "answers", "FrequentRecords": "total",
@@ -161,10 +165,10 @@ MARKS = _listed(_RELEASE, _FORMS, _CARD, _SESSION)
 def fields_of(document: Mapping[str, Any], part: str = "release") -> Iterator[tuple[str, Any]]:
     """Yield every field of a document with its value, by the part in which it stands; an empty list is a value, too."""
     kind = document.get("kind")
-    if isinstance(kind, str) and kind in forms():
+    if isinstance(kind, str) and kind in CLASSES:
         part, document = kind, {name: value for name, value in document.items() if name != "kind"}
-    elif part in OF_KIND and isinstance(kind, str):
-        part = f"{part} {kind}"
+    elif isinstance(kind, str) and kind in homes():
+        part = f"{part if kind in DISTRIBUTIONS else 'queries'} {kind}"
     for name, value in document.items():
         yield from _values(value, part, name)
 

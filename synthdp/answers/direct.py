@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from synthdp.answers.leaves import Histogram, LeafCounts, SpreadLeaves, least_sq
 from synthdp.answers.screened import Screened, screened
 from synthdp.answers.uneven import clumped, unevenness
 from synthdp.arrays import BoolArray, Clique, FloatArray
-from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
+from synthdp.distribution.contingency import NoisyTable, subsets_of, table_shape, table_size
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import Effects, NoisyEffect
 from synthdp.fit.graphical.moment_matching import NoisyProducts
@@ -219,7 +218,7 @@ class Direct:
     @cached_property
     def _had(self) -> frozenset[Clique]:
         known = self.effects.precisions
-        return frozenset(clique for clique in known if all(part in known for part in _subsets(clique)))
+        return frozenset(clique for clique in known if all(part in known for part in subsets_of(clique)))
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
         """Return the first histogram of a column: its axis, its noisy counts and their noise."""
@@ -357,7 +356,7 @@ class Direct:
     def _variance(self, clique: Clique, block: FloatArray, cells: int) -> FloatArray:
         sizes = self.effects.shape
         variance = (block.reshape(len(block), -1).sum(axis=1) / cells * self.total[1]) ** 2
-        for part in _subsets(clique):
+        for part in subsets_of(clique):
             margin = block.sum(axis=tuple(i + 1 for i, j in enumerate(clique) if j not in part))
             for axis in range(1, margin.ndim):
                 margin = margin - margin.mean(axis=axis, keepdims=True)
@@ -390,10 +389,3 @@ class Direct:
                         continue
                     found[axis.name].append((axis, np.asarray(counts, np.float64), measured.stddev))
         return dict(found)
-
-
-def _subsets(clique: Clique) -> Sequence[Clique]:
-    chosen: list[Clique] = [()]
-    for column in clique:
-        chosen += [(*part, column) for part in chosen]
-    return chosen[1:]

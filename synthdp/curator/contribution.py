@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
-from synthdp.domain.encoder import Labels, Numbers, RawColumn, labels_of_numbers
+from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
 from synthdp.tables.columns.plain import plain, written
 
 _HASHED = 1 << 16
@@ -122,13 +122,6 @@ def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolAr
     place = np.empty(len(owner), np.int64)
     place[order] = place_in_run(np.diff(owner[order]) != 0)
     return np.asarray(place + before < rows)
-
-
-def rows_of(raw: RawColumn, kept: BoolArray) -> RawColumn:
-    """Return some rows of a raw column."""
-    if isinstance(raw, Labels):
-        return Labels(raw.levels, raw.codes[kept])
-    return Numbers(raw.values[kept], None if raw.missing is None else raw.missing[kept])
 
 
 def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:

@@ -14,17 +14,15 @@ from threading import Lock
 import numpy as np
 
 from synthdp.arrays import AnyArray, Clique, GridIndices, Totals, frozen
-from synthdp.curator.contribution import Bounding, first_rows, rows_of
+from synthdp.curator.contribution import Bounding, first_rows
 from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode, rows_of
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import WORKERS, in_order
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.interactions import Interactions
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.marginals import Marginals, OfTables
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
 from synthdp.queries.total import Total
 from synthdp.schema.columns import Column, Identifier
@@ -158,8 +156,8 @@ class PrivateTable:
         return np.split(self.exact(together), ends)
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
-        if isinstance(statistic, Interactions):  # whoever holds the rows knows how to count tables
-            return statistic.of_tables(self._cell_totals(statistic.tables))
+        if isinstance(statistic, OfTables) and not isinstance(statistic, Marginals):
+            return statistic.of_tables(self._cell_totals(statistic.counted))
         source, unit = self.open(), self.adjacency.unit
         if isinstance(source, SummingSource):
             summed = source.sums(statistic, self.schema, unit=unit, bound=self._bound)
@@ -171,9 +169,8 @@ class PrivateTable:
     def _block_totals(self, statistic: Statistic) -> Totals:
         self.reads += 1
         coded = self._coded_as(statistic.domain)
-        tables = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
-        if isinstance(tables, Marginals) and tables.k <= KEPT_CELLS:
-            return statistic.finish(_counts(tables, coded))
+        if isinstance(statistic, Marginals) and statistic.k <= KEPT_CELLS:
+            return statistic.finish(_counts(statistic, coded))
         return statistic.finish(_sums(statistic, coded.codes))
 
     @property

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, Table
+from synthdp.codec import file_form
 from synthdp.distribution.contingency import Shape, check_clique, check_shape
 from synthdp.distribution.protocol import (
     Distribution,
@@ -25,6 +26,7 @@ from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 
 
+@file_form("components")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Components:
     """The product of distributions over disjoint sets of columns; a `Distribution`.

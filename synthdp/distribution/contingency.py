@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +20,9 @@ from synthdp.errors import ParameterError
 
 Shape: TypeAlias = tuple[int, ...]
 """The number of codes of each column."""
+
+_NORMALISED = 1e-12
+"""Tolerance: weights whose sum is this near to 1 stay as they are, so that a saved model is read as it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,6 +89,18 @@ def merged_cells(groups: Sequence[IntArray]) -> IntArray:
     for of_code in groups:
         cells = np.add.outer(cells * (int(of_code.max()) + 1), of_code).ravel()
     return cells
+
+
+def normalised(weights: FloatArray) -> FloatArray:
+    """Return weights of a positive sum divided by it, or as they are if that is 1 but for rounding."""
+    total = weights.sum()
+    return weights if abs(total - 1) < _NORMALISED else np.asarray(weights / total, np.float64)
+
+
+def subsets_of(clique: Clique) -> Iterable[Clique]:
+    """Yield the non-empty subsets of a clique, the smallest first."""
+    for size in range(1, len(clique) + 1):
+        yield from combinations(clique, size)
 
 
 def check_clique(clique: Clique, shape: Sequence[int] | None = None) -> None:

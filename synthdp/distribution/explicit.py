@@ -11,16 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
-from synthdp.distribution.contingency import Shape, cell_index, check_clique, check_shape, contingency
+from synthdp.codec import file_form
+from synthdp.distribution.contingency import Shape, cell_index, check_clique, check_shape, contingency, normalised
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
 from synthdp.distribution.systematic import multinomial_counts, systematic_counts
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 
-_ROUNDING = 1e-12
-"""Weights whose sum is this near to 1 are normalised already: dividing again would change them."""
 
-
+@file_form("Explicit", short="explicit")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Explicit:
     """Weighted support points; a `Distribution`.
@@ -59,8 +58,7 @@ class Explicit:
             raise ParameterError("weights must have a positive sum")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "codes", frozen(codes.astype(codes_dtype(shape), order="F")))
-        total = weights.sum()
-        object.__setattr__(self, "weights", frozen(weights if abs(total - 1) < _ROUNDING else weights / total))
+        object.__setattr__(self, "weights", frozen(normalised(weights)))
 
     def marginal(self, clique: Clique) -> Table:
         """Sum the weights in every cell of ``clique``; see `Distribution.marginal`."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
+from synthdp.codec import Source, Store, file_form
 from synthdp.distribution.contingency import Shape, cell_index, check_clique, table_size
 from synthdp.distribution.junction_tree import JunctionTree, SubTable
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
@@ -37,6 +38,7 @@ class CalibratedTree(NamedTuple):
     log_partition: float
 
 
+@file_form("graphical")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Graphical:
     """An exponential family p(x) = exp(sum of potentials at x) / Z, calibrated; a `Distribution`.
@@ -93,6 +95,22 @@ class Graphical:
             conditionals=tuple(frozen(table) for table in result.conditionals),
             log_partition=result.log_partition,
         )
+
+    def to_saved(self, store: Store) -> dict[str, Any]:
+        """Return what the law is calibrated from."""
+        return {
+            "shape": store.write(self.tree.shape),
+            "nodes": store.write(self.tree.nodes),
+            "parents": store.write(self.tree.parents),
+            "potentials": store.write(self.potentials),
+        }
+
+    @classmethod
+    def of_saved(cls, document: Mapping[str, Any], source: Source) -> Graphical:
+        """Return the law, calibrated again."""
+        shape, parents = (source.read(document[name], tuple[int, ...]) for name in ("shape", "parents"))
+        tree = JunctionTree(shape, source.read(document["nodes"], tuple[Clique, ...]), parents)
+        return cls.calibrated(tree, source.read(document["potentials"], Mapping[Clique, FloatArray]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Graphical.calibrated, (self.tree, dict(self.potentials))

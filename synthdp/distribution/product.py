@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
-from synthdp.distribution.contingency import Shape, check_clique, check_shape
+from synthdp.codec import file_form
+from synthdp.distribution.contingency import Shape, check_clique, check_shape, normalised
 from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 
 
+@file_form("product")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Product:
     """The product of one distribution a column; a `Distribution`.
@@ -75,4 +77,4 @@ def _normalised(column: int, size: int, margin: FloatArray) -> FloatArray:
         raise ParameterError(
             f"margin of column {column} must hold {size} non-negative finite weights with a positive sum"
         )
-    return frozen(weights / weights.sum())
+    return frozen(normalised(weights))

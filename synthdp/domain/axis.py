@@ -83,6 +83,11 @@ class Axis:
         return groups if (groups[inside] == mine).all() else None
 
     @property
+    def regular(self) -> int:
+        """How many cells hold regular values; they come first."""
+        return int(self.cells[np.searchsorted(self.starts, self.grid.regular - 1, side="right") - 1]) + 1
+
+    @property
     def releasable(self) -> BoolArray:
         """(size,) whether a released row may lie in the cell."""
         return np.asarray(self.width > 0)

@@ -60,6 +60,13 @@ class Labels:
 RawColumn: TypeAlias = Numbers | Labels
 
 
+def rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
+    """Return some rows of a raw column, by their positions or a mask."""
+    if isinstance(raw, Labels):
+        return Labels(raw.levels, raw.codes[rows])
+    return Numbers(raw.values[rows], None if raw.missing is None else raw.missing[rows])
+
+
 @np.errstate(all="ignore")  # a floating-point warning would tell of one value, an error where those are errors the more
 def encode(column: Column, raw: RawColumn) -> GridIndices:
     """Return the grid index of every value, (n,) in the narrowest unsigned type."""

@@ -97,12 +97,7 @@ class Among:
     @property
     def _regular(self) -> int:
         """Number of cells of regular values, which come first."""
-        return regular_cells(self._axis) if self.rules else 0
-
-
-def regular_cells(axis: Axis) -> int:
-    """Return how many cells hold regular values; they come first."""
-    return int(axis.cells[np.searchsorted(axis.starts, axis.grid.regular - 1, side="right") - 1]) + 1
+        return self._axis.regular if self.rules else 0
 
 
 def cells_named(one: AmongRows, axis: Axis) -> BoolArray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import Answers, Codes, FloatArray, Weights
+from synthdp.codec import file_form
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
@@ -27,6 +28,7 @@ from synthdp.tables.source import RowSink
 _CHUNK = 4_000_000
 
 
+@file_form("CellModel")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CellModel:
     """Weights on the cells of a domain.

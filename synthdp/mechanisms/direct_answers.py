@@ -9,6 +9,7 @@ import numpy as np
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.checks import check_one_of, check_share
+from synthdp.codec import check_saved, file_form
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
@@ -26,6 +27,7 @@ from synthdp.release import Release
 AIMS = ("mean", "max")
 
 
+@file_form("DirectAnswers")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DirectAnswers:
     """Noisy sums of all queries of a workload.
@@ -239,6 +241,7 @@ def _asked(wish: LinearQueries | Wish | None, curator: Curator) -> LinearQueries
     """Return the queries of a wish, refusing what the curator would refuse once it is charged."""
     queries = queries_of(wish, curator.schema)
     check_domain(queries, curator.schema)
+    check_saved(queries)
     return queries
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import Clique
+from synthdp.codec import check_saved
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
@@ -133,11 +134,17 @@ def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQuerie
 
     Each column of a table has one more cell for the values that do not fit it, unless it has one already: they are
     counted there, and nowhere else.  Queries of other families are those of the rows that fit.
+
+    Raises
+    ------
+    ParameterError
+        As `queries_of` does, or if a release could not be saved with the answers.
     """
     queries = queries_of(wish, schema)
     if not isinstance(queries, Marginals):
         from synthdp.queries.fitting import FittingRows
 
+        check_saved(queries)
         return FittingRows(queries)
     from synthdp.domain.universe import domain_with_misfits
 

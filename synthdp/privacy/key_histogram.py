@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from synthdp.codec import file_form
 from synthdp.errors import ParameterError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise
@@ -14,6 +15,7 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item
 
 
+@file_form("HistogramPlan")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramPlan:
     """The noise of a stability histogram, fixed before any row is read.
@@ -68,6 +70,7 @@ class HistogramPlan:
         )
 
 
+@file_form("KeyCounts")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyCounts:
     """Noisy counts of the keys that occur often.

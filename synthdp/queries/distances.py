@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from synthdp.arrays import Codes, IntArray, Totals
 from synthdp.checks import whole
+from synthdp.codec import Source, Store, file_form
 from synthdp.errors import ParameterError
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import LARGEST_DENOMINATOR, LARGEST_EXPECTATION, Norms, RecordBounds, expectations
@@ -17,6 +20,7 @@ from synthdp.queries.protocol import check_overflow
 from synthdp.queries.score import Score
 
 
+@file_form("distances")
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginalDistances(Score):
     """For each clique the L1 distance, in rows, between its table and an expected one.
@@ -48,6 +52,16 @@ class MarginalDistances(Score):
             raise ParameterError("expected must have one whole number per cell")
         check_overflow(self)
 
+    def to_saved(self, store: Store) -> dict[str, Any]:
+        """Return the tables' fields, and what was expected of them."""
+        return {**store.fields(self.queries), "expected": store.put(self.expected), "unit": self.denominator}
+
+    @classmethod
+    def of_saved(cls, document: Mapping[str, Any], source: Source) -> MarginalDistances:
+        """Return the distances again."""
+        expected = source.arrays[document["expected"]]
+        return cls(source.fields(Marginals, document), expected, source.read(document["unit"], int))
+
     @property
     def k(self) -> int:
         """Number of distances."""
@@ -57,6 +71,15 @@ class MarginalDistances(Score):
     def bounds(self) -> RecordBounds:
         """Every distance moves by at most one row, or two when a record is replaced."""
         return RecordBounds.of(Norms.within(self.k, self.denominator))
+
+    @property
+    def counted(self) -> Marginals:
+        """The tables; see `counted_tables`."""
+        return self.queries
+
+    def of_tables(self, counts: Totals) -> Totals:
+        """Return the answers by the counts of `counted`."""
+        return self.finish(counts)
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
         """Add the counts of some rows; see `AddingStatistic`."""

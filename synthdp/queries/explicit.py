@@ -9,6 +9,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
 from synthdp.checks import whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -19,6 +20,7 @@ EXACT_PAIRS = 1024
 """Up to so many cells, the change by a replaced record is the maximum over all pairs; above, a bound by ranges."""
 
 
+@file_form("CellQueries")
 @dataclass(frozen=True, slots=True, eq=False)
 class CellQueries(LinearFamily):
     """Sums over rows of a table of values, one row per query and one column per cell.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synthdp.arrays import BoolArray, Codes, Features, Totals
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import domain_with_misfits
 from synthdp.queries.linear import LinearFamily
@@ -16,6 +17,7 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.subset import Subset
 
 
+@file_form("FittingRows")
 @dataclass(frozen=True, slots=True, eq=False)
 class FittingRows(LinearFamily):
     """The queries of a family, of the rows alone whose values all fit the schema.

@@ -12,6 +12,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, Features, FloatArray, IntArray, Totals
 from synthdp.checks import whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -20,6 +21,7 @@ from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
 
+@file_form("interactions")
 @dataclass(frozen=True, slots=True, eq=False)
 class Interactions(LinearFamily):
     """The table of each clique, centred along every axis, in whole numbers.
@@ -103,17 +105,17 @@ class Interactions(LinearFamily):
         )
 
     @property
-    def tables(self) -> Marginals:
-        """The tables of the same cliques."""
+    def counted(self) -> Marginals:
+        """The tables of the same cliques; see `counted_tables`."""
         return Marginals(self.domain, self.cliques)
 
     def sums(self, codes: Codes) -> Totals:
         """Return the sums over some rows, (k,): the tables are counted, then centred."""
-        return self.of_tables(self.tables.sums(codes))
+        return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the sums over rows of which the counts of `tables` are known."""
-        tables = self.tables.split(counts)
+        """Return the sums over rows of which the counts of `counted` are known."""
+        tables = self.counted.split(counts)
         parts = [
             self._centred(table[None, :], clique, weight)[0]
             for table, clique, weight in zip(tables, self.cliques, self.weights, strict=True)

@@ -7,17 +7,21 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, Features, IntArray, Totals, frozen
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.counting import add_tables, count_tables
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.protocol import Statistic
 
 
+@file_form("Marginals", short="marginals")
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals(LinearFamily):
     """The contingency tables of several cliques of columns, one after the other, each flat in C order.
@@ -86,6 +90,15 @@ class Marginals(LinearFamily):
         """Return the counts, (k,)."""
         return count_tables(codes, self.domain.shape, self.cliques)
 
+    @property
+    def counted(self) -> Marginals:
+        """The tables themselves; see `counted_tables`."""
+        return self
+
+    def of_tables(self, counts: Totals) -> Totals:
+        """Return the answers by the counts of `counted`: these."""
+        return counts
+
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
         """Add the counts of some rows to ``totals``, (k,); see `AddingStatistic`."""
         add_tables(totals, codes, self.domain.shape, self.cliques, adding=adding)
@@ -113,3 +126,22 @@ def one_ways(domain: Domain) -> Marginals:
 def marginals(domain: Domain, cliques: Iterable[Sequence[str]]) -> Marginals:
     """Return the tables of cliques given by column names."""
     return Marginals(domain, tuple(domain.index(*clique) for clique in cliques))
+
+
+@runtime_checkable
+class OfTables(Statistic, Protocol):
+    """A statistic whose answers are a function of the counts of some tables: whoever holds rows knows how to count those."""
+
+    @property
+    def counted(self) -> Marginals:
+        """The tables."""
+        ...
+
+    def of_tables(self, counts: Totals) -> Totals:
+        """Return the (k,) answers by the counts of the tables."""
+        ...
+
+
+def counted_tables(statistic: Statistic) -> Marginals | None:
+    """Return the tables of which a statistic is a function, as it says itself; ``None`` if it says nothing."""
+    return statistic.counted if isinstance(statistic, OfTables) else None

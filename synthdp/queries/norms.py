@@ -14,6 +14,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, IntArray, frozen
 from synthdp.checks import whole
+from synthdp.codec import file_form
 from synthdp.errors import ParameterError, SensitivityError
 
 LARGEST_DENOMINATOR = 2**61
@@ -28,6 +29,7 @@ LARGEST_EXPECTATION = 2**60
 _HALF_WORD = 31
 
 
+@file_form("Norms")
 @dataclass(frozen=True, slots=True)
 class Norms:
     """Upper bounds on a vector of whole numbers, as Python integers, so that they are exact.

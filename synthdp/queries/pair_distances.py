@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from synthdp.arrays import Codes, IntArray, Totals
 from synthdp.checks import whole
+from synthdp.codec import Source, Store, file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import Norms, RecordBounds, whole_numbers
@@ -23,6 +26,7 @@ LARGEST_SUM = 2**60
 """Most expected rows in multiples of 1 / denominator: far more than any table has."""
 
 
+@file_form("pair distances")
 @dataclass(frozen=True, slots=True, eq=False)
 class PairDistances:
     """For every two columns the L1 distance, in rows, between their table and that of independent columns.
@@ -63,6 +67,16 @@ class PairDistances:
         if len({int(margin.sum()) for margin in self.margins}) > 1 or not self.margins[0].any():
             raise ParameterError("margins must have one sum above 0")
         check_overflow(self)
+
+    def to_saved(self, store: Store) -> dict[str, Any]:
+        """Return the fields; the denominator is the file's ``unit``."""
+        return {"domain": store.write(self.domain), "margins": store.write(self.margins), "unit": self.denominator}
+
+    @classmethod
+    def of_saved(cls, document: Mapping[str, Any], source: Source) -> PairDistances:
+        """Return the distances again."""
+        margins = source.read(document["margins"], tuple[IntArray, ...])
+        return cls(source.read(document["domain"], Domain), margins, source.read(document["unit"], int))
 
     @property
     def pairs(self) -> tuple[IntArray, IntArray]:

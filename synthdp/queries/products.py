@@ -11,6 +11,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, Features, FloatArray, IntArray
 from synthdp.checks import whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError, SensitivityError
 from synthdp.queries.linear import LinearFamily
@@ -24,6 +25,7 @@ _BELOW = 1 - 1e-9
 """Less than rounding in floating point can add to a clipped row."""
 
 
+@file_form("products")
 @dataclass(frozen=True, slots=True, eq=False)
 class ClippedProducts(LinearFamily):
     """For every two columns the sum over rows of the product of their scores.
@@ -104,6 +106,7 @@ class ClippedProducts(LinearFamily):
         return self.norm * _BELOW
 
 
+@file_form("pair products")
 @dataclass(frozen=True, slots=True, eq=False)
 class PairProducts(LinearFamily):
     """For some pairs of columns the sum over rows of the product of their scores, each clipped by itself.

@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 
 from synthdp.arrays import Codes, Features, Totals
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -15,6 +16,7 @@ from synthdp.queries.norms import RecordBounds
 from synthdp.queries.protocol import LinearQueries, check_overflow
 
 
+@file_form("Stack")
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack(LinearFamily):
     """The answers of several families, one after the other.

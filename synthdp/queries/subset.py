@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -14,6 +15,7 @@ from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import LinearQueries
 
 
+@file_form("Subset")
 @dataclass(frozen=True, slots=True, eq=False)
 class Subset(LinearFamily):
     """The queries of a family at some positions.

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Codes, Features, Totals
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 
 
+@file_form("Total", short="total")
 @dataclass(frozen=True, slots=True, eq=False)
 class Total(LinearFamily):
     """The number of rows.

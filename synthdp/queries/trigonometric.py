@@ -7,14 +7,15 @@ an indicator of one cell for any axis.  Terms are rounded to whole multiples of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from synthdp.arrays import Codes, Features, FloatArray, frozen
 from synthdp.checks import whole
+from synthdp.codec import Source, Store, file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -22,6 +23,7 @@ from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
 
+@file_form("Cosine")
 @dataclass(frozen=True, slots=True, order=True)
 class Cosine:
     """The factor cos(degree * arccos x) on one column; 0 in cells without a point, except that degree 0 is always 1."""
@@ -30,6 +32,7 @@ class Cosine:
     degree: int
 
 
+@file_form("Indicator")
 @dataclass(frozen=True, slots=True, order=True)
 class Indicator:
     """The factor that is 1 in one cell of one column and 0 in all others."""
@@ -41,7 +44,10 @@ class Indicator:
 Factor: TypeAlias = Cosine | Indicator
 Term: TypeAlias = tuple[Factor, ...]
 
+_FACTORS: dict[type[Factor], str] = {Cosine: "cosine", Indicator: "indicator"}
 
+
+@file_form("TensorBasis", short="tensor")
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorBasis(LinearFamily):
     """Sums over rows of products of cosine and indicator factors.
@@ -88,6 +94,26 @@ class TensorBasis(LinearFamily):
             tables[factor.column][factor] = frozen(factor_values(self.domain, factor))
         object.__setattr__(self, "_tables", tables)
         check_overflow(self)
+
+    def to_saved(self, store: Store) -> dict[str, Any]:
+        """Return the fields; in files of version 1 a factor is its name, its column and its degree or cell."""
+        fields = store.fields(self)
+        if not store.brief:
+            return fields
+        terms = [[[_FACTORS[type(f)], f.column, astuple(f)[1]] for f in term] for term in self.terms]
+        proven = {name: fields[name] for name in ("swap", "most") if fields[name] is not None}
+        return {"domain": fields["domain"], "terms": terms, "unit": self.denominator, **proven}
+
+    @classmethod
+    def of_saved(cls, document: Mapping[str, Any], source: Source) -> TensorBasis:
+        """Return the basis again."""
+        if "unit" not in document:
+            found: TensorBasis = source.fields(cls, document)
+            return found
+        kinds = {name: kind for kind, name in _FACTORS.items()}
+        terms = tuple(tuple(kinds[name](column, number) for name, column, number in t) for t in document["terms"])
+        swap, most = (source.read(document.get(name), kind | None) for name, kind in (("swap", Norms), ("most", int)))
+        return cls(source.read(document["domain"], Domain), terms, source.read(document["unit"], int), swap, most)
 
     def place_of(self, column: int, cell: int) -> int | None:
         """Return which answer counts the rows in one cell of one column; ``None`` if none does."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, IntArray
 from synthdp.domain.derive import derive
-from synthdp.domain.encoder import Numbers, RawColumn
+from synthdp.domain.encoder import Numbers, RawColumn, rows_of
 from synthdp.domain.histories import NO_PARENT_ROW, STATE
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
@@ -29,7 +29,6 @@ from synthdp.release import Release
 from synthdp.report.content import cramers_v
 from synthdp.report.page import SHOWN_ROWS, WEAKEST_DRAWN, card_of, citation_of, promise_of, spend_of, texts_of
 from synthdp.sampling.database_model import DatabaseModel, DrawnRows, outer_schema
-from synthdp.sampling.rules_across import rows_of
 from synthdp.schema.columns import Column, Integer
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema

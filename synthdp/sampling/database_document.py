@@ -1,15 +1,15 @@
-"""A law of persons as a JSON document and arrays, and back."""
+"""A law of persons, and statistics of the same persons, as a JSON document and arrays, and back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from synthdp.arrays import AnyArray
+from synthdp.codec import Source, Store, file_form
 from synthdp.distribution.histories import Conditional, Factor, Histories
 from synthdp.domain.histories import Layout
 from synthdp.errors import FormatError
@@ -18,164 +18,121 @@ from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.format import TableFormat
 
-Put = Callable[[AnyArray], str]
+
+def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
+    """Return the document of a model; what it refers to is in `write_parts`."""
+    conditionals = [
+        {
+            "table": one.table,
+            "attribute": one.attribute,
+            "base": store.put(one.base),
+            "factors": [{"of": store.number("tables", f.table), "theta": store.put(f.theta)} for f in one.factors],
+        }
+        for one in model.histories.conditionals.values()
+    ]
+    return {
+        "schema": json.loads(model.schema.to_json()),
+        "total": model.total,
+        "formats": {name: one.to_document() for name, one in model.formats.items()},
+        "conditionals": conditionals,
+    }
 
 
-@dataclass(slots=True, eq=False)
-class DatabaseWriter:
-    """Writes a model, and statistics of the same persons, into one document.
+def write_parts(store: Store) -> dict[str, Any]:
+    """Return the tables and groupings that the rest of the document refers to; to be asked last."""
+    tables = [_table_document(table, store) for table in store.parts.get("tables", [])]
+    groupings = [
+        {
+            "name": one.name,
+            "groups": store.put(one.groups),
+            "ranks": None if one.ranks is None else store.put(one.ranks),
+        }
+        for one in store.parts.get("groupings", [])
+    ]
+    return {"tables": tables, "groupings": groupings}
 
-    Parameters
-    ----------
-    put
-        Keeps an array and returns its name.
+
+def read_parts(
+    document: Mapping[str, Any], model: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+) -> dict[str, Sequence[Any]]:
+    """Return what the rest of a document refers to, by the document of its parts and that of its model."""
+    layout = Layout(DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema"))
+    groupings = [
+        Grouping(
+            str(one["name"]), arrays[one["groups"]],
+            None if one["ranks"] is None else np.asarray(arrays[one["ranks"]], np.int64),
+        )
+        for one in document["groupings"]
+    ]  # fmt: skip
+    return {"layout": [layout], "tables": [_read_table(one, layout, groupings) for one in document["tables"]]}
+
+
+def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
+    """Return the model of a document.
+
+    Raises
+    ------
+    FormatError
+        If its parts do not fit each other.
     """
-
-    put: Put
-    groupings: list[Grouping] = field(default_factory=list)
-    tables: list[PersonTable] = field(default_factory=list)
-
-    def model(self, model: DatabaseModel) -> dict[str, Any]:
-        """Return the document of a model."""
-        conditionals = [
-            {
-                "table": one.table,
-                "attribute": one.attribute,
-                "base": self.put(one.base),
-                "factors": [{"of": self._table(f.table), "theta": self.put(f.theta)} for f in one.factors],
-            }
-            for one in model.histories.conditionals.values()
-        ]
-        return {
-            "schema": json.loads(model.schema.to_json()),
-            "total": model.total,
-            "formats": {name: one.to_document() for name, one in model.formats.items()},
-            "conditionals": conditionals,
-        }
-
-    def queries(self, queries: PersonTables | PersonDistances) -> dict[str, Any]:
-        """Return the document of a statistic."""
-        if isinstance(queries, PersonDistances):
-            return self.queries(queries.queries) | {"kind": "person distances", "expected": self.put(queries.expected)}
-        return {
-            "kind": "person tables",
-            "tables": [self._table(table) for table in queries.tables],
-            "multipliers": list(queries.multipliers),
-        }
-
-    def parts(self) -> dict[str, Any]:
-        """Return what the other documents refer to; to be asked last."""
-        tables = [self._table_document(table) for table in self.tables]
-        groupings = [
-            {
-                "name": one.name,
-                "groups": self.put(one.groups),
-                "ranks": None if one.ranks is None else self.put(one.ranks),
-            }
-            for one in self.groupings
-        ]
-        return {"tables": tables, "groupings": groupings}
-
-    def _table(self, table: PersonTable) -> int:
-        return _place(self.tables, table)
-
-    def _table_document(self, table: PersonTable) -> dict[str, Any]:
-        other = table.other_grouping
-        return {
-            "kind": table.kind.name,
-            "table": table.table,
-            "attribute": table.attribute,
-            "grouping": _place(self.groupings, table.grouping),
-            "above": table.above,
-            "other": table.other,
-            "other_grouping": None if other is None else _place(self.groupings, other),
-        }
-
-
-def _place(known: list[Any], one: object) -> int:
-    for i, other in enumerate(known):
-        if other is one:
-            return i
-    known.append(one)
-    return len(known) - 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DatabaseReader:
-    """Reads what `DatabaseWriter` wrote.
-
-    Parameters
-    ----------
-    document
-        Of the model, with its parts.
-    arrays
-        By name.
-    """
-
-    document: Mapping[str, Any]
-    arrays: Mapping[str, AnyArray]
-    layout: Layout = field(init=False)
-    tables: Sequence[PersonTable] = field(init=False)
-
-    def __post_init__(self) -> None:
-        text = json.dumps(self.document["schema"])
-        layout = Layout(DatabaseSchema.from_json(text, source="the release's schema"))
-        groupings = [
-            Grouping(
-                str(one["name"]), self.arrays[one["groups"]],
-                None if one["ranks"] is None else np.asarray(self.arrays[one["ranks"]], np.int64),
-            )
-            for one in self.document["groupings"]
-        ]  # fmt: skip
-        object.__setattr__(self, "layout", layout)
-        tables = tuple(_read_table(one, layout, groupings) for one in self.document["tables"])
-        object.__setattr__(self, "tables", tables)
-
-    def model(self) -> DatabaseModel:
-        """Return the model.
-
-        Raises
-        ------
-        FormatError
-            If its parts do not fit each other.
-        """
-        conditionals = {}
-        for one in self.document["conditionals"]:
-            table, attribute = int(one["table"]), str(one["attribute"])
-            base = np.array(self.arrays[one["base"]], np.float64)
-            factors = [self._factor(factor, table, attribute) for factor in one["factors"]]
-            rows = (1, self.layout.tables[table].groups)
-            if base.ndim != 2 or base.shape[0] not in rows or base.shape[1] != self.layout.axis(table, attribute).size:
-                raise FormatError("the release's model does not fit its schema")
-            conditionals[table, attribute] = Conditional(table, attribute, base, factors)
-        wanted = [(i, name) for i, table in enumerate(self.layout.tables) for name in table.axes]
-        if [*conditionals] != wanted:
+    (layout,), conditionals = source.parts["layout"], {}
+    for one in document["conditionals"]:
+        table, attribute = int(one["table"]), str(one["attribute"])
+        base = np.array(source.arrays[one["base"]], np.float64)
+        factors = [_factor(factor, table, attribute, source) for factor in one["factors"]]
+        rows = (1, layout.tables[table].groups)
+        if base.ndim != 2 or base.shape[0] not in rows or base.shape[1] != layout.axis(table, attribute).size:
             raise FormatError("the release's model does not fit its schema")
-        formats = {
-            name: TableFormat.from_document(self.document["formats"][name]) for name in self.layout.schema.tables
-        }
-        for name, form in formats.items():
-            if {column for column, _ in form.dtypes} != set(outer_schema(self.layout.schema, name).outputs):
-                raise FormatError("the release's format does not fit its schema")
-        return DatabaseModel(
-            layout=self.layout, histories=Histories(self.layout, conditionals), total=float(self.document["total"]),
-            formats=formats,
-        )  # fmt: skip
+        conditionals[table, attribute] = Conditional(table, attribute, base, factors)
+    wanted = [(i, name) for i, table in enumerate(layout.tables) for name in table.axes]
+    if [*conditionals] != wanted:
+        raise FormatError("the release's model does not fit its schema")
+    formats = {name: TableFormat.from_document(document["formats"][name]) for name in layout.schema.tables}
+    for name, form in formats.items():
+        if {column for column, _ in form.dtypes} != set(outer_schema(layout.schema, name).outputs):
+            raise FormatError("the release's format does not fit its schema")
+    histories = Histories(layout, conditionals)
+    return DatabaseModel(layout=layout, histories=histories, total=float(document["total"]), formats=formats)
 
-    def queries(self, document: Mapping[str, Any]) -> PersonTables | PersonDistances:
-        """Return a statistic."""
-        tables = tuple(self.tables[int(i)] for i in document["tables"])
-        found = PersonTables(self.layout, tables, tuple(int(one) for one in document["multipliers"]))
-        if document["kind"] == "person tables":
-            return found
-        return PersonDistances(found, self.arrays[document["expected"]])
 
-    def _factor(self, document: Mapping[str, Any], table: int, attribute: str) -> Factor:
-        factor = Factor(self.tables[int(document["of"])], np.array(self.arrays[document["theta"]], np.float64))
-        about = factor.table.table, factor.table.attribute
-        if about != (table, attribute) or factor.theta.shape != factor.table.sizes(self.layout):
-            raise FormatError("the release's model does not fit its tables")
-        return factor
+def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
+    tables = [store.number("tables", table) for table in queries.tables]
+    return {"tables": tables, "multipliers": list(queries.multipliers)}
+
+
+def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]:
+    return _write_queries(distances.queries, store) | {"expected": store.put(distances.expected)}
+
+
+def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
+    (layout,), tables = source.parts["layout"], tuple(source.parts["tables"][int(i)] for i in document["tables"])
+    return PersonTables(layout, tables, tuple(int(one) for one in document["multipliers"]))
+
+
+def _read_distances(document: Mapping[str, Any], source: Source) -> PersonDistances:
+    return PersonDistances(_read_queries(document, source), source.arrays[document["expected"]])
+
+
+def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
+    other = table.other_grouping
+    return {
+        "kind": table.kind.name,
+        "table": table.table,
+        "attribute": table.attribute,
+        "grouping": store.number("groupings", table.grouping),
+        "above": table.above,
+        "other": table.other,
+        "other_grouping": None if other is None else store.number("groupings", other),
+    }
+
+
+def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Source) -> Factor:
+    theta = np.array(source.arrays[document["theta"]], np.float64)
+    factor = Factor(source.parts["tables"][int(document["of"])], theta)
+    about = factor.table.table, factor.table.attribute
+    if about != (table, attribute) or factor.theta.shape != factor.table.sizes(source.parts["layout"][0]):
+        raise FormatError("the release's model does not fit its tables")
+    return factor
 
 
 def _read_table(document: Mapping[str, Any], layout: Layout, groupings: Sequence[Grouping]) -> PersonTable:
@@ -193,3 +150,8 @@ def _read_table(document: Mapping[str, Any], layout: Layout, groupings: Sequence
         if grouping.groups.shape[1] != layout.axis(where, attribute).size or grouping.groups.min() < 0:
             raise FormatError("the release's tables do not fit its schema")
     return table
+
+
+file_form("DatabaseModel", bare=True, write=write, read=read)(DatabaseModel)
+file_form("person tables", write=_write_queries, read=_read_queries)(PersonTables)
+file_form("person distances", write=_write_distances, read=_read_distances)(PersonDistances)

@@ -17,7 +17,7 @@ from synthdp.checks import whole
 from synthdp.distribution.histories import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.axis import Axis
-from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, fresh_labels
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, fresh_labels, rows_of
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.refinement import Refinement
@@ -26,7 +26,7 @@ from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.sampling.rules_across import Obedience, rows_of
+from synthdp.sampling.rules_across import Obedience
 from synthdp.schema.column import Column, Fresh
 from synthdp.schema.columns import Identifier
 from synthdp.schema.database import DatabaseSchema

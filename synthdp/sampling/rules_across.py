@@ -10,7 +10,7 @@ import numpy as np
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, narrow
 from synthdp.domain.axis import Axis
 from synthdp.domain.derive import derive
-from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.domain.encoder import Numbers, RawColumn, rows_of
 from synthdp.domain.histories import Layout, Order as Numbering
 from synthdp.domain.rules import Order, rules_of
 from synthdp.domain.rules_across import axis_at, broken
@@ -215,13 +215,6 @@ class Obedience:
         number = np.where(bound, most if smaller else least, np.inf if smaller else -np.inf)[cells]
         (np.minimum if smaller else np.maximum).at(found, self._row_above(below, above), number)
         return found
-
-
-def rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
-    """Return some rows of raw values."""
-    if isinstance(raw, Labels):
-        return Labels(raw.levels, raw.codes[rows])
-    return Numbers(raw.values[rows], None if raw.missing is None else raw.missing[rows])
 
 
 def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, rng: Generator) -> GridIndices:

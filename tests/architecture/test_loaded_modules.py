@@ -1,5 +1,6 @@
 """What is loaded: a default release needs the modules of its own way, and no work's."""
 
+import contextlib
 import importlib
 import inspect
 import pkgutil
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import synthdp
-from synthdp import file_forms, works
+from synthdp import codec, works
 from synthdp.mechanisms.named import named
-from synthdp.registered import found_at, place_of, statistics, works as registered_works
+from synthdp.queries.protocol import KeyStatistic, Statistic
+from synthdp.registered import found_at, works as registered_works
 
 MOST_MODULES = 205
 """Of a default release from import to report and plan, packages among them; 200 when this was written."""
@@ -76,19 +78,50 @@ def test_every_folder_of_works_registers_itself() -> None:
     assert {work.package for work in registered_works()} == {f"synthdp.works.{name}" for name in folders}
 
 
-def test_everything_that_is_registered_is_where_it_is_said_to_be() -> None:
-    places = [*file_forms.forms().values(), *statistics().values(), *(one.place for one in named().values())]
-    assert len(places) > 40
-    for place in places:
-        kind = found_at(place)
-        assert inspect.isclass(kind)
-        assert place_of(kind) == place
+def test_every_named_mechanism_is_where_it_is_said_to_be() -> None:
+    places = [one.place for one in named().values()]
+    assert len(places) > 4
+    assert all(inspect.isclass(found_at(place)) for place in places)
 
 
-def test_no_two_saved_classes_have_one_name() -> None:
-    own = [*file_forms.OUTPUTS, *file_forms.PARTS]
-    places = own + [work.place(one) for work in registered_works() for one in (*work.outputs, *work.parts)]
-    assert len(file_forms.forms()) == len(places)
+SELECTED = {
+    "BoostingScores", "Deviations", "KeyTotal", "ListStatistic", "NetScores", "QueryDistances", "SparseCounts",
+}  # fmt: skip
+"""Statistics that no release keeps: scores, of which the largest alone is told, and what records' keys are asked."""
+
+
+@pytest.fixture(scope="module")
+def classes() -> set[type]:
+    """All classes of the package."""
+    for module in pkgutil.walk_packages(synthdp.__path__, "synthdp."):
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(module.name)
+    modules = [module for name, module in sys.modules.items() if name.startswith("synthdp.")]
+    found = {one for module in modules for one in vars(module).values() if inspect.isclass(one)}
+    return {one for one in found if one.__module__.startswith("synthdp.")}
+
+
+@pytest.mark.usefixtures("classes")
+def test_each_name_in_files_is_listed_with_its_home() -> None:
+    """The names that modules give their classes, and the list of the modules' names, are the same."""
+    own = {name: form for name, form in codec._BY_NAME.items() if "." not in name}
+    assert own.keys() == codec.homes().keys()
+    assert len(own) > 50
+
+
+@pytest.mark.slow
+def test_each_home_registers_its_names_by_itself() -> None:
+    code = "import sys; sys.path.insert(0, {path!r}); from synthdp.codec import form_named; form_named({name!r})"
+    for name in codec.homes():
+        run = [sys.executable, "-c", code.format(path=str(Path(synthdp.__file__).parents[1]), name=name)]
+        assert subprocess.run(run, check=False, capture_output=True).returncode == 0, name
+
+
+def test_every_statistic_of_the_package_can_be_saved(classes: set[type]) -> None:
+    asked = {one for one in classes if hasattr(one, "bounds") and (hasattr(one, "sums") or hasattr(one, "key_totals"))}
+    protocols = {one for one in asked if getattr(one, "_is_protocol", False)}
+    assert {Statistic, KeyStatistic} <= protocols
+    assert {one.__name__ for one in asked - protocols if one not in codec._BY_KIND} == SELECTED
 
 
 def test_the_tables_of_works_are_light() -> None:

@@ -15,8 +15,6 @@ from mechanism_cases import CANARY, CASES, SPARSE, outputs
 from synthdp import conjunction, load, marginal, save, smooth
 from synthdp.cli.main import main
 from synthdp.errors import FormatError, ParameterError
-from synthdp.release_documents import has_file_form
-from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.storage import fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore:the noise in each average:UserWarning")
@@ -59,12 +57,6 @@ def released():
     return of
 
 
-def kept(release):
-    """Return the measurements that the file of a release holds."""
-    of_a_model = isinstance(release.output, SyntheticModel)
-    return [one for one in release.measurements if not of_a_model or has_file_form(one.queries)]
-
-
 @pytest.mark.parametrize("name", BARE)
 def test_an_output_reads_back_to_the_last_bit(name, released, tmp_path):
     release = released(name)
@@ -78,7 +70,7 @@ def test_a_release_reads_back_with_all_that_it_tells(name, released, tmp_path):
     save(release, tmp_path / "r")
     again = load(tmp_path / "r")
     assert type(again.output) is type(release.output)
-    assert [outputs(one.values) for one in again.measurements] == [outputs(one.values) for one in kept(release)]
+    assert [outputs(one.values) for one in again.measurements] == [outputs(one.values) for one in release.measurements]
     assert (again.mechanism, again.loss, str(again.receipt)) == (release.mechanism, release.loss, str(release.receipt))
     assert fingerprint(again) == fingerprint(load(tmp_path / "r"))
 
@@ -205,7 +197,7 @@ def test_whatever_a_sealed_document_says_a_release_or_one_sentence_comes_of_it(n
 def test_no_class_but_those_with_a_form_is_made_by_a_file(kind, folder):
     document = json.loads((folder / "release.json").read_text())
     sealed(folder, {**document, "output": {**document["output"], "kind": kind}})
-    with pytest.raises(FormatError, match="of a type that it must not have"):
+    with pytest.raises(FormatError, match=r"of a type that it must not have|a class from elsewhere"):
         load(folder)
 
 

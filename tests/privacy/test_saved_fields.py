@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 from facade_worlds import MECHANISMS, World
 from mechanism_cases import CASES
-from saved_fields import CODE, DECLARED, FILES, HIDDEN, MARKS, fields_of
+from saved_fields import CLASSES, CODE, DECLARED, FILES, HIDDEN, MARKS, fields_of
 from small_databases import SCHEMAS as DATABASES, every_person, frames
 from tape_worlds import DECLARED as SCHEMA, base, typed_frame
 
 import synthdp as sd
+from synthdp.codec import constructor_fields, form_named
 from synthdp.estimators.report_file import write_report
-from synthdp.file_forms import constructor_fields, forms
 from synthdp.page.outcome import FILES as ON_THE_PAGE
 from synthdp.publishing import Places, receipt_text
-from synthdp.registered import found_at
 from synthdp.release import Release
 from synthdp.schema.column import COLUMN_TYPES
 from synthdp.schema.constraint import RULE_KINDS
@@ -93,8 +92,11 @@ def texts(one: Any) -> Iterator[str]:
 
 def test_every_class_that_may_be_saved_has_all_its_fields_on_the_list():
     """A class that no release here holds, and a field that is always empty, are not forgotten."""
-    for name, place in forms().items():
-        kind = found_at(place)
+    for name in sorted(CLASSES):
+        form = form_named(name)
+        if form.bare or hasattr(form.kind, "to_saved"):  # what they write stands in releases above
+            continue
+        kind = form.kind
         hints = get_type_hints(kind)
         held = {f"{name}.{field}": hints[field] for field in constructor_fields(kind)}
         assert {field for field in held.keys() - MARKS.keys() if not holds_parts(held[field])} == set()

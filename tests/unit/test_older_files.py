@@ -1,10 +1,14 @@
-"""What an earlier version wrote is still read: a release folder and a schema from before columns had a source."""
+"""What an earlier version wrote is still read: releases of each kind, a session, and an older schema."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
+from mechanism_cases import SPARSE
+from older_releases import SESSION, session_curator, told
 
 import synthdp as sd
 from synthdp.report import report_page
@@ -12,6 +16,8 @@ from synthdp.report.card import card_text, privacy_card
 from synthdp.storage import fingerprint
 
 OLDER = Path(__file__).parents[1] / "data"
+SAVED = sorted(path for path in OLDER.glob("saved-*/*") if (path / "release.json").is_file())
+SESSIONS = sorted(OLDER.glob(f"saved-*/{SESSION}"))
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +61,29 @@ def test_an_older_release_saved_again_is_the_same(release: sd.Release, tmp_path:
     again = sd.load(tmp_path / "again.release")
     assert again.receipt == release.receipt
     assert fingerprint(again) == fingerprint(release)
+
+
+def expected(path: Path) -> dict:
+    return json.loads((path.parent / "expected.json").read_text(encoding="utf-8"))[path.name]
+
+
+def test_there_is_a_release_of_each_kind() -> None:
+    assert len(SAVED) > 35
+    assert len(SESSIONS) >= 1
+
+
+@pytest.mark.parametrize("path", SAVED, ids=lambda path: f"{path.parent.name} {path.name}")
+def test_a_release_of_an_earlier_version_says_what_it_said_and_is_saved_as_it_was(path: Path, tmp_path: Path) -> None:
+    release = sd.load(path)
+    assert told(release) == expected(path)
+    release.save(tmp_path / "again")
+    assert told(sd.load(tmp_path / "again")) == expected(path)
+
+
+@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.parent.name)
+def test_a_session_of_an_earlier_version_goes_on(path: Path, tmp_path: Path) -> None:
+    shutil.copytree(path, tmp_path / "session")
+    session = sd.resume_session(tmp_path / "session", session_curator())
+    assert (session.updates, list(session.columns)) == (expected(path)["updates"], expected(path)["columns"])
+    assert session.ask(SPARSE[5]).count >= 0 or session.updates
+    assert type(session.close().output).__name__ == "SparseModel"

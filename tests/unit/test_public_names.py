@@ -1,6 +1,8 @@
 """The names of `synthdp`: each is there, and one that needs an extra says which."""
 
+import builtins
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +10,19 @@ import pytest
 import synthdp
 
 
-def test_a_star_import_gives_what_the_plain_installation_has() -> None:
-    assert set(synthdp.__all__) == {"__version__"} | (set(synthdp._HOME) - set(synthdp._EXTRAS))
+def test_a_star_import_gives_what_the_plain_installation_has_and_shadows_no_builtin() -> None:
+    found: dict[str, Any] = {}
+    exec("from synthdp import *", found)
+    assert found.keys() - {"__builtins__"} == {"__version__", *synthdp._HOME} - {*synthdp._EXTRAS, "sum"}
+    assert not found.keys() & {*vars(builtins)} - {"__builtins__"}
+    assert synthdp.sum("age")
+
+
+def test_names_are_listed_once_and_many() -> None:
+    """The list that type checkers read is the one from which names are loaded."""
+    assert len(synthdp._HOME) > 100
+    assert {"SyntheticRelease", "SparkSource", "sum", "saved_as"} <= synthdp._HOME.keys()
+    assert "SyntheticRelease" not in Path(synthdp.__file__).read_text(encoding="utf-8")
 
 
 def test_every_name_is_found_and_is_called_so() -> None:

@@ -25,13 +25,12 @@ from synthdp import (
     Schema,
     SyntheticRelease,
     load,
-    storage,
+    release_files,
 )
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.subset import Subset
-from synthdp.release_documents import has_file_form
 from synthdp.storage import fingerprint, save
 
 SCHEMA = Schema({"n": Integer(0, 9), "b": Boolean()})
@@ -87,8 +86,10 @@ def test_a_release_reads_back_as_it_was(mechanism, tmp_path):
     assert str(again.receipt) == str(made.receipt_)
     assert again.loss == made.release_.loss
     pd.testing.assert_frame_equal(again.sample(30, random_state=1), made.release_.sample(30, random_state=1))
-    assert len(again.measurements) == sum(map(has_file_form, (m.queries for m in made.release_.measurements)))
-    for one, other in zip(again.measurements, made.release_.measurements, strict=False):
+    assert [type(one.queries) for one in again.measurements] == [
+        type(one.queries) for one in made.release_.measurements
+    ]
+    for one, other in zip(again.measurements, made.release_.measurements, strict=True):
         np.testing.assert_array_equal(one.values, other.values)
         assert (one.noise, one.resolution) == (other.noise, other.resolution)
 
@@ -136,13 +137,13 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(folder, monkeypatch):
     with zipfile.ZipFile(packed := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a0.npy", bytes(10**6))
     pack(folder, packed.getvalue())
-    monkeypatch.setattr(storage, "_check_size", lambda size, name, most=10**5: original(size, name, most))
+    monkeypatch.setattr(release_files, "_check_size", lambda size, name, most=10**5: original(size, name, most))
     monkeypatch.setattr(np, "load", None)
     with pytest.raises(FormatError, match=r"'arrays.npz' is larger than a release may be"):
         load(folder)
 
 
-original = storage._check_size
+original = release_files._check_size
 
 
 def test_an_array_that_says_it_is_huge_is_refused(folder):
@@ -156,7 +157,7 @@ def test_an_array_that_says_it_is_huge_is_refused(folder):
 
 
 def test_a_document_beyond_the_limit_is_refused_unread(folder, monkeypatch):
-    monkeypatch.setattr(storage, "MOST_DOCUMENT_BYTES", 100)
+    monkeypatch.setattr(release_files, "MOST_DOCUMENT_BYTES", 100)
     with pytest.raises(FormatError, match=r"release.json' is larger than a release may be \(100 bytes\)"):
         load(folder)
 
@@ -235,21 +236,26 @@ def test_a_release_is_replaced_whole_and_nothing_is_left_beside_it(folder):
     assert [path.name for path in folder.parent.iterdir()] == ["r"]
 
 
-def test_what_the_library_does_not_know_has_no_file_form(tmp_path):
+def test_what_no_file_could_hold_is_refused_before_anything_is_spent(tmp_path):
     curator = Curator(TABLE, schema=SCHEMA, budget=ApproxDP(1.0, 1e-6))
-    release = LaplaceAnswers(HomeMade(one_ways(domain_of(SCHEMA)), np.arange(2))).release(curator)
-    with pytest.raises(ParameterError, match="a HomeMade has no file form"):
-        save(release, tmp_path / "r")
-    with pytest.raises(ParameterError, match="LaplaceAnswers has no file form"):
-        save(dataclasses.replace(release, output="a text"), tmp_path / "r")
+    with pytest.raises(ParameterError, match="HomeMade"):
+        LaplaceAnswers(HomeMade(one_ways(domain_of(SCHEMA)), np.arange(2))).release(curator)
+    assert curator.remaining == ApproxDP(1.0, 1e-6)
+    release = LaplaceAnswers(one_ways(domain_of(SCHEMA))).release(curator)
+    for field in (
+        {"output": object()},
+        {"measurements": (dataclasses.replace(release.measurements[0], queries=Bomb()),)},
+    ):
+        with pytest.raises(ParameterError, match="file form"):
+            dataclasses.replace(release, **field).save(tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 
 class HomeMade(Subset):
-    """Queries of a class that a user wrote."""
+    """Queries of a class that a user wrote, and of which files know no name."""
 
 
 def test_a_small_release_asks_for_little_memory_whatever_the_limits(folder, monkeypatch):
-    monkeypatch.setattr(storage, "MOST_ARRAY_BYTES", 2**62)
-    monkeypatch.setattr(storage, "MOST_DOCUMENT_BYTES", 2**62)
+    monkeypatch.setattr(release_files, "MOST_ARRAY_BYTES", 2**62)
+    monkeypatch.setattr(release_files, "MOST_DOCUMENT_BYTES", 2**62)
     assert load(folder).sample(3).shape == (3, 2)

@@ -6,9 +6,8 @@ Consistency is linear, so that the noise of consistent tables is drawn by its ow
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy import sparse
 
 from synthdp.answers.grouping import numbered
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
-from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, table_shape
+from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, subsets_of, table_shape
 from synthdp.fit.graphical.consistency import (
     NoisyEffect,
     make_consistent,
@@ -257,7 +256,7 @@ def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[C
     clique, sizes = table.clique, table.shape(shape)
     codes = np.unravel_index(cells, sizes)
     found = np.zeros(())
-    for part in _subsets(clique):
+    for part in subsets_of(clique):
         if part in noise:
             axes = [clique.index(j) for j in part]
             spread = math.prod(sizes[axis] for axis in axes) / math.prod(sizes)
@@ -268,7 +267,7 @@ def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[C
 def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: AnyArray) -> dict[Clique, AnyArray]:
     """Return the noise of a merged table's effects: of its columns that of all codes, merged, else its own."""
     found = {}
-    for part in _subsets(table.clique):
+    for part in subsets_of(table.clique):
         axes = tuple(table.clique.index(j) for j in part)
         others = tuple(axis for axis in range(len(table.clique)) if axis not in axes)
         found[part] = _centred(white.sum(axis=others) if others else white.copy())
@@ -297,7 +296,3 @@ def _centred(values: AnyArray) -> AnyArray:
     for axis in range(values.ndim - 1):
         values -= values.mean(axis=axis, keepdims=True)
     return values
-
-
-def _subsets(clique: Clique) -> Iterable[Clique]:
-    return itertools.chain.from_iterable(itertools.combinations(clique, size) for size in range(1, len(clique) + 1))

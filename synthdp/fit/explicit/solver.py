@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from synthdp.arrays import Weights, frozen
+from synthdp.codec import file_form
 from synthdp.errors import InternalError
 from synthdp.fit.explicit.problem import FitProblem
 
@@ -27,6 +28,7 @@ class FitStatus(Enum):
     INACCURATE = "The solver ended with a gap above the tolerance; the weights are feasible."
 
 
+@file_form("FitResult")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FitResult:
     """Weights on the simplex and how good they are.

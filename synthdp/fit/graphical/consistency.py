@@ -5,7 +5,6 @@ First step of a fit, before `max_entropy`.  Linear in the noisy counts; knows no
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from synthdp.distribution.contingency import (
     check_clique,
     check_shape,
     check_tables,
+    subsets_of,
     table_shape,
     table_size,
 )
@@ -91,7 +91,7 @@ class Effects:
         check_clique(clique, self.shape)
         cells = table_size(self.shape, clique)
         estimate = np.full(table_shape(self.shape, clique), self.total / cells)
-        for part in _subsets(clique):
+        for part in subsets_of(clique):
             if part in self.effects:
                 inside = [self.shape[a] if a in part else 1 for a in clique]
                 spread = table_size(self.shape, part) / cells
@@ -109,7 +109,7 @@ class Effects:
         check_clique(clique, self.shape)
         cells = table_size(self.shape, clique)
         variance = 0.0
-        for part in _subsets(clique):
+        for part in subsets_of(clique):
             if part not in self.precisions:
                 raise ParameterError(f"clique ({clique}) must lie within a measured table")
             spread = table_size(self.shape, part) / cells
@@ -146,7 +146,7 @@ def pooled_effects(
     for noisy in tables:
         check_tables([noisy], sizes)
         table = noisy.counts.reshape(table_shape(sizes, noisy.clique))
-        for part in _subsets(noisy.clique):
+        for part in subsets_of(noisy.clique):
             precision = table_size(sizes, part) / (noisy.counts.size * noisy.stddev**2)
             weighted[part] = weighted.get(part, 0.0) + precision * _effect(table, noisy.clique, part)
             precisions[part] = precisions.get(part, 0.0) + precision
@@ -189,7 +189,7 @@ def make_consistent(
     alone: dict[Clique, float] = {}
     for effect in measured:
         alone[effect.clique] = alone.get(effect.clique, 0.0) + effect.stddev**-2
-    inside = {part for clique in alone for part in _subsets(clique) if part != clique}
+    inside = {part for clique in alone for part in subsets_of(clique) if part != clique}
     repeats |= {c: precision for c, precision in alone.items() if len(c) > 1 and c not in repeats and c not in inside}
     one_ways = {part: pooled.precisions[part] for part in sorted(pooled.precisions) if len(part) == 1}
     return tuple(
@@ -242,12 +242,6 @@ def pooled_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
     if precision == 0:
         raise ParameterError("tables must hold at least one table")
     return float(sum(value * weight for value, weight in pairs) / precision), precision**-0.5
-
-
-def _subsets(clique: Clique) -> Iterable[Clique]:
-    """Yield the non-empty subsets of ``clique``."""
-    for size in range(1, len(clique) + 1):
-        yield from itertools.combinations(clique, size)
 
 
 def _effect(table: FloatArray, clique: Clique, part: Clique) -> FloatArray:

@@ -44,7 +44,7 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
     name
         What tells it from other groupings.
     """
-    regular = regular_cells(axis)
+    regular = axis.regular
     if not axis.grid.ordered:
         return Grouping(name, _levels(counts.sum(axis=0), stddev * np.sqrt(len(counts)), axis))
     inside = counts[:, :regular]
@@ -67,11 +67,6 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
         first = layout.periods_of_pattern(table)[:, 0]
         found["first"] = Grouping("first", np.append(first, -1)[: len(many)] + 1)
     return {name: Grouping(name, np.unique(one.groups[0], return_inverse=True)[1]) for name, one in found.items()}
-
-
-def regular_cells(axis: Axis) -> int:
-    """Return how many cells hold regular values; they come first."""
-    return int(axis.cells[np.searchsorted(axis.starts, axis.grid.regular - 1, side="right") - 1]) + 1
 
 
 def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:

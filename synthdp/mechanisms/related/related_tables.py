@@ -34,7 +34,7 @@ from synthdp.mechanisms.related.candidates import (
     one_way,
     unusual,
 )
-from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of, regular_cells
+from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of
 from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -277,7 +277,7 @@ class _Known:
 
         counts = plain(noisy)
         if one.counts < 0 and axis.grid.ordered:
-            regular = regular_cells(axis)
+            regular = axis.regular
             counts[:, :regular] = smoothed(noisy[:, :regular], stddev, plain)
         counts = counts * releasable
         if counts.sum() <= 0:

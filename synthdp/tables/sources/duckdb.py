@@ -25,8 +25,7 @@ from synthdp.domain.encoder import Numbers, RawColumn, encode
 from synthdp.domain.grid import grid_of, labels_of
 from synthdp.errors import DataError
 from synthdp.queries.counting import margin_of
-from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.marginals import counted_tables
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
@@ -113,8 +112,8 @@ class DuckDBSource:
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
         """Count marginals by GROUPING SETS; None for other statistics and types, or with a privacy unit."""
-        marginals = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
-        if not (self._push_down and isinstance(marginals, Marginals)) or unit is not None or bound is not None:
+        marginals = counted_tables(statistic)
+        if not self._push_down or marginals is None or unit is not None or bound is not None:
             return None
         used = sorted({j for clique in marginals.cliques for j in clique})
         cells = {j: self._cell(marginals.domain.axes[j], schema) for j in used}

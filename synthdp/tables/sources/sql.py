@@ -15,8 +15,7 @@ from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.checks import check_one_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.errors import DataError, ParameterError
-from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.marginals import counted_tables
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import Statistic
 from synthdp.queries.total import Total
@@ -197,8 +196,8 @@ class SqlSource:
         with asking():
             coded, domain = self._code(schema, unit, bound), statistic.domain
             names = [f"g{schema.names.index(axis.name)}" for axis in domain.axes]
-            tables = statistic.queries if isinstance(statistic, MarginalDistances) else statistic
-            if isinstance(tables, Marginals):
+            tables = counted_tables(statistic)
+            if tables is not None:
                 asked = counting_query(domain, tables.cliques, coded, names)
                 return asked.tables(self._numbers(asked.sql, 3), domain, tables.cliques)
             if isinstance(statistic, ClippedProducts | PairProducts):

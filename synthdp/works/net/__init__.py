@@ -5,5 +5,7 @@ from synthdp.registered import NamedPlace, Work
 WORK = Work(
     package=__name__,
     mechanisms={"mwem": NamedPlace("mwem:MWEM", ("workload",))},
-    outputs=("private_boosting:BoostedTables",),
+    saved={
+        "BoostedTables": "private_boosting",
+    },
 )

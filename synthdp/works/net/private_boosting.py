@@ -13,6 +13,7 @@ import numpy as np
 
 from synthdp.arrays import Answers, IntArray
 from synthdp.checks import check_share, check_whole, whole
+from synthdp.codec import check_saved, file_form
 from synthdp.curator.curator import Curator
 from synthdp.domain.universe import universe
 from synthdp.errors import ParameterError
@@ -35,6 +36,7 @@ RESOLUTION = 2**10
 """Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken."""
 
 
+@file_form("BoostedTables")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BoostedTables:
     """The tables of all rounds; a query's answer is the median of theirs.
@@ -110,6 +112,7 @@ class PrivateBoosting(Spender):
         Costs ``spend``, for the curator's neighbours.  ``random_state`` draws the first round's queries.
         """
         queries = queries_of(self.queries, curator.schema)
+        check_saved(queries)
         output_schema = check_listed(queries, curator.schema)
         rng = generator(random_state)
         loss = curator.cost(self.spend)

@@ -15,6 +15,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
 from synthdp.checks import check_number, check_whole, whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
@@ -24,6 +25,7 @@ from synthdp.works.polynomials.krawtchouk import level_sizes, subsets_of
 from synthdp.works.polynomials.subset_counts import all_ones_counts
 
 
+@file_form("AverageConjunctions")
 @dataclass(frozen=True, slots=True, eq=False)
 class AverageConjunctions(LinearFamily):
     """Sums over rows of the coefficients of f_x on the p-biased characters of at most t bits.

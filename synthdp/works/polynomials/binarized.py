@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, frozen
+from synthdp.codec import file_form
 from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import finest_axis
 from synthdp.domain.domain import Domain
@@ -31,6 +32,7 @@ MAX_LEVELS = 256
 """Most levels of a column that is given a bit each."""
 
 
+@file_form("Bit")
 @dataclass(frozen=True, slots=True, eq=False)
 class Bit:
     """A yes-or-no property of one column.
@@ -53,6 +55,7 @@ class Bit:
         object.__setattr__(self, "cells", frozen(np.array(self.cells, np.bool_)))
 
 
+@file_form("Binarized")
 @dataclass(frozen=True, slots=True, eq=False)
 class Binarized:
     """d bits of each row.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, Features, FloatArray, IntArray, Totals
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily, sum_features
@@ -22,6 +23,7 @@ MAX_TABLE_BITS = 20
 """Up to so many bits all parities are computed from a histogram by one transform, and the swap bound is exact."""
 
 
+@file_form("CellParities")
 @dataclass(frozen=True, slots=True, eq=False)
 class CellParities(LinearFamily):
     """Sums over rows of (-1)^(number of 1s of the row's bits within a mask).

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.arrays import FloatArray
 from synthdp.checks import check_whole
+from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements
@@ -39,6 +39,7 @@ MAX_COEFFICIENTS = 5_000_000
 Input: TypeAlias = Mapping[str, object]
 
 
+@file_form("DecisionListSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionListSummary:
     """Noisy coefficients of the sum of all lists.
@@ -123,7 +124,7 @@ class DecisionListSummary:
         if missing:
             raise ParameterError(f"an input must have a value for every variable; {missing[0]!r} is missing")
         signs = np.array([-1.0 if one[name] else 1.0 for name in self.variables])
-        levels = [signs[_subsets(len(signs), size)].prod(axis=1) for size in range(self.statistic.order + 1)]
+        levels = [signs[subsets_of(len(signs), size)].prod(axis=1) for size in range(self.statistic.order + 1)]
         return np.concatenate(levels)
 
 
@@ -207,8 +208,3 @@ class DecisionListRelease(Spender):
         make = plan_at if self.length <= SHORT else plan_prefixes
         plans = [make(variables, self.length, order, adjacency, loss) for order in feasible]
         return min(plans, key=lambda plan: plan.error + 2 * plan.stddev / n)
-
-
-@lru_cache(maxsize=64)
-def _subsets(d: int, size: int) -> IntArray:
-    return frozen(subsets_of(d, size))

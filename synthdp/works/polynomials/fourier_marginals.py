@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import gammainccinv
 
 from synthdp.arrays import Answers, Clique, Codes, FloatArray, IntArray, Weights
+from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
@@ -50,6 +51,7 @@ MAX_ENTRIES = 2**26
 """Most entries (parities times cells) of the linear program's matrix."""
 
 
+@file_form("FourierTable")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FourierTable:
     """A consistent table, and the noisy parities that it was fitted to.

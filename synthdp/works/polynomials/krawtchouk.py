@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -91,10 +91,11 @@ def ranks(subsets: IntArray, d: int) -> IntArray:
     return place
 
 
+@lru_cache(maxsize=256)
 def subsets_of(d: int, size: int) -> IntArray:
     """Return all subsets of range(d) of one size in lexicographic order, (C(d, size), size)."""
     every = list(itertools.combinations(range(d), size))
-    return np.array(every, np.int64).reshape(len(every), size)
+    return frozen(np.array(every, np.int64).reshape(len(every), size))
 
 
 @cache

@@ -16,6 +16,7 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, Codes, Features, FloatArray, IntArray, Totals, frozen
 from synthdp.checks import whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -104,6 +105,7 @@ class ListStatistic(LinearFamily):
         """Return, for lists of r rules that ask for true, the (n,) coefficients of a set of rules."""
 
 
+@file_form("ListCoefficients")
 @dataclass(frozen=True, slots=True, eq=False)
 class ListCoefficients(ListStatistic):
     """Sums over rows of the coefficients of c(y) = (list(y) - 1/2), and the number of rows.

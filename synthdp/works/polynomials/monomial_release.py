@@ -16,6 +16,7 @@ import numpy as np
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_whole
+from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
@@ -35,6 +36,7 @@ MAX_MONOMIALS = 5_000_000
 """Most counts of one release."""
 
 
+@file_form("MonomialSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MonomialSummary:
     """Noisy counts of "all bits of S are 0" for every S of at most ``order`` bits.

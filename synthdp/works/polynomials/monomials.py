@@ -12,6 +12,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, Features, Totals
 from synthdp.checks import check_whole, whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
@@ -20,6 +21,7 @@ from synthdp.works.polynomials.krawtchouk import level_sizes, subsets_of
 from synthdp.works.polynomials.subset_counts import all_ones_counts
 
 
+@file_form("Monomials")
 @dataclass(frozen=True, slots=True, eq=False)
 class Monomials(LinearFamily):
     """For every set S of at most t bits, the number of rows where all of them are 0.

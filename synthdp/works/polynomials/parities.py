@@ -12,6 +12,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, Codes, Features, IntArray, Totals
 from synthdp.checks import check_whole, whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -22,6 +23,7 @@ from synthdp.works.polynomials.krawtchouk import level_sizes, odd_overlaps, subs
 from synthdp.works.polynomials.subset_counts import odd_counts
 
 
+@file_form("Parities")
 @dataclass(frozen=True, slots=True, eq=False)
 class Parities(LinearFamily):
     """For every set S of at most t bits, ``scales[|S|]`` times the sum over rows of chi_S = (-1)^{sum of bits in S}.

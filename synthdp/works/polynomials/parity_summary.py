@@ -5,7 +5,6 @@ Everything here is post-processing of noisy answers; it costs nothing.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,6 +15,7 @@ import numpy as np
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.checks import check_share
+from synthdp.codec import file_form
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.moments.moments import Interval, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
@@ -25,7 +25,7 @@ from synthdp.randomness import RandomState
 from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.binarized import Binarized
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
-from synthdp.works.polynomials.krawtchouk import krawtchouk, ranks
+from synthdp.works.polynomials.krawtchouk import krawtchouk, ranks, subsets_of
 from synthdp.works.polynomials.marginal_answers import marginal_estimate, symmetric_query
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.polynomials.parity_synthesis import fit_parities
@@ -51,6 +51,7 @@ class Moments(NamedTuple):
     """(p,) of their noise; 0 for a public number of rows."""
 
 
+@file_form("ParitySummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParitySummary:
     """Noisy sums of all parities of at most ``order`` bits.
@@ -236,7 +237,7 @@ class ParitySummary:
         sets: list[tuple[int, ...]] = []
         values: list[FloatArray] = []
         for level in range(order + 1):
-            chosen = _subsets(query.k, level)
+            chosen = subsets_of(query.k, level)
             sets.extend(map(tuple, chosen.tolist()))
             if self.parities.scales[level] == 0 and level > 0:
                 raise InternalError("a level that a query needs was left out")
@@ -275,11 +276,5 @@ def _truth_table(k: int, order: int) -> _TruthTable:
         raise ParameterError(f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for this evaluator")
     assignments = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
     signs = 1.0 - 2.0 * assignments
-    rows = [signs[:, list(subset)].prod(axis=1) for i in range(order + 1) for subset in _subsets(k, i).tolist()]
+    rows = [signs[:, list(subset)].prod(axis=1) for i in range(order + 1) for subset in subsets_of(k, i).tolist()]
     return _TruthTable(frozen(assignments.sum(axis=1)), frozen(np.array(rows)))
-
-
-@lru_cache(maxsize=256)
-def _subsets(k: int, size: int) -> IntArray:
-    chosen = list(itertools.combinations(range(k), size))
-    return frozen(np.array(chosen, np.int64).reshape(len(chosen), size))

@@ -16,6 +16,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, frozen
 from synthdp.checks import check_number, check_whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.moments.coefficients import best_coefficients
@@ -91,6 +92,7 @@ class _Family:
         return True
 
 
+@file_form("TabulatedFamily")
 @dataclass(frozen=True, slots=True, eq=False)
 class TabulatedFamily(_Family):
     """Any functions of m yes-no inputs, one for each cell of a small domain.
@@ -157,6 +159,7 @@ class TabulatedFamily(_Family):
         return input_parities(query, self.variables, self.order)
 
 
+@file_form("SymmetricFamily")
 @dataclass(frozen=True, slots=True, eq=False)
 class SymmetricFamily(_Family):
     """Conjunctions, disjunctions, r-of-k and all symmetric functions of at most ``width`` literals, by parities.
@@ -206,6 +209,7 @@ class SymmetricFamily(_Family):
         return found.values, found.error
 
 
+@file_form("ListFamily")
 @dataclass(frozen=True, slots=True, eq=False)
 class ListFamily(_Family):
     """Decision lists as rows, inputs as queries.
@@ -240,6 +244,7 @@ class ListFamily(_Family):
         return input_parities(query, self.variables, self.statistic.order) / scales
 
 
+@file_form("AverageFamily")
 @dataclass(frozen=True, slots=True, eq=False)
 class AverageFamily(_Family):
     """Monotone conjunctions "all bits of S are 1", right on average over S: the learners' approach, as a baseline.

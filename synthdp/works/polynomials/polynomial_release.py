@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.checks import check_share
+from synthdp.codec import check_saved, file_form
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
@@ -27,6 +28,7 @@ from synthdp.release import Release
 from synthdp.works.polynomials.polynomial_families import MAX_COEFFICIENTS, PolynomialFamily
 
 
+@file_form("PolynomialSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolynomialSummary:
     """Noisy sums of the coefficients of a family.
@@ -119,6 +121,7 @@ class PolynomialRelease(Spender):
         Costs ``spend``, for the curator's neighbours.
         """
         loss, statistic = curator.cost(self.spend), self.family.statistic
+        check_saved((self.family, statistic))
         curator.check(statistic)
         account = curator.open_account(loss, currency=ApproxDP)
         total = row_total(account, Total(statistic.domain), share=self.total_share)

@@ -16,6 +16,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, FloatArray, IntArray, frozen
 from synthdp.checks import check_whole, whole
+from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import Norms, RecordBounds
@@ -28,6 +29,7 @@ MAX_RULES = 16
 _PATTERNS = 2**12
 
 
+@file_form("PrefixCoefficients")
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixCoefficients(ListStatistic):
     """Sums over rows of the coefficients of c(y) = (list(y) - 1/2), and the number of rows.

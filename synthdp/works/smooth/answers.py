@@ -16,6 +16,7 @@ from scipy.fft import dctn, idctn
 from synthdp.answers.questions import Smooth
 from synthdp.arrays import FloatArray, frozen
 from synthdp.checks import check_number, whole
+from synthdp.codec import file_form
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.works.smooth.chebyshev import chebyshev_table
@@ -35,6 +36,7 @@ _POINTS_AT_ONCE = 2**18
 _NUMBERS_AT_ONCE = 2**22
 
 
+@file_form("TrigonometricSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrigonometricSummary:
     """Noisy averages of T_{m1}(x_1) ... T_{md}(x_d) over the rows of a table.

@@ -14,6 +14,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, Features, FloatArray, frozen
 from synthdp.checks import whole
+from synthdp.codec import Source, Store, file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -28,6 +29,7 @@ MAX_TERMS = 10**6
 """Most terms of a tensor."""
 
 
+@file_form("ChebyshevTensor")
 @dataclass(frozen=True, slots=True, eq=False)
 class ChebyshevTensor(LinearFamily):
     """Sums over rows of T_{m1}(x_1) ... T_{md}(x_d) for all degrees m below t, without the constant: t^d - 1 sums.
@@ -97,6 +99,7 @@ class ChebyshevTensor(LinearFamily):
         return np.rint(self.real_features(codes) * self.denominator).astype(np.int64)
 
 
+@file_form("chebyshev")
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorWithMisfits(LinearFamily):
     """A Chebyshev tensor, and then for each column how many rows lie in its cell of values that do not fit the schema.
@@ -122,14 +125,15 @@ class TensorWithMisfits(LinearFamily):
         found = {j: np.flatnonzero(~axis.releasable) for j, axis in enumerate(self.domain.axes)}
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
-    def settings(self) -> dict[str, int]:
-        """Return all of it but its domain, for a file."""
-        return {"t": self.tensor.t, "unit": self.tensor.denominator}
+    def to_saved(self, store: Store) -> dict[str, Any]:
+        """Return what its tensor is made of."""
+        return {"domain": store.write(self.domain), "t": self.tensor.t, "unit": self.tensor.denominator}
 
     @classmethod
-    def of_settings(cls, domain: Domain, settings: Mapping[str, Any]) -> TensorWithMisfits:
-        """Return the one that `settings` described."""
-        return cls(ChebyshevTensor(domain, int(settings["t"]), int(settings["unit"])))
+    def of_saved(cls, document: Mapping[str, Any], source: Source) -> TensorWithMisfits:
+        """Return the tensor and the counts again."""
+        t, unit = (source.read(document[name], int) for name in ("t", "unit"))
+        return cls(ChebyshevTensor(source.read(document["domain"], Domain), t, unit))
 
     def place_of(self, column: int, cell: int) -> int | None:
         """Return which answer counts the rows in one cell of one column; ``None`` if none does."""
@@ -165,6 +169,7 @@ class TensorWithMisfits(LinearFamily):
         return np.column_stack([self.tensor.features(codes), *counts])
 
 
+@file_form("AverageMoment")
 @dataclass(frozen=True, slots=True, eq=False)
 class AverageMoment(LinearFamily):
     """The sum over rows of the mean over columns of T_degree(x_j): one number for all columns together.

@@ -4,11 +4,13 @@ from synthdp.registered import Work
 
 WORK = Work(
     package=__name__,
-    outputs=("model:SparseModel", "projection:ProjectedRecords", "stability_histogram:FrequentRecords"),
-    parts=(
-        "hashing:PolynomialHash",
-        "sketches:CountSketch",
-        "sketches:SignProjection",
-        "sparse_table:SparseTable",
-    ),
+    saved={
+        "CountSketch": "sketches",
+        "FrequentRecords": "stability_histogram",
+        "PolynomialHash": "hashing",
+        "ProjectedRecords": "projection",
+        "SignProjection": "sketches",
+        "SparseModel": "model",
+        "SparseTable": "sparse_table",
+    },
 )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import AnyArray, frozen
+from synthdp.codec import file_form
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 
@@ -23,6 +24,7 @@ _LOW = np.uint64(2**32 - 1)
 _PRIME = np.uint64(MERSENNE)
 
 
+@file_form("PolynomialHash")
 @dataclass(frozen=True, slots=True, eq=False)
 class PolynomialHash:
     """Several random polynomials of degree r - 1 over the field of a prime p: r-wise independent hash functions.

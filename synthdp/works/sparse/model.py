@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
+from synthdp.codec import file_form
 from synthdp.errors import ParameterError
 from synthdp.queries.supports import SparseQuery, Support
 from synthdp.works.sparse.answer import Origin, SparseAnswer
@@ -33,6 +34,7 @@ class WeightTarget:
     target: float
 
 
+@file_form("SparseModel")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseModel:
     """Public weights on record keys.

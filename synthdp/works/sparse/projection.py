@@ -14,6 +14,7 @@ from scipy.special import ndtri
 
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_one_of, check_share, whole
+from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
@@ -150,6 +151,7 @@ def _quietest(sketch: Sketch, loss: PrivacyLoss, account: Curator) -> PrivacyLos
     return min(plans, key=lambda part: plans[part].noise.stddev / plans[part].resolution)
 
 
+@file_form("ProjectedRecords")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProjectedRecords:
     """A noisy projection of a table, and the public hash functions that made it.

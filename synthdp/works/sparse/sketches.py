@@ -13,6 +13,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray, Totals, frozen
 from synthdp.checks import whole
+from synthdp.codec import file_form
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import Counting
 from synthdp.queries.norms import Norms, RecordBounds
@@ -47,6 +48,7 @@ class Sketch(KeyStatistic, Protocol):
         ...
 
 
+@file_form("CountSketch")
 @dataclass(frozen=True, slots=True, eq=False)
 class CountSketch(Counting):
     """One random sign in one random coordinate for every record (Charikar, Chen, Farach-Colton 2002).
@@ -117,6 +119,7 @@ class CountSketch(Counting):
         return np.minimum(place.astype(np.int64), self.dimension - 1), sign
 
 
+@file_form("SignProjection")
 @dataclass(frozen=True, slots=True, eq=False)
 class SignProjection(Counting):
     """Random signs in every coordinate for every record: the projection of Blum and Roth, times sqrt(T).

@@ -12,6 +12,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_whole
+from synthdp.codec import file_form
 from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.queries.supports import Support
 
@@ -19,6 +20,7 @@ STEPS = 200
 """Halvings that end the search for an exponential tilt; doubles need fewer."""
 
 
+@file_form("SparseTable")
 @dataclass(slots=True, eq=False)
 class SparseTable:
     """A distribution on ``slots`` unnamed records; a record gets a key when it is first asked about.

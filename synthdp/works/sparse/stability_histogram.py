@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.checks import check_share
+from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
@@ -91,6 +92,7 @@ class StabilityHistogram(Spender):
         )
 
 
+@file_form("FrequentRecords")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrequentRecords:
     """Noisy counts of frequent records.

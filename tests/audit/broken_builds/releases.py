@@ -133,7 +133,7 @@ self._table = X
     Mutation(
         "the arrays of a release may hold pickles",
         "R16",
-        "storage._unpack",
+        "release_files._unpack",
         "np.load(io.BytesIO(packed), allow_pickle=False)",
         "np.load(io.BytesIO(packed), allow_pickle=True)",
         ("tests/unit/test_storage.py::test_nothing_in_the_arrays_is_unpickled",),
@@ -141,7 +141,7 @@ self._table = X
     Mutation(
         "the checksum of a release is not looked at",
         "R16",
-        "storage.load",
+        "release_files.read",
         "document.get('arrays_sha256') != hashlib.sha256(packed).hexdigest()",
         "False",
         ("tests/unit/test_storage.py::test_a_bit_that_flipped_is_noticed",),
@@ -335,18 +335,18 @@ if noise >= 1:
     Mutation(
         "a saved release may be changed",
         "R16",
-        "storage.load",
+        "release_files.read",
         "document.pop('content_sha256', None) != _content(document)",
         "document.pop('content_sha256', None) is None",
         ("tests/contracts/test_saved_releases.py::test_a_number_that_was_changed_is_noticed",),
     ),
     Mutation(
-        "what the library does not know is written into a file",
+        "what no file could hold is found out after the spend",
         "R15",
-        "file_forms.written",
-        "forms().get(kind.__name__) != place_of(kind)",
-        "False",
-        ("tests/unit/test_storage.py::test_what_the_library_does_not_know_has_no_file_form",),
+        "direct_answers._asked",
+        "check_saved(queries)",
+        "None",
+        ("tests/unit/test_codec.py::test_what_could_not_be_saved_is_refused_before_the_spend",),
     ),
     Mutation(
         "what was declared is not said",

@@ -7,10 +7,10 @@ import pytest
 
 import synthdp as sd
 from synthdp.domain.discretize import axis_of
-from synthdp.mechanisms.related.groupings import grouping_of, regular_cells
+from synthdp.mechanisms.related.groupings import grouping_of
 
 AXIS = axis_of("score", sd.Integer(0, 999, nullable=True), bins=24)
-CELLS = np.arange(regular_cells(AXIS))
+CELLS = np.arange(AXIS.regular)
 BEYOND = np.zeros((4, AXIS.size - len(CELLS)))
 
 

@@ -1,0 +1,465 @@
+"""Values as JSON and arrays, and back: for the classes that say by `saved_as` how a file calls them, and for no others.
+
+A class is written as its name and the fields that its constructor takes, and read by calling that constructor, which checks
+them; what a field holds is checked against its declared type first.  A class may write and read itself by ``to_saved`` and
+``of_saved``.  Nothing is looked up by a name from a file but here, and no module is loaded that is not listed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from synthdp.arrays import AnyArray
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.errors import FormatError, ParameterError
+from synthdp.registered import saved_classes
+from synthdp.schema.schema import Schema
+
+KindT = TypeVar("KindT", bound=type[Any])
+
+KIND = "kind"
+"""The field that names a value's class."""
+
+HOMES: Mapping[str, str] = {
+    "CellModel": "synthdp.mechanisms.cell_model",
+    "CellQueries": "synthdp.queries.explicit",
+    "Cosine": "synthdp.queries.trigonometric",
+    "DatabaseModel": "synthdp.sampling.database_document",
+    "DirectAnswers": "synthdp.mechanisms.direct_answers",
+    "Explicit": "synthdp.distribution.explicit",
+    "FitResult": "synthdp.fit.explicit.solver",
+    "FittingRows": "synthdp.queries.fitting",
+    "HistogramPlan": "synthdp.privacy.key_histogram",
+    "Indicator": "synthdp.queries.trigonometric",
+    "KeyCounts": "synthdp.privacy.key_histogram",
+    "Marginals": "synthdp.queries.marginals",
+    "Measurements": "synthdp.measurements",
+    "Noise": "synthdp.measurements",
+    "Norms": "synthdp.queries.norms",
+    "Stack": "synthdp.queries.stack",
+    "Subset": "synthdp.queries.subset",
+    "SyntheticModel": "synthdp.sampling.model_document",
+    "TensorBasis": "synthdp.queries.trigonometric",
+    "Total": "synthdp.queries.total",
+    "components": "synthdp.distribution.components",
+    "distances": "synthdp.queries.distances",
+    "explicit": "synthdp.distribution.explicit",
+    "graphical": "synthdp.distribution.markov_random_field",
+    "interactions": "synthdp.queries.interactions",
+    "marginals": "synthdp.queries.marginals",
+    "pair distances": "synthdp.queries.pair_distances",
+    "pair products": "synthdp.queries.products",
+    "person distances": "synthdp.sampling.database_document",
+    "person tables": "synthdp.sampling.database_document",
+    "product": "synthdp.distribution.product",
+    "products": "synthdp.queries.products",
+    "tensor": "synthdp.queries.trigonometric",
+    "total": "synthdp.queries.total",
+}
+"""The module of each name, for reading a file before its classes are loaded; works list their own."""
+
+_ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_WRONG_TYPE = "a value of a release is of a type that it must not have"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How files hold the values of a class.
+
+    Parameters
+    ----------
+    kind
+        The class.
+    name
+        In files of version 2, and wherever there is no other.
+    short
+        In files of version 1.
+    write, read
+        The value to what JSON can hold, and back.
+    bare
+        Whether the name is left out, because the class is always that which is expected.
+    """
+
+    kind: type[Any]
+    name: str
+    short: str
+    write: Callable[[Any, Store], dict[str, Any]]
+    read: Callable[[Mapping[str, Any], Source], Any]
+    bare: bool = False
+
+
+_BY_NAME: dict[str, Form] = {}
+_BY_KIND: dict[type[Any], Form] = {}
+
+
+def saved_as(name: str) -> Callable[[KindT], KindT]:
+    """Say how files call the values of a class of your own, so that releases that hold such values can be saved.
+
+    A mechanism that is given queries of a class without a name refuses them before it spends anything, because its release
+    could not be saved.  Whoever loads the release imports your class first.
+
+    The class is a dataclass whose fields have types that a file can hold: numbers, texts, arrays, tuples and mappings of
+    these, the domain, and other classes with a name.  Any other class has two methods instead: ``to_saved(store)`` returns
+    a dict that JSON can hold, with ``store.write(value)`` for each part, and the classmethod ``of_saved(document, source)``
+    makes the object again, with ``source.read(part, type)``.
+
+    Parameters
+    ----------
+    name
+        Of the class in files, for ever: a word, a dot and another word, as in ``"mylab.Thresholds"``.
+
+    Returns
+    -------
+    A decorator of the class, which it returns unchanged.
+
+    Raises
+    ------
+    ParameterError
+        If the name has no dot or is that of another class, or the class is no dataclass and has no such methods.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import synthdp as sd
+    >>> from synthdp.domain.domain import Domain
+    >>> from synthdp.queries.linear import LinearFamily
+    >>> from synthdp.queries.norms import Norms, RecordBounds
+    >>> @sd.saved_as("mylab.FirstCell")
+    ... @dataclass(frozen=True, eq=False)
+    ... class FirstCell(LinearFamily):
+    ...     domain: Domain
+    ...     column: int
+    ...     k = 1
+    ...     bounds = RecordBounds(one=Norms(1, 1, 1), swap=Norms(1, 1, 1))
+    ...
+    ...     def features(self, codes):
+    ...         return (codes[:, [self.column]] == 0).astype(np.int64)
+    """
+    if not isinstance(name, str) or "." not in name:
+        raise ParameterError(f"the name ({name!r}) of a class of your own must hold a dot, as in 'mylab.Thresholds'")
+    return file_form(name)
+
+
+def file_form(
+    name: str,
+    *,
+    short: str | None = None,
+    bare: bool = False,
+    write: Callable[[Any, Store], dict[str, Any]] | None = None,
+    read: Callable[[Mapping[str, Any], Source], Any] | None = None,
+) -> Callable[[KindT], KindT]:
+    """Say how files hold the values of a class of the package; see `saved_as` and `Form`.
+
+    What writes and reads them is, unless it is given, the methods of the class, or else the fields of its constructor.
+    """
+
+    def decorated(kind: KindT) -> KindT:
+        own = hasattr(kind, "to_saved") and hasattr(kind, "of_saved")
+        if write is None and not own and not is_dataclass(kind):
+            raise ParameterError(f"{kind.__name__} must be a dataclass, or have the methods to_saved and of_saved")
+        form = Form(
+            kind=kind, name=name, short=short or name, bare=bare,
+            write=write or (kind.to_saved if own else lambda value, store: store.fields(value)),
+            read=read or (kind.of_saved if own else lambda document, source: source.fields(kind, document)),
+        )  # fmt: skip
+        for one in (form.name, form.short):
+            known = _BY_NAME.get(one, form).kind
+            if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+                raise ParameterError(
+                    f"name ({one!r}) is that of another class, {known.__module__}.{known.__qualname__}"
+                )
+        _BY_NAME[form.name] = _BY_NAME[form.short] = _BY_KIND[kind] = form  # a notebook may define its class again
+        return kind
+
+    return decorated
+
+
+@cache
+def homes() -> Mapping[str, str]:
+    """Return the module of each name of the package."""
+    return {**HOMES, **saved_classes()}
+
+
+def form_named(name: object) -> Form:
+    """Return the form of a name in a file, loading its module.
+
+    Raises
+    ------
+    FormatError
+        If no class has it.
+    """
+    if isinstance(name, str):
+        if name not in _BY_NAME and name in homes():
+            import_module(homes()[name])
+        if name in _BY_NAME:
+            return _BY_NAME[name]
+        if "." in name:
+            raise FormatError(
+                f"the file holds a {name!r}, a class from elsewhere: import the module that defines it first"
+            )
+    raise FormatError(_WRONG_TYPE)
+
+
+def form_of(kind: type[Any]) -> Form:
+    """Return the form of a class.
+
+    Raises
+    ------
+    ParameterError
+        If it has none.
+    """
+    if kind not in _BY_KIND and kind.__name__ in homes():
+        import_module(homes()[kind.__name__])
+    if kind not in _BY_KIND:
+        raise ParameterError(f"a {kind.__name__} has no file form: say by synthdp.saved_as how files call its class")
+    return _BY_KIND[kind]
+
+
+def constructor_fields(kind: type[Any]) -> list[str]:
+    """Return the names of the fields that a class is made from."""
+    return [one.name for one in fields(kind) if one.init]
+
+
+@dataclass(slots=True, kw_only=True)
+class Store:
+    """Where a document puts its arrays, by name, and what it refers to by number.
+
+    Parameters
+    ----------
+    brief
+        Whether the file is one of version 1: classes have their short names, and equal arrays are kept apart.
+    """
+
+    brief: bool = False
+    arrays: dict[str, AnyArray] = field(default_factory=dict)
+    parts: dict[str, list[Any]] = field(default_factory=dict)
+    foreign: bool = False
+    """Whether a class from elsewhere was written."""
+    _names: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
+
+    def put(self, array: AnyArray) -> str:
+        """Keep an array and return its name."""
+        name = f"a{len(self.arrays)}"
+        if not self.brief:
+            content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
+            name = self._names.setdefault((array.dtype.str, array.shape, content), name)
+        self.arrays[name] = array
+        return name
+
+    def number(self, part: str, value: object) -> int:
+        """Return the number of a value among those of one part of the document, which keeps each once."""
+        known = self.parts.setdefault(part, [])
+        for i, other in enumerate(known):
+            if other is value:
+                return i
+        known.append(value)
+        return len(known) - 1
+
+    def axis(self, axis: Axis) -> dict[str, str]:
+        """Return an axis without its column, which stands in a schema."""
+        return {"name": axis.name, "starts": self.put(axis.starts), "cells": self.put(axis.cells)}
+
+    def write(self, value: Any) -> Any:
+        """Return a value as what JSON can hold.
+
+        Raises
+        ------
+        ParameterError
+            If something in it is of a class that has no file form.
+        """
+        match value:
+            case Domain():
+                return self.number("domains", value)
+            case Schema():
+                return json.loads(value.to_json())
+            case np.ndarray() if value.dtype.kind in "biuf":
+                return self.put(value)
+            case np.generic():
+                return self.write(value.item())
+            case Enum():
+                return value.name
+            case None | bool() | int() | str():
+                return value
+            case float():
+                return value if math.isfinite(value) else repr(value)
+            case bytes():
+                return value.hex()
+            case tuple() | list():
+                return [self.write(part) for part in value]
+            case frozenset():
+                return sorted(self.write(part) for part in value)
+            case Mapping():
+                return [[self.write(key), self.write(part)] for key, part in value.items()]
+        form = form_of(type(value))
+        self.foreign |= "." in form.name
+        found = form.write(value, self)
+        return found if form.bare else {KIND: form.short if self.brief else form.name, **found}
+
+    def fields(self, value: Any) -> dict[str, Any]:
+        """Return the fields that the class of a value is made from."""
+        return {name: self.write(getattr(value, name)) for name in constructor_fields(type(value))}
+
+
+@dataclass(slots=True)
+class Source:
+    """What a document refers to, for reading it.
+
+    Parameters
+    ----------
+    arrays
+        By name.
+    parts
+        What is referred to by number.
+    """
+
+    arrays: Mapping[str, AnyArray]
+    parts: dict[str, Sequence[Any]] = field(default_factory=dict)
+
+    def axis(self, document: Mapping[str, str], schema: Schema) -> Axis:
+        """Return the axis of a column of a schema."""
+        name = document["name"]
+        return Axis(name, schema[name], self.arrays[document["starts"]], self.arrays[document["cells"]])
+
+    def read(self, document: Any, expected: Any) -> Any:
+        """Return the value that was written, if it is of the type that is expected.
+
+        Raises
+        ------
+        FormatError
+            If it is of another type.
+        """
+        expected = plain_type(expected)
+        origin, parts = get_origin(expected), get_args(expected)
+        if origin in (Union, UnionType):
+            return self._choice(document, parts)
+        if origin is np.ndarray or expected is np.ndarray:
+            return self._array(document, parts[1] if parts else np.dtype[Any])
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            return {self.read(key, parts[0]): self.read(part, parts[1]) for key, part in _listed(document)}
+        if isinstance(origin, type) and issubclass(origin, (tuple, frozenset, Sequence)):
+            return _made_as(origin)(self._several(_listed(document), parts))
+        return self._plain(document, expected)
+
+    def fields(self, kind: Any, document: Mapping[str, Any]) -> Any:
+        """Return the object of a class by the fields that it is made from."""
+        hints = _hints(kind)
+        return kind(**{name: self.read(document[name], hints[name]) for name in constructor_fields(kind)})
+
+    def _choice(self, document: Any, parts: tuple[Any, ...]) -> Any:
+        refusal = FormatError(_WRONG_TYPE)
+        for part in parts:
+            try:
+                return self.read(document, part)
+            except FormatError as error:
+                refusal = error
+        raise FormatError(str(refusal))
+
+    def _several(self, items: list[Any], parts: tuple[Any, ...]) -> list[Any]:
+        if len(parts) == 1 or parts[1:] == (...,):
+            return [self.read(item, parts[0]) for item in items]
+        return [self.read(item, part) for item, part in zip(items, parts, strict=True)]
+
+    def _array(self, name: Any, dtype: Any) -> AnyArray:
+        scalar = get_origin(get_args(dtype)[0]) or get_args(dtype)[0]
+        found = self.arrays[name]
+        if scalar is not Any and not np.issubdtype(found.dtype, scalar):
+            raise FormatError("an array of a release holds other numbers than it must")
+        return found
+
+    def _plain(self, one: Any, expected: Any) -> Any:
+        text = one if isinstance(one, str) else ""
+        if expected is float and (type(one) in (float, int) or text in _ENDLESS):
+            return _ENDLESS[text] if text else float(one)
+        if expected in (bool, int, str, NoneType) and type(one) is expected:
+            return one
+        if expected is bytes and isinstance(one, str):
+            return bytes.fromhex(one)
+        if isinstance(expected, type) and issubclass(expected, Enum) and text in expected.__members__:
+            return expected[text]
+        if expected is Domain:
+            return self.parts["domains"][one]
+        if expected is Schema:
+            return read_schema(one)
+        if isinstance(one, dict):
+            form = form_of(expected) if KIND not in one and isinstance(expected, type) else form_named(one.get(KIND))
+            made = form.read(one, self)
+            if isinstance(expected, type) and isinstance(made, expected):
+                return made
+        raise FormatError(_WRONG_TYPE)
+
+
+def check_saved(value: object) -> None:
+    """Refuse what a file could not hold; for asking before a budget is spent.
+
+    What holds a class from elsewhere is written and read once, in memory.
+
+    Raises
+    ------
+    ParameterError
+        Naming the class, and what is wrong.
+    """
+    store = Store(brief=True)
+    document = store.write(value)
+    if not store.foreign:
+        return
+    try:
+        parts: dict[str, Sequence[Any]] = dict(store.parts)
+        Source(store.arrays, parts).read(json.loads(json.dumps(document)), type(value))
+    except Exception as error:  # noqa: BLE001 - code from elsewhere
+        raise ParameterError(
+            f"a {type(value).__name__} is written into a file and cannot be read again ({type(error).__name__}: {error})"
+        ) from None
+
+
+def read_schema(document: Any) -> Schema:
+    """Return the schema of a document."""
+    return Schema.from_json(json.dumps(document), source="the release's schema")
+
+
+def plain_type(hint: Any) -> Any:
+    """Return the type that an alias stands for, and any other type as it is.
+
+    From Python 3.12 on a type may be declared by an object that is no class: NumPy 2.5 declares ``NDArray`` so.
+    """
+    alias = hint if hasattr(hint, "__type_params__") else get_origin(hint)
+    while hasattr(alias, "__value__"):
+        hint = _filled(alias, get_args(hint))
+        alias = hint if hasattr(hint, "__type_params__") else get_origin(hint)
+    return hint
+
+
+def _filled(alias: Any, parts: tuple[Any, ...]) -> Any:
+    """Return what an alias stands for, with its parameters replaced by ``parts``."""
+    given = dict(zip(alias.__type_params__, parts, strict=True)) if parts else {}
+    free = getattr(alias.__value__, "__parameters__", ())
+    return alias.__value__[tuple(given.get(one, Any) for one in free)] if free else alias.__value__
+
+
+def _listed(one: Any) -> list[Any]:
+    """Return a list of a document, or refuse what is none."""
+    if not isinstance(one, list):
+        raise FormatError(_WRONG_TYPE)
+    return one
+
+
+def _made_as(origin: Any) -> type[Any]:
+    """Return what a field declared by this origin is made as: sequences as tuples."""
+    return frozenset if origin is frozenset else tuple
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)

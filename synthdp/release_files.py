@@ -1,0 +1,153 @@
+"""The folder of a release: `release.json` for people and machines, `arrays.npz` for numbers.  Never pickle.
+
+Files are checked on reading: version, checksum, sizes.  What they hold is made and read by `release_documents`.  Under
+`release`, which can save itself, and `storage`, which loads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import NO_ARRAYS, AnyArray
+from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
+from synthdp.files import replacing_folder
+from synthdp.release_documents import FORMS_VERSION, VERSION, VERSIONS, Saveable, from_document, to_document
+
+DOCUMENT, ARRAYS = "release.json", "arrays.npz"
+MOST_DOCUMENT_BYTES = 64 * 2**20
+MOST_ARRAY_BYTES = 4 * 2**30
+
+
+def write(release: Saveable, path: str | PathLike[str]) -> None:
+    """Write a release to a folder, whole or not at all.
+
+    Parameters
+    ----------
+    release
+        What to write.
+    path
+        A new folder, or one that holds a release already.
+
+    Raises
+    ------
+    ParameterError
+        If something in the release has no file form, or it is too large for a file.
+    DataError
+        If the folder cannot be written, or holds something else.
+    """
+    arrays: dict[str, AnyArray] = {}
+    document = to_document(release, arrays)
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    document["arrays_sha256"] = hashlib.sha256(packed.getvalue()).hexdigest()
+    sealed = document["synthdp_release"] == FORMS_VERSION or "database" in document
+    if sealed:
+        document["content_sha256"] = _content(document)
+    text = (json.dumps(document, indent=1, ensure_ascii=sealed, allow_nan=False) + "\n").encode()
+    if len(text) > MOST_DOCUMENT_BYTES:
+        raise ParameterError(f"the release is too large for a file ({len(text)} bytes; at most {MOST_DOCUMENT_BYTES})")
+    _write_folder(Path(path), {DOCUMENT: text, ARRAYS: packed.getvalue()})
+
+
+def read(path: str | PathLike[str]) -> dict[str, Any]:
+    """Read a release from a folder; return its fields.
+
+    Raises
+    ------
+    FormatError
+        If the folder is not a release, has another version, or was changed.
+    """
+    folder = Path(path)
+    try:
+        text, packed = _read(folder / DOCUMENT, MOST_DOCUMENT_BYTES), _read(folder / ARRAYS, MOST_ARRAY_BYTES)
+    except OSError as error:
+        raise FormatError(f"'{folder}' is not a readable release: {error.strerror or error}") from None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise FormatError(f"'{folder / DOCUMENT}' is not valid JSON") from None
+    if not isinstance(document, dict) or "synthdp_release" not in document:
+        raise FormatError(f"'{folder / DOCUMENT}' is not a synthdp release")
+    version = document["synthdp_release"]
+    if version not in VERSIONS or type(version) is not int:
+        raise FormatError(
+            f"'{folder}' has release version {version!r}; this synthdp reads {VERSION} and {FORMS_VERSION}"
+        )
+    if document.get("arrays_sha256") != hashlib.sha256(packed).hexdigest():
+        raise FormatError(f"'{folder / ARRAYS}' does not belong to its {DOCUMENT}: its checksum differs")
+    if version == FORMS_VERSION and document.pop("content_sha256", None) != _content(document):
+        raise FormatError(f"'{folder / DOCUMENT}' was changed: its checksum differs")
+    try:
+        return from_document(document, _unpack(packed))
+    except FormatError:
+        raise
+    except (
+        *(SynthDPError, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError),
+    ) as error:
+        raise FormatError(f"'{folder}' is damaged: its content contradicts itself ({type(error).__name__})") from None
+
+
+def check_place(folder: Path) -> None:
+    """Raise `DataError` if there is something at a path that is not a release; for asking before a budget is spent."""
+    if folder.exists() and not (folder / DOCUMENT).is_file():
+        raise DataError(f"'{folder}' exists and is not a release: give another path")
+
+
+def fingerprint(release: Saveable) -> str:
+    """Return a short name that changes with any part of a release."""
+    arrays: dict[str, AnyArray] = {}
+    document = to_document(release, arrays)
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
+    for name in sorted(arrays):
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _content(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _read(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        _check_size(size, str(path), most)
+        return file.read(size)  # a read of the most that may come would ask for that much memory
+
+
+def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:
+    if size > most:
+        raise FormatError(f"'{name}' is larger than a release may be ({most} bytes)")
+
+
+def _unpack(packed: bytes) -> dict[str, AnyArray]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            unpacked = sum(info.file_size for info in archive.infolist())
+        _check_size(unpacked, ARRAYS)
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except FormatError:
+        raise
+    except NO_ARRAYS:
+        raise FormatError(f"{ARRAYS} is not a valid array file") from None
+
+
+def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files beside the folder and move them there in one step."""
+    check_place(folder)
+    try:
+        with replacing_folder(folder) as fresh:
+            for name, content in files.items():
+                (fresh / name).write_bytes(content)
+    except OSError as error:
+        raise DataError(f"'{folder}' cannot be written: {error.strerror}") from None

@@ -1,0 +1,105 @@
+"""A synthetic model as a JSON document and arrays, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from synthdp.arrays import AnyArray
+from synthdp.codec import Source, Store, file_form, read_schema
+from synthdp.distribution.protocol import Distribution
+from synthdp.domain.domain import Domain
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import FormatError
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+
+
+def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
+    """Return the document of a model; its names are the short ones in files of either version."""
+    brief = replace(store, brief=True)  # of the same arrays and parts
+    return {
+        "schema": brief.write(model.schema),
+        "format": model.format.to_document(),
+        "total": model.total,
+        "domain": brief.write(model.domain),
+        "refinements": [_refinement(one, brief) for one in model.refinements],
+        "distribution": brief.write(model.distribution),
+    }
+
+
+def read(document: Mapping[str, Any], source: Source) -> SyntheticModel:
+    """Return the model of a document.
+
+    Raises
+    ------
+    FormatError
+        If its parts do not fit each other.
+    """
+    schema = read_schema(document["schema"])
+    model = SyntheticModel(
+        schema=schema,
+        domain=source.read(document["domain"], Domain),
+        distribution=source.read(document["distribution"], Distribution),
+        refinements=tuple(_read_refinement(one, schema, source) for one in document["refinements"]),
+        total=float(document["total"]),
+        format=TableFormat.from_document(document["format"]),
+    )
+    if model.distribution.shape != model.domain.shape or len(model.refinements) != len(model.domain):
+        raise FormatError("the release's model does not fit its domain")
+    if not {name for name, _ in model.format.dtypes} <= set(schema.outputs):
+        raise FormatError("the release's format does not fit its schema")
+    return model
+
+
+def write_domains(domains: list[Domain], schema: Schema | None, store: Store) -> list[Any]:
+    """Return the domains that a document refers to; to be asked last.
+
+    Parameters
+    ----------
+    domains
+        In the order of their numbers.
+    schema
+        Of the document's model: a domain of its columns does not say again what they are.
+    store
+        Takes their arrays.
+    """
+    return [_domain(domain, schema, replace(store, brief=True)) for domain in domains]
+
+
+def read_domains(document: Any, schema: Schema | None, arrays: Mapping[str, AnyArray]) -> list[Domain]:
+    """Return what `write_domains` wrote."""
+    source, domains = Source(arrays), []
+    for one in document:
+        columns, axes = (read_schema(one["columns"]), one["axes"]) if isinstance(one, dict) else (schema, one)
+        if columns is None:
+            raise FormatError("a domain of a release does not say what its columns are")
+        domains.append(Domain(tuple(source.axis(axis, columns) for axis in axes)))
+    return domains
+
+
+def _domain(domain: Domain, schema: Schema | None, store: Store) -> Any:
+    if schema is not None and all(schema.get(axis.name) == axis.column for axis in domain.axes):
+        return [store.axis(axis) for axis in domain.axes]
+    columns = store.write(Schema({axis.name: axis.column for axis in domain.axes}))
+    return {"columns": columns, "axes": [store.axis(axis) for axis in domain.axes]}
+
+
+def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
+    document = {
+        "fine": store.axis(refinement.fine),
+        "coarse_cell": store.put(refinement.coarse_cell),
+        "weights": store.put(refinement.weights),
+    }
+    return document if refinement.rounding is None else document | {"rounding": store.put(refinement.rounding)}
+
+
+def _read_refinement(document: Mapping[str, Any], schema: Schema, source: Source) -> Refinement:
+    rounding = source.arrays[document["rounding"]] if "rounding" in document else None
+    coarse_cell, weights = (source.arrays[document[name]] for name in ("coarse_cell", "weights"))
+    return Refinement(source.axis(document["fine"], schema), coarse_cell, weights, rounding=rounding)
+
+
+file_form("SyntheticModel", bare=True, write=write, read=read)(SyntheticModel)
