@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from synthdp.arrays import Weights, frozen
-from synthdp.codec import file_form
+from synthdp.codec import Source, Store, file_form
 from synthdp.errors import InternalError
 from synthdp.fit.explicit.problem import FitProblem
 
@@ -71,6 +72,24 @@ class FitResult:
         if self.weights.ndim != 1 or (self.weights < 0).any() or not np.isclose(self.weights.sum(), 1.0):
             raise InternalError("a solver returned weights that are not on the simplex")
         frozen(self.weights)
+
+    def to_saved(self, store: Store) -> dict[str, Any]:
+        """Return what a file holds: all fields."""
+        return store.fields(self)
+
+    @classmethod
+    def of_saved(cls, document: Mapping[str, Any], source: Source) -> FitResult:
+        """Return what a file holds; older ones have a gap in place of the bound and other names of ends."""
+        if "bound" in document:
+            return cast(FitResult, source.fields(cls, document))
+        objective, gap = (float(source.read(document[name], float)) for name in ("objective", "gap"))
+        ended = str(document["status"])
+        return cls(
+            weights=source.read(document["weights"], Weights),
+            status=FitStatus[ended] if ended in FitStatus.__members__ else FitStatus.LIMIT,
+            objective=objective, bound=-math.inf if math.isnan(gap) else objective - gap,
+            solver=str(source.read(document["solver"], str)), pivots=int(source.read(document["iterations"], int)),
+        )  # fmt: skip
 
     @property
     def gap(self) -> float:
