@@ -120,10 +120,10 @@ def publish(
     SynthDPError
         In one sentence; of a spend that was refused nothing is left behind.
     """
-    made: Release[Any] | None = None
+    before = getattr(release, "release_", None)
     try:
         with places.opened() as scratch:
-            made = release.fit(source).release_
+            made: Release[Any] = release.fit(source).release_
             if places.release is not None:
                 save(made, places.release)
             return _write(
@@ -131,8 +131,9 @@ def publish(
                 random_state=release.random_state, on_progress=on_progress,
             )  # fmt: skip
     except Exception as error:
-        if made is not None:
-            tell_of_budget(error, kept_in(made, places.release, beside=places.table))
+        paid = getattr(release, "release_", None)
+        if paid is not None and paid is not before:
+            tell_of_budget(error, kept_in(paid, places.release, beside=places.table), instead=True)
         raise
 
 
