@@ -17,6 +17,7 @@ from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budge
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing
+from synthdp.privacy.receipt import Receipt
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState
 from synthdp.release import Release
@@ -156,6 +157,11 @@ def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
     return (
         f"{where}; the release is saved in '{place}': `synthdp sample '{place}'` draws rows from it at no further cost"
     )
+
+
+def written_in(receipt: Receipt, out: Path) -> str:
+    """Return what to say of a release that is written, where something failed afterwards."""
+    return f"{receipt.total} is spent, {receipt.record}; what was to be written is in '{out}'"
 
 
 def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import table_at
 from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
 from synthdp.files import replacing_folder
-from synthdp.publishing import kept_in, receipt_text, whole_file
+from synthdp.publishing import kept_in, receipt_text, whole_file, written_in
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.source import Source
@@ -84,7 +84,11 @@ def release_database(
         if hasattr(made, "release_"):
             tell_of_budget(error, kept_in(made.release_, save, beside=out), instead=True)
         raise
-    _tell(written, out, receipt=made.receipt_, as_json=as_json)
+    try:
+        _tell(written, out, receipt=made.receipt_, as_json=as_json)
+    except Exception as error:
+        tell_of_budget(error, written_in(made.receipt_, out))
+        raise
 
 
 def sample_database(
