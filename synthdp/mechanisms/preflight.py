@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from synthdp.curator.curator import Curator
-from synthdp.domain.domain import Axis, Domain
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
 from synthdp.privacy.loss import Spend
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.interactions import Interactions
