@@ -145,8 +145,20 @@ class DraftWarning(UserWarning):
     """A schema was read off the rows, without noise: it is as private as they are."""
 
 
-def tell_of_budget(error: BaseException, sentence: str) -> None:
-    """Add to an error what became of the budget, unless it says so already; a traceback and the command line show it."""
+def tell_of_budget(error: BaseException, sentence: str, *, instead: bool = False) -> None:
+    """Add to an error what became of the budget; a traceback and the command line show it.
+
+    Parameters
+    ----------
+    error
+        What is raised.
+    sentence
+        What to say.
+    instead
+        Whether it replaces what the error says already; default: that stays, and nothing is added.
+    """
+    if instead:
+        error.__notes__ = [note for note in getattr(error, "__notes__", ()) if not note.startswith(_BUDGET)]
     if budget_told(error) is None:
         error.add_note(_BUDGET + sentence)
 

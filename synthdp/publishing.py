@@ -17,6 +17,7 @@ from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budge
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing
+from synthdp.privacy.receipt import Receipt
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState
 from synthdp.release import Release
@@ -120,10 +121,10 @@ def publish(
     SynthDPError
         In one sentence; of a spend that was refused nothing is left behind.
     """
-    made: Release[Any] | None = None
+    before = getattr(release, "release_", None)
     try:
         with places.opened() as scratch:
-            made = release.fit(source).release_
+            made: Release[Any] = release.fit(source).release_
             if places.release is not None:
                 save(made, places.release)
             return _write(
@@ -131,8 +132,9 @@ def publish(
                 random_state=release.random_state, on_progress=on_progress,
             )  # fmt: skip
     except Exception as error:
-        if made is not None:
-            tell_of_budget(error, kept_in(made, places.release, beside=places.table))
+        paid = getattr(release, "release_", None)
+        if paid is not None and paid is not before:
+            tell_of_budget(error, kept_in(paid, places.release, beside=places.table), instead=True)
         raise
 
 
@@ -155,6 +157,11 @@ def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
     return (
         f"{where}; the release is saved in '{place}': `synthdp sample '{place}'` draws rows from it at no further cost"
     )
+
+
+def written_in(receipt: Receipt, out: Path) -> str:
+    """Return what to say of a release that is written, where something failed afterwards."""
+    return f"{receipt.total} is spent, {receipt.record}; what was to be written is in '{out}'"
 
 
 def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import table_at
 from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
 from synthdp.files import replacing_folder
-from synthdp.publishing import kept_in, receipt_text, whole_file
+from synthdp.publishing import kept_in, receipt_text, whole_file, written_in
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.source import Source
@@ -67,9 +67,10 @@ def release_database(
     if save is not None:
         check_place(save)
     sources: dict[str, Source] = {name: table_at(path, told, schema.tables[name].csv) for name, path in files.items()}
-    with progress_bar() as on_progress:
-        made = DatabaseRelease(schema=schema, random_state=seed, on_progress=on_progress, **promise).fit(sources)
+    made = DatabaseRelease(schema=schema, random_state=seed, **promise)
     try:
+        with progress_bar() as on_progress:
+            made.set_params(on_progress=on_progress).fit(sources)
         if save is not None:
             made.save(save)
         written = write_tables(made.sample(rows), out, endings={name: path.suffix for name, path in files.items()})
@@ -80,9 +81,14 @@ def release_database(
             with whole_file(report) as scratch:
                 made.report(scratch)
     except Exception as error:
-        tell_of_budget(error, kept_in(made.release_, save, beside=out))
+        if hasattr(made, "release_"):
+            tell_of_budget(error, kept_in(made.release_, save, beside=out), instead=True)
         raise
-    _tell(written, out, receipt=made.receipt_, as_json=as_json)
+    try:
+        _tell(written, out, receipt=made.receipt_, as_json=as_json)
+    except Exception as error:
+        tell_of_budget(error, written_in(made.receipt_, out))
+        raise
 
 
 def sample_database(

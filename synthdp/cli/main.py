@@ -24,7 +24,7 @@ from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
 from synthdp.cli.schema import schema
-from synthdp.errors import DataError, ParameterError, SynthDPError, budget_told
+from synthdp.errors import DataError, ParameterError, SynthDPError, budget_told, tell_of_budget
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
@@ -215,7 +215,7 @@ def release(
     from synthdp.cli.database import is_database, release_database
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options
-    from synthdp.publishing import Places, publish, without_source
+    from synthdp.publishing import Places, publish, written_in
 
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
@@ -236,14 +236,28 @@ def release(
     places = Places(table=out, release=folder, receipt=receipt, report=page)
     places.check(inputs=(table, schema_path, ledger))
     source = table_at(table, told, declared.csv)
-    with progress_bar() as on_progress:
-        made = SyntheticRelease(
-            schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors,
-            n_rows=rows, target=target, mechanism=mechanism, solver=solver, mechanism_options=chosen,
-            domain_budget=domain_budget, undiscovered=undiscovered, privacy_unit=privacy_unit,
-            max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset, random_state=seed, on_progress=on_progress,
-        )  # fmt: skip
-        count = publish(source, made, places, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
+    made = SyntheticRelease(
+        schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors,
+        n_rows=rows, target=target, mechanism=mechanism, solver=solver, mechanism_options=chosen,
+        domain_budget=domain_budget, undiscovered=undiscovered, privacy_unit=privacy_unit,
+        max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset, random_state=seed,
+    )  # fmt: skip
+    count: int | None = None
+    try:
+        with progress_bar() as on_progress:
+            made.set_params(on_progress=on_progress)
+            count = publish(source, made, places, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
+        _show_release(declared, made.receipt_, count, out, as_json=as_json)
+    except Exception as error:
+        if count is not None:
+            tell_of_budget(error, written_in(made.receipt_, out))
+        raise
+
+
+def _show_release(declared: synthdp.Schema, receipt: synthdp.Receipt, rows: int, out: Path, *, as_json: bool) -> None:
+    """Say what was released."""
+    from synthdp.publishing import without_source
+
     if unsourced := without_source(declared):
         names = ", ".join(unsourced[:MOST_NAMES]) + f" and {len(unsourced) - MOST_NAMES} more" * (
             len(unsourced) > MOST_NAMES
@@ -252,10 +266,10 @@ def release(
             f'synthdp: warning: the schema does not say where it knows these columns from ("source"): {names}', err=True
         )
     if as_json:
-        click.echo(json.dumps({"rows": count, "out": str(out), "receipt": made.receipt_.to_document()}))
+        click.echo(json.dumps({"rows": rows, "out": str(out), "receipt": receipt.to_document()}))
     else:
-        click.echo(str(made.receipt_))
-        click.echo(f"\n{count} synthetic rows: {out}")
+        click.echo(str(receipt))
+        click.echo(f"\n{rows} synthetic rows: {out}")
 
 
 @main.command()

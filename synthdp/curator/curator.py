@@ -215,24 +215,35 @@ class Curator:
         """Return a spend in this curator's currency, without spending it."""
         return self._account.resolve(spend)
 
-    def check(self, queries: Statistic | KeyStatistic) -> None:
+    def check(self, queries: Statistic | KeyStatistic, *, spend: Spend | None = None) -> None:
         """Refuse a statistic that is not about this table, as every question does, before anything is charged.
 
         A program calls it before it opens an account.
+
+        Costs nothing.
+
+        Parameters
+        ----------
+        queries
+            What will be asked.
+        spend
+            What all of it may cost, to look whether there is noise for that; default: no look at noise.
 
         Raises
         ------
         DataError
             If a column of a record's key is missing.
         ParameterError
-            If a column of the queries is declared otherwise than in the curator's schema.
+            If a column of the queries is declared otherwise than in the curator's schema, or no noise is small enough.
         PrivacyError
             In a forked process.
         SensitivityError
-            If it may overflow an integer sum.
+            If it may overflow an integer sum, or no answers have its bounds.
         """
         with self._vault.turn() as table:
             check_question(table, queries)
+        if spend is not None:
+            calibrate(self.adjacency.sensitivity(queries), self.cost(spend), k=queries.k)
 
     def measure(
         self,

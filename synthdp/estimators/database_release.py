@@ -147,6 +147,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         with curator:
             mechanism = RelatedTables(on_progress=self.on_progress or silent)
             release: Release[Any] = mechanism.release(curator, random_state=self.random_state)
+            self._one: SyntheticRelease | None = None
+            self.release_, self.schema_, self.receipt_ = release, schema, release.receipt  # kept before anything else
 
         def finished() -> Release[Any]:
             ignored = [f"column {name!r} is not in the schema and was ignored" for name in extra]
@@ -155,9 +157,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             return replace(release, output=model, receipt=release.receipt.noted(*ignored))
 
         made, failed = first_that_works(finished, lambda: release)
-        self._one: SyntheticRelease | None = None
-        self.release_: Release[Any] = made.salvaged("bringing the tables to the form of the private ones", failed)
-        self.schema_, self.receipt_ = schema, self.release_.receipt
+        self.release_ = made.salvaged("bringing the tables to the form of the private ones", failed)
+        self.receipt_ = self.release_.receipt
         return self
 
     def _fit_one(self, schema: DatabaseSchema, X: Mapping[str, Any]) -> DatabaseRelease:
@@ -167,8 +168,12 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             n_rows=self.n_rows, ledger=self.ledger, dataset=self.dataset, random_state=self.random_state,
             on_progress=self.on_progress,
         )  # fmt: skip
-        self._one = one.fit(X[schema.root])
-        self.release_, self.receipt_, self.schema_ = one.release_, one.receipt_, schema
+        try:
+            one.fit(X[schema.root])
+        finally:
+            if hasattr(one, "release_"):  # paid for, whatever came afterwards
+                self._one, self.schema_ = one, schema
+                self.release_, self.receipt_ = one.release_, one.receipt_
         return self
 
     @tells_of_budget

@@ -32,7 +32,7 @@ from synthdp.estimators.findings import (
 from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
-from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.protocol import Spender, TableMechanism
 from synthdp.mechanisms.salvage import after_the_spend, first_that_works, release_of, say
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
@@ -276,17 +276,20 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ends = discovery_ends(self.domain_budget) if refuses and schema.undeclared else ()
             whole = account_of(curator, mechanism, schema, ends=ends)
             found: Discovered | None = None
-            if schema.undeclared:
-                tell(Progress(stage="discovery", done=0, total=1))
-                found = self._discovered(whole, mechanism, needed, careful=refuses)
-                if refuses:
-                    refuse_undiscovered(found, whole)
-            release = release_of(
-                mechanism,
-                whole,
-                lambda: mechanism.release(whole, random_state=self.random_state),
-                paid=found is not None,
-            )
+
+            def asked() -> Release[Any]:
+                nonlocal found
+                if schema.undeclared:
+                    if isinstance(mechanism, Spender):
+                        mechanism.prepare(whole)
+                    tell(Progress(stage="discovery", done=0, total=1))
+                    found = self._discovered(whole, mechanism, needed, careful=refuses)
+                    if refuses:
+                        refuse_undiscovered(found, whole)
+                return mechanism.release(whole, random_state=self.random_state)
+
+            self.release_: Release[Any] = release_of(mechanism, whole, asked)  # kept before anything else is done
+            release, self.receipt_ = self.release_, self.release_.receipt
 
         def finished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
             misfits = release.misfits
@@ -299,7 +302,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return _suited(release, release.model, format, loss, notes), dict.fromkeys(release.model.schema)
 
         (made, misfits), failed = first_that_works(finished, unfinished)
-        self.release_: Release[SyntheticModel] = made.salvaged("a look at values that do not fit", failed)
+        self.release_ = made.salvaged("a look at values that do not fit", failed)
         self.schema_ = self.release_.output.schema
         self._known = None if self.schema is None else schema
         self.receipt_, self.misfits_ = self.release_.receipt, misfits

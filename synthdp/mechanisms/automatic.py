@@ -60,6 +60,12 @@ class Automatic(Spender):
         """Return the schema unchanged: all columns are released; refuse what `AdaptiveMarginals` refuses."""
         return self._adaptive(self.spend).output_schema(schema)
 
+    def prepare(self, curator: Curator) -> None:
+        """Prepare what may be chosen."""
+        self._adaptive(self.spend).prepare(curator)
+        if may_be_smooth(curator.schema):
+            self._smooth(self.spend).prepare(curator)
+
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Choose, ask the curator, and return a model to sample.
@@ -78,9 +84,12 @@ class Automatic(Spender):
         smooth = count.rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
         chosen: Mechanism[SyntheticModel] = replace(adaptive, spend=left)
         if smooth:
-            chosen = found_at(mechanisms()["smooth_synthesis"].place)(spend=left)
+            chosen = self._smooth(left)
         release = chosen.release(account, random_state=rng)
         return replace(release, loss=loss)  # the number of rows was paid for too
+
+    def _smooth(self, spend: Spend) -> Any:
+        return found_at(mechanisms()["smooth_synthesis"].place)(spend=spend)
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
         return AdaptiveMarginals(

@@ -30,6 +30,7 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.l1_averages import NoisyAverages
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
 from synthdp.mechanisms.l1_pairs import tables_of_products
+from synthdp.mechanisms.preflight import check_tables
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows_from
 from synthdp.mechanisms.salvage import salvaged
@@ -147,6 +148,11 @@ class L1Fit(Spender):
             )
         check_rules(schema)
         return schema
+
+    def prepare(self, curator: Curator) -> None:
+        """Refuse a table of which no noisy answers could be made; see `check_tables`."""
+        known = ((name, column) for name, column in curator.schema.items() if column.is_complete)
+        check_tables(curator, tuple(OneWayTree().first_axis(*one) for one in known), spend=self.spend)
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:

@@ -34,6 +34,12 @@ class Spender:
         """The whole cost, known before any data is seen; `Remaining` stands for all that the curator has left."""
         return self.spend
 
+    def prepare(self, curator: Curator) -> None:
+        """Refuse what a release could not ask later, and load what it needs later; columns may still be open.
+
+        Costs nothing, and asks nothing.
+        """
+
 
 @runtime_checkable
 class Mechanism(Protocol[OutputT_co]):

@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from synthdp.curator.curator import Curator
-from synthdp.errors import SalvageWarning, tell_of_budget
+from synthdp.errors import DiscoveryError, SalvageWarning, tell_of_budget
 from synthdp.measurements import Measurements
 from synthdp.privacy.loss import Remaining
 from synthdp.release import Release, model_of_single_columns
@@ -71,7 +71,7 @@ def single_columns(mechanism: Any, curator: Curator, measured: tuple[Measurement
 
 
 def salvaged(simplest: Simplest = single_columns) -> Callable[[Ask], Ask]:
-    """Return a decorator of a mechanism's ``release``, which then ends as this module says.
+    """Return a decorator of a mechanism's ``release``, which then prepares first, and ends as this module says.
 
     Parameters
     ----------
@@ -82,7 +82,12 @@ def salvaged(simplest: Simplest = single_columns) -> Callable[[Ask], Ask]:
     def decorated(release: Ask) -> Ask:
         @wraps(release)
         def kept(self: Any, curator: Curator, **options: Any) -> Release[Any]:
-            return release_of(self, curator, lambda: release(self, curator, **options), simplest=simplest)
+            def asked() -> Release[Any]:
+                if not curator.charges:  # later it would be too late to refuse
+                    self.prepare(curator)
+                return release(self, curator, **options)
+
+            return release_of(self, curator, asked, simplest=simplest)
 
         return kept
 
@@ -95,7 +100,6 @@ def release_of(
     ask: Callable[[], Release[Any]],
     *,
     simplest: Simplest = single_columns,
-    paid: bool = False,
 ) -> Release[Any]:
     """Return what a mechanism makes, or what is left if it fails after an answer was paid for.
 
@@ -111,8 +115,6 @@ def release_of(
         What calls it.
     simplest
         As of `salvaged`.
-    paid
-        As of `after_the_spend`.
 
     Raises
     ------
@@ -129,12 +131,10 @@ def release_of(
         made = Release(mechanism=f"{name}, failed", output=model, loss=loss, receipt=receipt, measurements=measured)
         return made.salvaged(name, error)
 
-    return after_the_spend(curator, ask, rescued, paid=paid)
+    return after_the_spend(curator, ask, rescued)
 
 
-def after_the_spend(
-    curator: Curator, ask: Callable[[], T], otherwise: Callable[[Exception], T], *, paid: bool = False
-) -> T:
+def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[[Exception], T]) -> T:
     """Return what a program returns that asks a curator, or something else if it fails after an answer was paid for.
 
     Parameters
@@ -145,19 +145,21 @@ def after_the_spend(
         The program.
     otherwise
         What is left, by what failed.
-    paid
-        Whether answers were given to the same release before.
 
     Raises
     ------
+    DiscoveryError
+        If the caller would rather have no release, and said so before.
     Exception
         What failed before the first answer: then nothing is spent.
     """
     charges = curator.charges
     try:
         return ask()
+    except DiscoveryError:
+        raise
     except Exception as error:
-        if curator.give_back() or (curator.charges == charges and not paid):
+        if curator.give_back() or curator.charges == charges:
             tell_of_budget(error, curator.became)
             raise
         return otherwise(error)

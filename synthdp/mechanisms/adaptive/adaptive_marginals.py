@@ -50,6 +50,7 @@ from synthdp.mechanisms.adaptive.shares import (
 )
 from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.preflight import check_tables
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
 from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged
@@ -165,6 +166,11 @@ class AdaptiveMarginals(Spender):
         """
         self._checked(schema)
         return schema
+
+    def prepare(self, curator: Curator) -> None:
+        """Refuse a table of which no noisy answers could be made; see `check_tables`."""
+        known = ((name, column) for name, column in curator.schema.items() if column.is_complete)
+        check_tables(curator, tuple(self.one_ways.first_axis(*one) for one in known), spend=self.spend)
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:

@@ -111,7 +111,7 @@ class MWEM(Spender):
         output_schema = check_listed(workload, curator.schema)
         loss = curator.cost(self.spend)
         cells = universe(workload.domain)
-        curator.check(workload)
+        curator.check(workload, spend=loss)
         account = curator.open_account(loss, currency=ZCDP)
         count = total_of_all if isinstance(workload, Marginals) else fitting_total
         total = count(account, workload.domain, share=self.total_share)

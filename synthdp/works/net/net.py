@@ -145,7 +145,7 @@ class NetMechanism(Spender):
         plan_selection(1, curator.cost(self.spend), law=law)  # refuses a loss that no such selection has
         loss = curator.cost(self.spend)
         domain = queries.domain
-        curator.check(queries)
+        curator.check(queries, spend=loss)
         account = curator.open_account(loss, currency=ApproxDP)
         total = fitting_total(account, domain, share=self.total_share)
         cells = universe(domain)

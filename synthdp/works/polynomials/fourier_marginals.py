@@ -193,7 +193,7 @@ class FourierMarginals(Spender):
         masks = closure(domain, workload.cliques)
         public = curator.adjacency.rows_are_public
         queries = CellParities(workload.domain, masks[1:] if public else masks)  # parity 0 is the number of rows
-        curator.check(queries)
+        curator.check(queries, spend=loss)
         ready(self.solver)
         account = curator.open_account(loss, currency=ApproxDP)
         fitting = self._rows_that_fit(account, workload)

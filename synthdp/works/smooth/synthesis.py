@@ -150,6 +150,13 @@ class SmoothSynthesis(Spender):
         object.__setattr__(self, "law", law_named(self.law))
         check_share("total_share", self.total_share)
 
+    def prepare(self, curator: Curator) -> None:
+        """Refuse a law that the budget cannot pay for, and a table whose rows could not be counted."""
+        check_law(law_named(self.law), curator.cost(self.spend))
+        if not curator.schema.undeclared:
+            schema = self.output_schema(curator.schema)
+            curator.check(Total(smooth_domain(schema, schema.names, cells=1)), spend=self.spend)
+
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Measure smooth averages and fit a distribution to them.

@@ -59,7 +59,7 @@ MUTATIONS = (
         "the ledger is not charged",
         "R13",
         "Curator._spend_each",
-        "entries.append(self._charge(item.loss, what=item.step))",
+        "charged.append((item, self._charge(item.loss, what=item.step)))",
         "self._account.charge(item.loss)",
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
     ),
@@ -69,14 +69,14 @@ MUTATIONS = (
         "Curator._spend_each",
         """
 for item in items:
-    entries.append(self._charge(item.loss, what=item.step))
+    charged.append((item, self._charge(item.loss, what=item.step)))
     self._vault.items.append(item)
 result = answer(table)
 """,
         """
 result = answer(table)
 for item in items:
-    entries.append(self._charge(item.loss, what=item.step))
+    charged.append((item, self._charge(item.loss, what=item.step)))
     self._vault.items.append(item)
 """,
         ("tests/privacy/test_room.py::test_the_ledger_is_charged_before_the_data_is_read",),
@@ -260,8 +260,8 @@ return self._spend(item, lambda _: found)
         "several questions are answered without noise",
         "R4",
         "Curator.measure_each",
-        "plan.noised(exact)",
-        "exact",
+        "plan.measured(one, exact)",
+        "__import__('dataclasses').replace(plan.measured(one, exact), values=exact)",
         (
             "tests/unit/curator/test_measure_each.py::test_the_answers_and_the_receipt_are_those_of_one_question_after_the_other",
         ),

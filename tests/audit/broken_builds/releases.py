@@ -123,9 +123,9 @@ with account._vault.turn() as table:
         "the estimator keeps its table",
         "R15",
         "SyntheticRelease._fit",
-        "self.schema_ = model.schema",
+        "self.schema_ = self.release_.output.schema",
         """
-self.schema_ = model.schema
+self.schema_ = self.release_.output.schema
 self._table = X
 """,
         ("tests/privacy/test_attacks.py::test_the_pickle_of_an_estimator_does_not_grow_with_its_table",),
@@ -166,7 +166,7 @@ self._table = X
         "real labels beside synthetic rows are not warned of",
         "R31",
         "SyntheticRelease.fit_transform",
-        "warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=3)",
+        "warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=4)",
         "None",
         (
             "tests/privacy/test_receipts_keep_their_promise.py::test_real_labels_beside_synthetic_rows_are_warned_about_with_a_way_out",
@@ -175,9 +175,9 @@ self._table = X
     Mutation(
         "the façade forgets what a mechanism said",
         "R32",
-        "SyntheticRelease._fit",
+        "_suited",
         "release.receipt.noted",
-        "curator.receipt().noted",
+        "replace(release.receipt, notes=()).noted",
         ("tests/contracts/test_receipts.py::test_the_facades_receipt_holds_all_that_the_mechanisms_receipt_holds",),
     ),
     Mutation(
