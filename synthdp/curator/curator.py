@@ -13,6 +13,7 @@ from synthdp.curator.discovery_forecast import COUNT_SHARE, forecast
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
 from synthdp.curator.private_database import PrivateDatabase, private_database
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
+from synthdp.curator.series_room import SeriesRoom, SeriesTerms
 from synthdp.curator.sparse_vector import Continued, SparseVector, continued
 from synthdp.curator.vault import Vault
 from synthdp.domain.histories import Layout
@@ -22,7 +23,7 @@ from synthdp.privacy import noise
 from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, calibrate, plan_selection
+from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, plan_selection
 from synthdp.privacy.early_ends import EarlyEnds
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, components
@@ -33,7 +34,7 @@ from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
-__all__ = ["COUNT_SHARE", "Continued", "Curator", "Discovered", "Ledger", "SparseVector"]
+__all__ = ["COUNT_SHARE", "Continued", "Curator", "Discovered", "Ledger", "SeriesRoom", "SeriesTerms", "SparseVector"]
 
 T = TypeVar("T")
 
@@ -245,9 +246,10 @@ class Curator:
         """
         self.check(queries)
         loss = self.cost(spend)
-        plan = calibrate(self.adjacency.sensitivity(queries), loss, k=queries.k, law=law)
+        answering = self._vault.answering
+        plan = answering.plan(queries, loss, adjacency=self.adjacency, law=law)
         item = plan.item(step, loss, denominator=queries.denominator)
-        values = self._spend(item, lambda table: plan.noised(table.exact(queries)))
+        values = self._spend(item, lambda table: answering.noised(plan, table.exact(queries)))
         return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
 
     def measure_each(
@@ -286,8 +288,9 @@ class Curator:
         for one in queries:
             self.check(one)
         losses = [self.cost(spend) for spend in spends]
+        answering = self._vault.answering
         plans = [
-            calibrate(self.adjacency.sensitivity(one), loss, k=one.k, law=law)
+            answering.plan(one, loss, adjacency=self.adjacency, law=law)
             for one, loss in zip(queries, losses, strict=True)
         ]
         items = [
@@ -296,7 +299,7 @@ class Curator:
         ]
 
         def answer(table: PrivateTable) -> list[IntArray]:
-            return [plan.noised(exact) for plan, exact in zip(plans, table.exact_each(queries), strict=True)]
+            return [answering.noised(plan, exact) for plan, exact in zip(plans, table.exact_each(queries), strict=True)]
 
         values = self._spend_each(items, answer)
         return [
