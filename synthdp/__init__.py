@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from synthdp.curator.ledger import Ledger as Ledger
     from synthdp.domain.discretize import domain_of as domain_of
     from synthdp.estimators.database_release import DatabaseRelease as DatabaseRelease
+    from synthdp.estimators.release_series import ReleaseSeries as ReleaseSeries
     from synthdp.estimators.synthetic_release import SyntheticRelease as SyntheticRelease
     from synthdp.estimators.train_on_synthetic import TrainOnSynthetic as TrainOnSynthetic
     from synthdp.estimators.transformers import (
@@ -214,6 +215,7 @@ _HOME = {
     "Receipt": "synthdp.privacy.receipt",
     "Relation": "synthdp.schema.relation",
     "Release": "synthdp.release",
+    "ReleaseSeries": "synthdp.estimators.release_series",
     "Schema": "synthdp.schema.schema",
     "SmoothSummary": "synthdp.mechanisms.smooth.summary",
     "SmoothSynthesis": "synthdp.mechanisms.smooth.synthesis",
@@ -331,6 +333,7 @@ __all__ = [
     "Receipt",
     "Relation",
     "Release",
+    "ReleaseSeries",
     "RowsPerParent",
     "Schema",
     "SmoothSummary",

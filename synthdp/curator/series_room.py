@@ -291,7 +291,7 @@ class SeriesRoom:
                 record[f"sums{i}"], record[f"sigma{i}"] = sums, np.array(plan.noise.scale)
                 record[f"multiplier{i}"] = np.array(plan.resolution // first)
                 record[f"moves{i}"] = np.array(plan.resolution * norms.l2)
-                record[f"noisy{i}"] = plan.noised(sums)
+                record[f"noisy{i}"] = plan.noised(_clipped(sums, factor, plan.resolution // first))
             self._state.write(name, record)
         record = self._state.read(name)
         count = range(int(record["count"]))
@@ -317,12 +317,11 @@ class SeriesRoom:
             self._check_planned(queries, kept, plan)
             for i, exact in enumerate(self._exact(queries)):
                 record[f"sums{i}"] = exact
-                earlier = [self._sums_of(plan, i, t) for t in range(start, self._period)]
-                total = sum(int(f) * sums.astype(object) for f, sums in zip(row, [*earlier, exact], strict=False))
-                noisy = noise.discrete_gaussian(
-                    _clipped(total * int(kept["multiplier"][i])), scale=float(kept["sigma"][i])
-                )
-                record[f"noisy{i}"] = noisy
+                multiplier = int(kept["multiplier"][i])
+                columns = [*(self._sums_of(plan, i, t) for t in range(start, self._period)), exact]
+                inside = [_clipped(sums, plan["factor"], multiplier) for sums in columns]
+                total = sum(int(weight) * sums for weight, sums in zip(row, inside, strict=False)) * multiplier
+                record[f"noisy{i}"] = noise.discrete_gaussian(total, scale=float(kept["sigma"][i]))
             self._state.write(name, record)
         record = self._state.read(name)
         return [record[f"noisy{i}"] for i in range(len(queries))]
@@ -552,8 +551,9 @@ class _Journal(Answering):
                     "settings that it was begun with"
                 )
             return np.asarray(told["noisy"], np.int64)
-        noisy = plan.noised(exact)
         linear = isinstance(plan, _Repeated)
+        inside = _clipped(exact, self._factor, plan.resolution // int(self._factor[0, 0])) if linear else exact
+        noisy = plan.noised(inside)
         self._state.write(name, {
             "tag": tag, "exact": exact if linear else np.zeros(0, np.int64), "noisy": noisy, "linear": np.array(linear),
             "resolution": np.array(plan.resolution), "sigma": np.array(plan.noise.scale),
@@ -579,7 +579,7 @@ def _lattice(norms: Norms, mu: float, k: int, first: int) -> _Repeated:
     return _Repeated(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
 
 
-def _clipped(values: Any) -> IntArray:
-    """Return sums of any size as 64-bit numbers within what noise is added to: a contraction."""
-    most = noise.LARGEST_VALUE
-    return np.array([max(-most, min(most, int(one))) for one in values], np.int64)
+def _clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
+    """Return sums cut so that no weighted sum of a plan leaves what noise is added to: the same cut in all periods."""
+    most = noise.LARGEST_VALUE // (multiplier * int(np.abs(factor).sum(axis=1).max()))
+    return np.clip(sums, -most, most)

@@ -52,7 +52,7 @@ def rows_of_period(
         return {name: np.zeros(0, np.uint32) for name in names}
     if not before:
         return model.sample_indices(rows, rng)
-    pool = model.sample_indices(max(POOL, 2 * rows), rng)
+    pool = model.sample_indices(max(POOL, 2 * rows), rng, independent=True)
     weights = _raked(model.domain, pool, published, float(model.rows), rows)
     chosen = _systematic(weights, rows, rng)
     return {name: pool[name][chosen] for name in names}
