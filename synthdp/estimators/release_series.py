@@ -52,6 +52,7 @@ from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
 from synthdp.tables.sources.resolve import source_of
+from synthdp.tables.write import library_for, write_blocks
 
 NORMAL = 1.959964
 """Derived: the 97.5 % point of the normal law."""
@@ -171,7 +172,10 @@ class ReleaseSeries:
                 schema, epsilon=epsilon, delta=delta, periods=periods, period=period, neighbors=neighbors,
                 privacy_unit=privacy_unit, rows=max_rows_per_unit, most_periods=max_periods_per_unit,
                 choose_again=choose_again and public is None, workload=workload, target=target, bins=bins,
-            )  # fmt: skip
+            ) | {
+                "ledger": None if ledger is None else (ledger if isinstance(ledger, Ledger) else Ledger(ledger)).path.name,
+                "dataset": None if ledger is None else ("default" if dataset is None else dataset),
+            }  # fmt: skip
             self._new = True
         else:
             self._new = False
@@ -195,6 +199,8 @@ class ReleaseSeries:
             solver="auto",
         )  # fmt: skip
         self._mechanism.output_schema(self.schema)
+        if self.added == self.periods:  # the last period was added by a process that ended before it deleted them
+            self._room().forget()
 
     def __repr__(self) -> str:
         return f"ReleaseSeries({self.added} of {self.periods} periods, {self._terms.loss})"
@@ -261,6 +267,12 @@ class ReleaseSeries:
         """
         rows = self._folder.rows(self._checked(period))
         return self._folder.release(period).model.table_of(rows, generator(period))
+
+    def write_rows(self, period: int, path: str | PathLike[str]) -> None:
+        """Write the rows that were published for a period to a file, csv or parquet by ending; see `rows_`."""
+        rows, model = self._folder.rows(self._checked(period)), self._folder.release(period).model
+        form = model.format.for_files(model.schema, library=library_for(path))
+        write_blocks(path, iter([model.table_of(rows, generator(period), format=form)]))
 
     @property
     def cumulative_(self) -> Release[SyntheticModel]:
@@ -505,8 +517,8 @@ class ReleaseSeries:
         return Receipt(
             total=terms.loss, adjacency=terms.adjacency, items=(item,),
             assumptions=(*assumptions(self.schema, self.schema, terms.adjacency), *said), notes=(plan.note,),
-            versions=noise_versions(), ledger=None if self._ledger is None else self._ledger.path.name,
-            dataset=None if self._ledger is None else self._dataset, entries=() if entry is None else (entry,),
+            versions=noise_versions(), ledger=self._settings["ledger"], dataset=self._settings["dataset"],
+            entries=() if entry is None else (entry,),
         )  # fmt: skip
 
 

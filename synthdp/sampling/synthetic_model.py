@@ -136,9 +136,15 @@ class SyntheticModel:
         indices = self.sample_indices(wanted, rng, given=given, independent=method == "multinomial")
         return (format or self.format).build(self.schema, _Values(self.schema, indices, rng, kept=given or ()))
 
-    def table_of(self, indices: Mapping[str, GridIndices], rng: Generator) -> Any:
+    def table_of(
+        self,
+        indices: Mapping[str, GridIndices],
+        rng: Generator,
+        *,
+        format: TableFormat | None = None,  # noqa: A002 - the word users know
+    ) -> Any:
         """Return rows that were drawn as grid points of each modelled column, as `sample` returns its own."""
-        return self.format.build(self.schema, _Values(self.schema, dict(indices), rng))
+        return (format or self.format).build(self.schema, _Values(self.schema, dict(indices), rng))
 
     def sample_to(
         self,
