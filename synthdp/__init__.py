@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
     )
     from synthdp.nonprivate.compare import compare as compare
+    from synthdp.nonprivate.draft import draft as draft
     from synthdp.nonprivate.evaluate import nonprivate_evaluate as nonprivate_evaluate
     from synthdp.planning.dry_run import plan as plan
     from synthdp.planning.plan import Plan as Plan
@@ -251,6 +252,7 @@ _HOME = {
     "mean": "synthdp.answers.questions",
     "overlap": "synthdp.tables.keys",
     "net_bound": "synthdp.mechanisms.universe.net",
+    "draft": "synthdp.nonprivate.draft",
     "nonprivate_evaluate": "synthdp.nonprivate.evaluate",
     "plan": "synthdp.planning.dry_run",
     "quantile": "synthdp.answers.questions",
@@ -366,6 +368,7 @@ __all__ = [
     "decision_list_schema",
     "disjunction",
     "domain_of",
+    "draft",
     "exactly_r",
     "load",
     "marginal",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Generic, TypeVar
 
+from synthdp.answers.analysis import Analysis, analysed
 from synthdp.answers.answer import answer
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.related.answer import answer as answer_database
@@ -122,6 +124,64 @@ class Release(Generic[OutputT_co]):
         wanted, rng = whole("rows", self.model.rows if rows is None else rows, least=1), generator(random_state)
         models = plausible_models(self.model, self.measurements, m, random_state=rng)
         return [one.sample(wanted, random_state=rng, method="multinomial") for one in models]
+
+    def analyse(
+        self,
+        function: Callable[[Any], Any],
+        m: int = 20,
+        *,
+        population: bool = True,
+        rows: int | None = None,
+        level: float = 0.95,
+        random_state: RandomState = None,
+    ) -> Analysis:
+        """Run an analysis on several synthetic tables and combine what it finds, with intervals that know of the noise.
+
+        Standard errors computed on one synthetic table are too small: they take its rows for real ones.  Here the function
+        runs on each of the tables that `samples` draws, and `combine` makes one interval of what it finds.  Free.
+
+        Parameters
+        ----------
+        function
+            Of one table.  It returns a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result
+            of statsmodels, or a fitted linear model of scikit-learn.
+        m
+            How many tables, >= 2; a standard error of 20 has a relative error of about 16 %.
+        population
+            Whether the intervals hold for the population of which the private rows are a simple random sample, or for the
+            private rows alone.
+        rows
+            Rows of each table; default: the noisy estimate of the private table's.  With another number the function must
+            return variances.
+        level
+            Of the intervals, 0 < level < 1.
+        random_state
+            Seed of the sampling.  It never reaches noise.
+
+        Returns
+        -------
+        An `Analysis`: its ``table`` is a DataFrame of estimates, standard errors, p-values and intervals, and ``covers``
+        says what these hold for.
+
+        Raises
+        ------
+        ParameterError
+            As for `samples`, or if what the function returns cannot be read.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import synthdp as sd
+        >>> ages = pd.DataFrame({"age": [20, 30, 40, 50] * 500})
+        >>> release = sd.SyntheticRelease(schema=sd.Schema({"age": sd.Integer(0, 99)})).fit(ages).release_
+        >>> found = release.analyse(lambda table: {"mean age": table["age"].mean()})
+        >>> list(found.table.columns)
+        ['estimate', 'standard_error', 't', 'p_value', 'lower', 'upper']
+        """
+        wanted = whole("rows", self.model.rows if rows is None else rows, least=1)
+        tables = self.samples(m, rows=wanted, random_state=random_state)
+        n = float(self.model.rows)
+        return analysed(tables, function, rows=wanted, n=n, population=population, level=level)
 
     def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
         """Draw synthetic rows into a file, in bounded memory; see `SyntheticModel.sample_to`.

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from synthdp.errors import SynthDPError
+from synthdp.nonprivate.draft import ColumnReview, Draft
 from synthdp.schema.column import Column
-from synthdp.schema.draft import ColumnReview, SchemaDraft
 from synthdp.schema.known_columns import suggested
 from synthdp.schema.schema import Schema
 
@@ -36,7 +36,7 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
       synthdp schema review schema.json
       synthdp schema review schema.json --accept-all --by "J. Smith"
     """
-    draft = SchemaDraft.read(path)
+    draft = Draft.read(path)
     if accept_all:
         count = len(draft.unreviewed)
         _write(draft.accept_all(by=by), path)
@@ -174,7 +174,7 @@ def _asked(question: str) -> str:
     return line
 
 
-def _write(draft: SchemaDraft, path: Path) -> None:
+def _write(draft: Draft, path: Path) -> None:
     from synthdp.publishing import whole_file
 
     with whole_file(path) as scratch:

@@ -32,7 +32,7 @@ from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.database import DatabaseSchema
-from synthdp.schema.schema import Schema
+from synthdp.schema.schema import Schema, finished
 
 __all__ = ["COUNT_SHARE", "Continued", "Curator", "Discovered", "Ledger", "SeriesRoom", "SeriesTerms", "SparseVector"]
 
@@ -595,11 +595,12 @@ def _guarded(
     table: object, schema: Schema | DatabaseSchema | None, neighbors: Neighbors, unit: str | None, rows: int
 ) -> tuple[PrivateTable, tuple[str, ...]]:
     """Return the rows of one table, or of several, after a look at names alone; see `private_table`."""
+    schema = finished(schema)
     if not isinstance(schema, DatabaseSchema):
         return private_table(table, schema, Adjacency(neighbors, unit, rows))
     if unit is not None or rows != 1:
         raise ParameterError("the units of several tables are the rows of the schema's root: leave privacy_unit out")
-    layout = Layout(schema.reviewed())
+    layout = Layout(schema)
     bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
     if not bounds:
         raise ParameterError("a schema of one table is a Schema: give it as one")

@@ -250,9 +250,8 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
     DataError, ParameterError, SchemaError
         As `check_columns` and `check_unit` do.
     """
-    known = None if schema is None else schema.reviewed()
-    source = source_of(table, known)
-    schema = infer_schema(source, without=adjacency.unit) if known is None else known
+    source = source_of(table, schema)
+    schema = infer_schema(source, without=adjacency.unit) if schema is None else schema
     extra_columns = check_columns(source, schema)
     check_unit(source, schema, adjacency.unit)
     if isinstance(source, CheckedSource):

@@ -28,6 +28,7 @@ from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema, database_schema_given
+from synthdp.schema.schema import Reviewable
 from synthdp.storage import load, save
 from synthdp.tables.format import TableFormat
 from synthdp.tables.key_types import check_key_types
@@ -90,7 +91,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        schema: DatabaseSchema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        schema: DatabaseSchema | Reviewable | Mapping[str, Any] | str | PathLike[str] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-9,
         neighbors: str = "add_remove",

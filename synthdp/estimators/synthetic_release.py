@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from synthdp.answers.analysis import Analysis
 from synthdp.answers.error_bars.misfit_shares import unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
@@ -44,7 +45,7 @@ from synthdp.release import Release
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
-from synthdp.schema.schema import Schema, schema_given
+from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.storage import load, save
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
@@ -173,7 +174,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        schema: Schema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        schema: Schema | Reviewable | Mapping[str, Any] | str | PathLike[str] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-9,
         neighbors: str = "add_remove",
@@ -436,6 +437,33 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if random_state is None else random_state
         return [self._outer(table) for table in self.release_.samples(m, rows=rows, random_state=generator(seed))]
 
+    def analyse(
+        self,
+        function: Callable[[Any], Any],
+        m: int = 20,
+        *,
+        population: bool = True,
+        rows: int | None = None,
+        level: float = 0.95,
+        random_state: RandomState = None,
+    ) -> Analysis:
+        """Run an analysis on several synthetic tables, with intervals that know of the noise; free, see `Release.analyse`.
+
+        Parameters
+        ----------
+        function
+            Of one table, a DataFrame of the release's own form.
+        m, population, rows, level
+            As for `Release.analyse`.
+        random_state
+            Seed; default: the estimator's.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        return self.release_.analyse(
+            function, m, population=population, rows=rows, level=level, random_state=generator(seed)
+        )
+
     def answer(self, question: Any) -> Any:
         """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
 
@@ -474,7 +502,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If a setting is out of range, or the schema leaves something open.
         """
         self._check_settings()
-        schema = self._drafted_or_declared()
+        schema = self.schema if isinstance(self.schema, DraftedSchema) else self._declared()
         if schema is None:
             raise ParameterError("a plan needs a schema: bounds and levels are not known before they are read")
         known = round(self.release_.output.total) if hasattr(self, "release_") else self.n_rows
@@ -553,7 +581,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _drafted_or_declared(self) -> Schema | None:
         """Return the same for a plan, which reads no row and takes drafts."""
-        return self.schema if isinstance(self.schema, Schema) else self._declared()
+        return self.schema.schema if isinstance(self.schema, DraftedSchema) else self._declared()
 
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Collection
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from synthdp.errors import DataError, DraftWarning, ParameterError, SchemaError
+from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import exact_lattice, few_values, heaps_of, lattice_of, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards
 from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings
-from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, known_encoding, read_table
+from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, read_table
 from synthdp.schema.columns import (
     DRAFTED,
     RESOLUTIONS,
@@ -31,12 +29,10 @@ from synthdp.schema.columns import (
     Integer,
     Time,
 )
-from synthdp.schema.csv_format import CsvFormat
-from synthdp.schema.draft import SchemaDraft
 from synthdp.schema.public_documents import Entry, document_of
+from synthdp.schema.schema import Schema
+from synthdp.schema.schema_json import read_document
 from synthdp.tables.source import Source, TextSource
-from synthdp.tables.sources.files import source_at
-from synthdp.tables.sources.resolve import source_of
 
 _CODES = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99_999)  # numbers that forms use for "unknown", "refused", "more"
 _NAMES_ROWS = re.compile(
@@ -45,10 +41,6 @@ _NAMES_ROWS = re.compile(
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
 
-WARNING = (
-    "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
-    "has been reviewed."
-)
 ABOUT = (
     "A DRAFT, read off the table itself: it is as private as the table, and nothing may be released with it yet. Go through "
     'the columns, put in what is known WITHOUT the table, say in "source" where it is known from (a codebook, a law), and '
@@ -99,17 +91,6 @@ OF_CODES = (
     "Check it against the form."
 )
 OF_NOTHING = "No value at all in this table: say what it is, or leave the column out."
-
-
-def drafted(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> SchemaDraft:
-    """Return a schema read off a table, to be reviewed; see `Schema.draft`."""
-    if isinstance(table, (str, PathLike)):
-        source = source_at(table, csv=known_encoding(table, CsvFormat()))
-    else:
-        source = source_of(table)
-    document = draft_schema(source, without=without, missing=missing)
-    warnings.warn(WARNING, DraftWarning, stacklevel=3)
-    return SchemaDraft(document)
 
 
 def draft_schema(
@@ -180,7 +161,8 @@ def _why_left_out(name: str, seen: Seen | None) -> str:
 def _is_sound(entry: Entry) -> bool:
     """Say whether a drafted column is one that a schema takes."""
     try:
-        SchemaDraft(document_of([entry], comment=ABOUT))
+        columns, _, _ = read_document(document_of([entry], comment=ABOUT), source="the draft")
+        Schema(columns)
     except SchemaError:
         return False
     return True

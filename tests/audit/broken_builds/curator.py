@@ -205,10 +205,10 @@ return self._spend(item, lambda _: found)
     Mutation(
         "a draft is released before it was reviewed",
         "R32",
-        "private_table.private_table",
-        "schema.reviewed()",
-        "schema",
-        ("tests/unit/schema/test_draft.py::test_every_release_refuses_a_draft_until_the_last_column_is_reviewed",),
+        "schema.schema.finished",
+        "given.finish()",
+        "given.schema",
+        ("tests/unit/nonprivate/test_draft.py::test_every_release_refuses_a_draft_until_the_last_column_is_reviewed",),
     ),
     Mutation(
         "every discovered range is called narrow",

@@ -1,7 +1,7 @@
-"""`SchemaDraft`: a schema that was read off a table, to be reviewed column by column before anything is released with it.
+"""`sd.draft`: a schema read off a table, which a person reviews column by column before anything is released with it.
 
-Its content is the document that a schema file holds, so that what a person writes into the file and what is set in
-Python are one thing.
+A draft holds the document of a schema file, so that what a person writes into the file and what is set in Python are
+one thing.
 """
 
 from __future__ import annotations
@@ -9,30 +9,122 @@ from __future__ import annotations
 import copy
 import json
 import math
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, overload
 
-from synthdp.errors import SchemaError
+from synthdp.errors import DraftWarning, ParameterError, SchemaError
+from synthdp.nonprivate.draft_reading import known_encoding
+from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.column import DRAFTED, Column, is_drafted
+from synthdp.schema.csv_format import CsvFormat
+from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema, schema_text
 from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document
+from synthdp.tables.source import Source
+from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.resolve import source_of
 
 DECLARED = "declared at the review of a draft"
 """The source of bounds that a person put in the place of drafted ones without a word on where they are known from."""
 
+WARNING = (
+    "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
+    "has been reviewed."
+)
 
-class SchemaDraft(Schema):
-    """A schema drafted from a table by `Schema.draft`: every release refuses it until each column has been reviewed.
 
-    It is as private as the table.  Reviewing acts in place: what was seen of a column is forgotten when the column is
-    accepted, and once all columns are, the draft is a schema like any other.
+@overload
+def draft(table: Mapping[str, Any], *, relations: Sequence[Relation]) -> DatabaseDraft: ...
+
+
+@overload
+def draft(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> Draft: ...
+
+
+def draft(
+    table: object,
+    *,
+    relations: Sequence[Relation] | None = None,
+    without: Collection[str] = (),
+    missing: Collection[str] | None = None,
+) -> Draft | DatabaseDraft:
+    """Return a schema read off a table, to be reviewed: NOT private, and refused by every release until it is.
+
+    Parameters
+    ----------
+    table
+        A dataframe, a source of rows, or the path of a file.  Or several of these by the names of their tables.
+    relations
+        With several tables: how they hang together.  How many rows a person may have is a bound, so it is declared and
+        never read off the rows.
+    without
+        Columns to leave out.  Columns that no schema can describe, such as free text, are left out anyway and listed in
+        ``left_out``.
+    missing
+        Texts of a CSV or Excel file that stand for a missing value; default: the usual ones.
+
+    Returns
+    -------
+    A `Draft`, or a `DatabaseDraft` for several tables.
+
+    Raises
+    ------
+    DataError
+        If there is no row, or no column that can be described.
+    ParameterError
+        If several tables come without relations, or one table with them.
+
+    Warns
+    -----
+    DraftWarning
+        Always: a draft is read off the rows and is as private as they are.
+    """
+    several = isinstance(table, Mapping) and not isinstance(table, Source)
+    if several != (relations is not None):
+        raise ParameterError("relations go with a dict of several tables, and a dict of tables needs its relations")
+    warnings.warn(WARNING, DraftWarning, stacklevel=2)
+    if not isinstance(table, Mapping) or relations is None:
+        return _drafted(table, without=without, missing=missing)
+    left = {*without, *(one.key for one in relations)}
+    tables = {
+        name: _drafted(rows, without=left & set(_names(rows)), missing=missing, source=f"table '{name}' of the draft")
+        for name, rows in table.items()
+    }
+    return DatabaseDraft(tables, relations)
+
+
+def _names(table: object) -> tuple[str, ...]:
+    return tuple(_opened(table).names)
+
+
+def _opened(table: object) -> Source:
+    if isinstance(table, (str, PathLike)):
+        return source_at(table, csv=known_encoding(table, CsvFormat()))
+    return source_of(table)
+
+
+def _drafted(
+    table: object, *, without: Collection[str], missing: Collection[str] | None, source: str = "the draft"
+) -> Draft:
+    return Draft(draft_schema(_opened(table), without=without, missing=missing), source=source)
+
+
+class Draft:
+    """A schema drafted from a table by `sd.draft`: every release refuses it until each column has been reviewed.
+
+    It is as private as the table.  A review changes the draft in place; what was seen of a column is forgotten when the
+    column is accepted.  Once all columns are reviewed, `finish` returns the schema.
 
     Parameters
     ----------
     document
-        What a schema file holds.
+        The content of a schema file.
     source
         What error messages call it.
 
@@ -44,18 +136,21 @@ class SchemaDraft(Schema):
     >>> table = pd.DataFrame({"age": [*range(17, 77)] * 2, "city": ["Oslo", "Bergen", "Oslo"] * 40})
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # it reads the table, and says so
-    ...     schema = sd.Schema.draft(table)
-    >>> schema.unreviewed
+    ...     draft = sd.draft(table)
+    >>> draft.unreviewed
     ('age', 'city')
-    >>> schema.review("age", lower=0, upper=120, source="common knowledge")
+    >>> draft.review("age", lower=0, upper=120, source="common knowledge")
     age: Integer(lower=0, upper=120, nullable=False, special=()); reviewed
-    >>> schema.review("city").accept()
+    >>> draft.review("city").accept()
     city: Categorical(levels=('Bergen', 'Oslo'), nullable=False, other=None); reviewed
-    >>> schema.unreviewed
-    ()
+    >>> list(draft.finish())
+    ['age', 'city']
     """
 
-    __slots__ = ("_document", "_where")
+    __slots__ = ("_document", "_where", "schema")
+
+    schema: Schema
+    """The schema as it stands, reviewed or not; `finish` returns it when it may be used."""
 
     def __init__(self, document: dict[str, Any], *, source: str = "the draft") -> None:
         self._where = source
@@ -64,7 +159,7 @@ class SchemaDraft(Schema):
     def _take(self, document: dict[str, Any]) -> None:
         """Hold a document if it is a schema; otherwise all stays as it was."""
         columns, constraints, csv = read_document(document, source=self._where)
-        super().__init__(columns, constraints=constraints, csv=csv)
+        self.schema = Schema(columns, constraints=constraints, csv=csv)
         self._document = document
 
     @property
@@ -97,13 +192,13 @@ class SchemaDraft(Schema):
         found = ColumnReview(self, self._checked(name))
         return found.set(column, **settings) if column is not None or settings else found
 
-    def accept_all(self, *, by: str | None = None) -> SchemaDraft:
+    def accept_all(self, *, by: str | None = None) -> Draft:
         """Accept all columns as they were drafted, in place; the receipt will say that they were."""
         for name in self.unreviewed:
             ColumnReview(self, name).accept(by=by)
         return self
 
-    def drop(self, name: str) -> SchemaDraft:
+    def drop(self, name: str) -> Draft:
         """Leave a column out, in place."""
         self._checked(name)
         rest = [entry for entry in self._document["columns"] if entry["name"] != name]
@@ -112,7 +207,7 @@ class SchemaDraft(Schema):
         self._take(self._document | {"columns": rest})
         return self
 
-    def reviewed(self) -> Schema:
+    def finish(self) -> Schema:
         """Return the schema that the review has made.
 
         Raises
@@ -123,35 +218,53 @@ class SchemaDraft(Schema):
         if self.unreviewed:
             raise SchemaError(
                 f"column {self.unreviewed[0]!r} of {self._where} is a draft taken from the table: check it against public "
-                f"knowledge, then accept or change it, by schema.review({self.unreviewed[0]!r}) or `synthdp schema review`"
+                f"knowledge, then accept or change it, by draft.review({self.unreviewed[0]!r}) or `synthdp schema review`"
             )
-        return Schema(self._declared, constraints=self.constraints, csv=self.csv)
+        return self.schema
 
     def to_json(self) -> str:
         """Return the draft as JSON text, with what was seen of the columns that are not reviewed."""
         return json.dumps(self._document, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, *, source: str = "the draft") -> SchemaDraft:
+    def from_json(cls, text: str, *, source: str = "the draft") -> Draft:
         """Read a draft, reviewed in part or not at all, from JSON text."""
         return cls(parsed(text, source=source), source=source)
 
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the draft to a JSON file."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> SchemaDraft:
+    def read(cls, path: str | PathLike[str]) -> Draft:
         """Read a draft, reviewed in part or not at all, from a JSON file."""
         return cls.from_json(schema_text(path), source=f"schema file '{path}'")
 
+    def __getitem__(self, name: str) -> Column:
+        return self.schema.outputs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.schema.outputs)
+
+    def __len__(self) -> int:
+        return len(self.schema.outputs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Draft) and self._document == other._document
+
+    __hash__ = None  # type: ignore[assignment]  # it changes in place
+
     def __repr__(self) -> str:
-        lines = [f"{name!r}: {column!r},{self._mark(name)}" for name, column in self._declared.items()]
+        lines = [f"{name!r}: {self[name]!r},{self._mark(name)}" for name in self]
         out = [f"# left out: {name!r}, {why}" for name, why in self.left_out.items()]
-        return "\n    ".join(["SchemaDraft({", *lines, *out]) + "\n})"
+        return "\n    ".join(["Draft({", *lines, *out]) + "\n})"
 
     def _mark(self, name: str) -> str:
         return "  # not reviewed" if name in self.unreviewed else ""
 
     def _checked(self, name: str) -> str:
-        if name not in self._declared:
-            raise SchemaError(f"{self._where} has no column {name!r}; it has: {', '.join(self._declared)}")
+        if name not in self.schema.outputs:
+            raise SchemaError(f"{self._where} has no column {name!r}; it has: {', '.join(self)}")
         return name
 
     def _entry(self, name: str) -> dict[str, Any]:
@@ -162,19 +275,72 @@ class SchemaDraft(Schema):
         self._take(self._document | {"columns": columns})
 
 
+class DatabaseDraft:
+    """Drafts of several related tables; every release refuses them until each column of each has been reviewed.
+
+    Parameters
+    ----------
+    tables
+        The drafts by table name.
+    relations
+        As for `DatabaseSchema`; they are declared, not drafted.
+    """
+
+    __slots__ = ("relations", "tables")
+
+    tables: dict[str, Draft]
+    relations: tuple[Relation, ...]
+
+    def __init__(self, tables: Mapping[str, Draft], relations: Sequence[Relation]) -> None:
+        self.tables, self.relations = dict(tables), tuple(relations)
+        self._schema()  # relations that name no table are refused at once
+
+    @property
+    def unreviewed(self) -> dict[str, tuple[str, ...]]:
+        """By table, the names of the columns that nobody has reviewed yet."""
+        return {name: one.unreviewed for name, one in self.tables.items() if one.unreviewed}
+
+    def review(self, table: str, name: str, column: Column | None = None, /, **settings: Any) -> ColumnReview:
+        """Return the review of one column of a table; see `Draft.review`."""
+        if table not in self.tables:
+            raise SchemaError(f"the draft has no table {table!r}; it has: {', '.join(self.tables)}")
+        return self.tables[table].review(name, column, **settings)
+
+    def accept_all(self, *, by: str | None = None) -> DatabaseDraft:
+        """Accept all columns of all tables as they were drafted, in place; the receipt will say that they were."""
+        for one in self.tables.values():
+            one.accept_all(by=by)
+        return self
+
+    def finish(self) -> DatabaseSchema:
+        """Return the schema that the review has made.
+
+        Raises
+        ------
+        SchemaError
+            If a column has not been reviewed.
+        """
+        for one in self.tables.values():
+            one.finish()
+        return self._schema()
+
+    def _schema(self) -> DatabaseSchema:
+        return DatabaseSchema({name: one.schema for name, one in self.tables.items()}, self.relations)
+
+
 class ColumnReview:
     """The review of one column of a draft: accept it, change it, or leave it out."""
 
     __slots__ = ("_draft", "name")
 
-    def __init__(self, draft: SchemaDraft, name: str) -> None:
+    def __init__(self, draft: Draft, name: str) -> None:
         self._draft = draft
         self.name = name
 
     @property
     def column(self) -> Column:
         """What the column may hold, as it stands."""
-        return self._draft._declared[self.name]  # noqa: SLF001
+        return self._draft[self.name]
 
     @property
     def seen(self) -> str:
