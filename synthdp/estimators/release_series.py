@@ -542,7 +542,7 @@ def _one(found: tuple[float, float]) -> Any:
 
 def _settings(schema: Any, **given: Any) -> dict[str, Any]:
     """Return the settings of a new series as a document, checked."""
-    declared = schema_given(schema).reviewed()
+    declared = schema_given(schema)
     if declared.undeclared:
         raise SchemaError(
             f"column {declared.undeclared[0]!r} must have declared bounds or levels: a series discovers none"
@@ -573,7 +573,7 @@ def _check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
     """Refuse settings that differ from those of the series in the folder, where they were given."""
     if schema is None:
         return
-    declared = json.loads(schema_given(schema).reviewed().to_json())
+    declared = json.loads(schema_given(schema).to_json())
     if declared != known["schema"]:
         raise ParameterError("schema must be that of the series in the folder: give another path for another series")
     for name, value in given.items():
