@@ -30,11 +30,19 @@ def series() -> None:
 @click.option("--privacy-unit", help="Column that names whom to protect; default: every row.")
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True, help="In each period.")
 @click.option("--max-periods-per-unit", type=int, help="Default: all periods.")
-@click.option("--keep-tables", is_flag=True, help="Choose tables on the first period alone: earlier rows are not read again.")
+@click.option(
+    "--keep-tables", is_flag=True, help="Choose tables on the first period alone: earlier rows are not read again."
+)
 @click.option("--ledger", type=click.Path(path_type=Path), help="A ledger to record the spend in, once.")
 @click.option("--dataset", help="The table's name in the ledger.")
 def start(
-    folder: Path, schema_path: Path, periods: int, keep_tables: bool, ledger: Path | None, dataset: str | None, **options: Any
+    folder: Path,
+    schema_path: Path,
+    periods: int,
+    keep_tables: bool,
+    ledger: Path | None,
+    dataset: str | None,
+    **options: Any,
 ) -> None:
     """Start a series in a new FOLDER: agree on the promise and pay for all of it; reads no row.
 
@@ -55,9 +63,15 @@ def start(
 @series.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--history", type=click.Path(path_type=Path), multiple=True, help="A table of earlier rows; repeatable, in order.")
-@click.option("--out", type=click.Path(path_type=Path), help="The synthetic rows of the period, which stay; csv or parquet.")
-@click.option("--cumulative", type=click.Path(path_type=Path), help="A new synthetic table of all rows so far; csv or parquet.")
+@click.option(
+    "--history", type=click.Path(path_type=Path), multiple=True, help="A table of earlier rows; repeatable, in order."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The synthetic rows of the period, which stay; csv or parquet."
+)
+@click.option(
+    "--cumulative", type=click.Path(path_type=Path), help="A new synthetic table of all rows so far; csv or parquet."
+)
 @click.option("--report", "page", type=click.Path(path_type=Path), help="A publishable page about the series, HTML.")
 @click.option("--seed", type=int, help="Seed of the sampling; it never reaches noise.")
 @csv_options

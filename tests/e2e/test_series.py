@@ -27,7 +27,12 @@ MONTHS = [month(t) for t in range(5)]
 @pytest.fixture(scope="module")
 def series(tmp_path_factory):
     made = sd.ReleaseSeries(
-        schema=SCHEMA, epsilon=4.0, periods=5, period="month", path=tmp_path_factory.mktemp("s") / "beds", random_state=0
+        schema=SCHEMA,
+        epsilon=4.0,
+        periods=5,
+        period="month",
+        path=tmp_path_factory.mktemp("s") / "beds",
+        random_state=0,
     )
     published = []
     for t, table in enumerate(MONTHS):
@@ -82,7 +87,9 @@ def test_differences_and_trends_know_that_the_noise_is_shared(series):
     apart = float(np.hypot(*so_far["standard_error"].iloc[[3, 4]]))
     assert float(made.difference(question, 3, 4, cumulative=True)["standard_error"].iloc[0]) < apart
     assert np.isfinite(made.trend(question)).all(axis=None)
-    assert float(made.answer(sd.mean("age"), by="period", cumulative=True)["estimate"].iloc[-1]) == pytest.approx(50, abs=5)
+    assert float(made.answer(sd.mean("age"), by="period", cumulative=True)["estimate"].iloc[-1]) == pytest.approx(
+        50, abs=5
+    )
 
 
 def test_one_item_of_the_receipt_is_the_whole_series(series):

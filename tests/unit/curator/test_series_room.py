@@ -45,7 +45,9 @@ def test_no_neighbouring_series_are_told_apart_beyond_the_promise_and_some_are_a
                 found, _, _ = answered(tmp_path / str(number), terms, other)
                 worst, number = max(worst, cost(base, found, lattices)), number + 1
     assert worst <= terms.mu**2 * (1 + 1e-9)
-    assert worst >= terms.mu**2 * (0.9 if neighbors == "add_remove" else 0.6)  # under replace_one the total says nothing
+    assert worst >= terms.mu**2 * (
+        0.9 if neighbors == "add_remove" else 0.6
+    )  # under replace_one the total says nothing
 
 
 @pytest.mark.sampled
@@ -184,6 +186,17 @@ def test_the_same_period_is_told_the_same_and_other_rows_are_refused(tmp_path):
     assert [one.tolist() for one in told] == [one.tolist() for one in twice]
     with pytest.raises(DataError), again.adding(0, STREAM[1]):
         pass
+
+
+def test_a_later_period_is_told_the_same_when_it_is_asked_again(tmp_path):
+    terms = terms_of(3)
+    answered(tmp_path, terms, STREAM[:1])
+    told = []
+    for _ in range(2):
+        room = room_of(tmp_path, terms)
+        with room.adding(1, STREAM[1]):
+            told.append([one.tolist() for one in room.answers(QUERIES)])
+    assert told[0] == told[1]
 
 
 def test_a_period_cannot_be_added_before_earlier_ones(tmp_path):

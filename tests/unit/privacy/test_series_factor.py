@@ -53,9 +53,7 @@ def test_the_worst_cost_is_that_of_the_worst_set_of_periods(periods, at_most, nu
     rng = np.random.default_rng(number)
     root = np.tril(rng.integers(-5, 9, (periods, periods)))
     costs = np.abs(root.T @ root).astype(float)
-    sets = [
-        s for size in range(1, min(at_most, periods) + 1) for s in itertools.combinations(range(periods), size)
-    ]
+    sets = [s for size in range(1, min(at_most, periods) + 1) for s in itertools.combinations(range(periods), size)]
     brute = max(costs[np.ix_(s, s)].sum() for s in sets)
     assert worst_cost(costs, at_most) == pytest.approx(brute)
 
