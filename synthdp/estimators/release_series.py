@@ -1,10 +1,10 @@
-"""`ReleaseSeries`: releases over time under one promise.  A façade; the noise is the room's, the arithmetic the mechanism's."""
+"""`ReleaseSeries`: releases over time under one promise.  A façade: noise is the room's, arithmetic the mechanism's."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,12 @@ import numpy as np
 
 from synthdp.answers.over_time import OverTime
 from synthdp.answers.questions import Count, Question, Sum, count
-from synthdp.arrays import GridIndices, IntArray
-from synthdp.checks import check_number, whole
+from synthdp.arrays import IntArray
+from synthdp.checks import whole
 from synthdp.curator.curator import Ledger, SeriesRoom, SeriesTerms
-from synthdp.errors import DataError, ParameterError, SchemaError
-from synthdp.estimators.refusals import EPSILONS
+from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.series_folder import SeriesFolder
-from synthdp.measurements import Measurements
+from synthdp.estimators.series_settings import check_same, new_settings
 from synthdp.mechanisms.named import mechanism_named
 from synthdp.mechanisms.series.asked import (
     KEPT,
@@ -29,26 +28,23 @@ from synthdp.mechanisms.series.asked import (
     choose,
     chosen_by_public,
     correlation_of,
-    differences,
+    cost_part,
 )
-from synthdp.mechanisms.series.histories import model_of_rows, rows_of_period
-from synthdp.mechanisms.series.refit import Refit
+from synthdp.mechanisms.series.periods import period_of
 from synthdp.mechanisms.series.schedule import stages_of
 from synthdp.pictures.over_time import picture_over_time
 from synthdp.pictures.picture import Picture
-from synthdp.planning import Plan, plan
-from synthdp.privacy.accounting import gdp_to_epsilon
+from synthdp.planning.series_plan import SeriesPlan, plan_series
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.loss import ApproxDP, GaussianDP
 from synthdp.privacy.neighbors import Adjacency, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt
-from synthdp.privacy.series_factor import prefix_covariance
 from synthdp.privacy.versions import noise_versions
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.report.series import series_page
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.schema.schema import Schema, schema_given
+from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
 from synthdp.tables.sources.resolve import source_of
@@ -56,26 +52,6 @@ from synthdp.tables.write import library_for, write_blocks
 
 NORMAL = 1.959964
 """Derived: the 97.5 % point of the normal law."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SeriesPlan:
-    """What a series will be like, before any spend.
-
-    Parameters
-    ----------
-    periods
-        A DataFrame with one row a period: about how many rows there are so far, and how many times the noise is that of one
-        release of all these rows at the whole budget: of a count of all rows so far, and of one of the period's rows.
-    last
-        The plan of a single release that is as noisy as the table of all periods.
-    """
-
-    periods: Any
-    last: Plan
-
-    def __str__(self) -> str:
-        return f"{self.periods.to_string(index=False)}\n{self.last}"
 
 
 class ReleaseSeries:
@@ -163,23 +139,19 @@ class ReleaseSeries:
             raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
             raise ParameterError("key must be 16 bytes or more")
+        ledger = Ledger(ledger) if ledger is not None and not isinstance(ledger, Ledger) else ledger
         self._folder = SeriesFolder(path)
         known = self._folder.settings()
+        self._new = known is None
         if known is None:
-            if schema is None:
-                raise ParameterError("schema must be given to start a series")
-            known = _settings(
+            known = new_settings(
                 schema, epsilon=epsilon, delta=delta, periods=periods, period=period, neighbors=neighbors,
-                privacy_unit=privacy_unit, rows=max_rows_per_unit, most_periods=max_periods_per_unit,
-                choose_again=choose_again and public is None, workload=workload, target=target, bins=bins,
-            ) | {
-                "ledger": None if ledger is None else (ledger if isinstance(ledger, Ledger) else Ledger(ledger)).path.name,
-                "dataset": None if ledger is None else ("default" if dataset is None else dataset),
-            }  # fmt: skip
-            self._new = True
+                privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit, max_periods_per_unit=max_periods_per_unit,
+                choose_again=choose_again and public is None, workload=workload, target=target, bins=bins, ledger=ledger,
+                dataset=dataset,
+            )  # fmt: skip
         else:
-            self._new = False
-            _check_same(known, schema, epsilon=epsilon, delta=delta, periods=periods)
+            check_same(known, schema, epsilon=epsilon, delta=delta, periods=periods)
         self._settings = known
         self.schema = Schema.from_json(json.dumps(known["schema"]), source="the series")
         self.epsilon, self.delta = float(known["epsilon"]), float(known["delta"])
@@ -189,13 +161,12 @@ class ReleaseSeries:
             loss=ApproxDP(self.epsilon, self.delta), adjacency=adjacency, periods=self.periods,
             most_periods=int(known["max_periods_per_unit"]),
         )  # fmt: skip
-        if ledger is not None and not isinstance(ledger, Ledger):
-            ledger = Ledger(ledger)
         self._ledger, self._dataset, self._key = ledger, "default" if dataset is None else dataset, key
         self._public, self._rows_per_period = public, rows_per_period
         self.random_state = random_state
+        wished = None if known["workload"] is None else [tuple(one) for one in known["workload"]]
         self._mechanism = mechanism_named(
-            "adaptive_marginals", workload=_wished(known["workload"]), target=known["target"], bins=known["bins"],
+            "adaptive_marginals", workload=wished, target=known["target"], bins=known["bins"],
             solver="auto",
         )  # fmt: skip
         self._mechanism.output_schema(self.schema)
@@ -292,33 +263,11 @@ class ReleaseSeries:
         rows_per_period
             About how many rows a period has, an assumption of yours.
         """
-        each = whole("rows_per_period", rows_per_period, least=1)
-        stages, spent = (
-            stages_of(self.periods, again=bool(self._settings["choose_again"])),
-            np.zeros((self.periods,) * 2),
-        )
-        most, mu = self._terms.most_periods, self._terms.mu
-        factors = [stage.factor(most) for stage in stages]
-        so_far, alone = np.zeros(self.periods), np.zeros(self.periods)
-        for stage, factor in zip(stages, factors, strict=True):
-            first = stage.mu(factor, spent, most, mu=mu)
-            spent = spent + stage.costs(factor, self.periods, most) * first**2
-            unit = int(factor[0, 0]) ** 2 * min(most, stage.start + 1) ** 2 * (mu / first) ** 2
-            prefix = prefix_covariance(factor) * unit
-            for i, t in enumerate(range(stage.start, stage.last + 1)):
-                so_far[t] = prefix[i, i]
-                before = so_far[t - 1] if t else 0.0
-                alone[t] = prefix[i, i] + before - (2 * prefix[i, i - 1] if i else 0.0)
-        frame = dataframe({
-            "period": list(range(1, self.periods + 1)), "rows_so_far": [each * t for t in range(1, self.periods + 1)],
-            "noise_so_far": np.sqrt(so_far).round(3), "noise_of_period": np.sqrt(alone).round(3),
-        })  # fmt: skip
-        same = gdp_to_epsilon(mu / float(np.sqrt(so_far[-1])), self.delta)
-        last = plan(
-            self.schema, rows=each * self.periods, epsilon=same, delta=self.delta, neighbors=self._settings["neighbors"],
-            mechanism=self._mechanism,
+        return plan_series(
+            self.schema, self._mechanism, periods=self.periods, at_most=self._terms.most_periods, mu=self._terms.mu,
+            delta=self.delta, again=bool(self._settings["choose_again"]), neighbors=self._settings["neighbors"],
+            rows=whole("rows_per_period", rows_per_period, least=1),
         )  # fmt: skip
-        return SeriesPlan(periods=frame, last=last)  # type: ignore[arg-type]
 
     def answer(self, question: Question, *, by: str | None = None, cumulative: bool = False) -> Any:
         """Answer a question about all rows so far, or about every period, with error bars.
@@ -453,11 +402,8 @@ class ReleaseSeries:
             return choose(room, self._mechanism, stage, factor=factor, mu=mu)
         earlier = self._folder.plan(before[-1])
         told = [self._folder.answers(t) for t in range(earlier.start, period)]
-        parts = [
-            (one.multiplier * self._terms.adjacency.sensitivity(one.queries).l2 / one.sigma) ** 2
-            for one in earlier.statistics
-        ]
         known = replace(earlier.release, measurements=earlier.prefix(told))
+        parts = [cost_part(known.measurements[i], self._terms.adjacency) for i in earlier.places]
         return ask(room, known, earlier.places, parts, stage, factor=factor, mu=mu, note=KEPT)
 
     def _times_public(self) -> float:
@@ -471,35 +417,23 @@ class ReleaseSeries:
         format: TableFormat,  # noqa: A002 - the word users know
     ) -> None:  # fmt: skip
         """Fit what the answers say, draw the period's rows, and write both, whole or not at all."""
-        rng = generator(self.random_state)
-        told = [*(self._folder.answers(t) for t in range(plan.start, period)), answers]
-        before = {} if not period else _joined([self._folder.rows(t) for t in range(period)])
-        known = None if rows is None else rows + (0 if not before else len(next(iter(before.values()))))
-        measured = plan.prefix(told, rows=known)
-        model = plan.release.output
-        if period > plan.start:
-            start = model if known is None else replace(model, total=float(known))
-            model = Refit()(start, measured, rng)
-        model = replace(model, format=format.suited(model.schema))
-        published = rows_of_period(model, before, rng)
+        found = period_of(
+            plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
+            published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
+            before=self._folder.cumulative(period - 1).measurements if period else (), rng=generator(self.random_state),
+        )  # fmt: skip
         receipt = self._receipt(plan, period, sum(len(one) for one in answers), entry)
         cumulative: Release[SyntheticModel] = replace(
-            plan.release, mechanism="release series, all rows so far", output=model, loss=self._terms.loss,
-            receipt=receipt.noted(*model.notes), measurements=measured,
+            plan.release, mechanism="release series, all rows so far", output=found.model, loss=self._terms.loss,
+            receipt=receipt.noted(*found.model.notes), measurements=found.measured,
         )  # fmt: skip
         release = replace(
-            cumulative, mechanism="release series, rows of one period", output=model_of_rows(model, published),
-            measurements=self._about_period(plan, period, told),
+            cumulative, mechanism="release series, rows of one period", output=found.own_model,
+            measurements=found.own_measured,
         )  # fmt: skip
         if period == plan.start:
             self._folder.write_plan(plan)
-        self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=published)
-
-    def _about_period(self, plan: AskedPlan, period: int, told: list[list[IntArray]]) -> tuple[Measurements, ...]:
-        """Return what the answers say about the rows of one period alone."""
-        if period > plan.start or period == 0:
-            return plan.measured(told, np.eye(len(told))[-1])
-        return differences(plan.prefix(told), self._folder.cumulative(period - 1).measurements)
+        self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
         terms = self._terms
@@ -528,54 +462,9 @@ def _noise_of_rows(plan: AskedPlan) -> float:
     return one.decoded(plan.factor, [np.zeros(one.queries.k, np.int64)], np.ones(1)).stddev
 
 
-def _joined(parts: Sequence[Mapping[str, GridIndices]]) -> dict[str, GridIndices]:
-    return {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-
-
 def _one(found: tuple[float, float]) -> Any:
     estimate, error = found
     return dataframe({
         "estimate": [estimate], "standard_error": [error], "lower": [estimate - NORMAL * error],
         "upper": [estimate + NORMAL * error],
     })  # fmt: skip
-
-
-def _settings(schema: Any, **given: Any) -> dict[str, Any]:
-    """Return the settings of a new series as a document, checked."""
-    declared = schema_given(schema)
-    if declared.undeclared:
-        raise SchemaError(
-            f"column {declared.undeclared[0]!r} must have declared bounds or levels: a series discovers none"
-        )
-    check_number("epsilon", given["epsilon"], least=EPSILONS[0], most=EPSILONS[1])
-    check_number("delta", given["delta"], above=0, below=1)
-    neighbors_named(given["neighbors"])
-    periods = whole("periods", given["periods"], least=1)
-    most = given["most_periods"]
-    if most is None:
-        most = 1 if given["privacy_unit"] is None else periods
-    workload = given["workload"]
-    return {
-        "schema": json.loads(declared.to_json()), "epsilon": float(given["epsilon"]), "delta": float(given["delta"]),
-        "periods": periods, "period": str(given["period"]), "neighbors": str(given["neighbors"]),
-        "privacy_unit": given["privacy_unit"], "max_rows_per_unit": whole("max_rows_per_unit", given["rows"], least=1),
-        "max_periods_per_unit": whole("max_periods_per_unit", most, least=1, most=periods),
-        "choose_again": bool(given["choose_again"]), "target": given["target"], "bins": whole("bins", given["bins"], least=2),
-        "workload": None if workload is None else [sorted(one) for one in workload],
-    }  # fmt: skip
-
-
-def _wished(workload: Any) -> Any:
-    return None if workload is None else [tuple(one) for one in workload]
-
-
-def _check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
-    """Refuse settings that differ from those of the series in the folder, where they were given."""
-    if schema is None:
-        return
-    declared = json.loads(schema_given(schema).to_json())
-    if declared != known["schema"]:
-        raise ParameterError("schema must be that of the series in the folder: give another path for another series")
-    for name, value in given.items():
-        if value != known[name]:
-            raise ParameterError(f"{name} ({value!r}) must be that of the series in the folder ({known[name]!r})")

@@ -1,9 +1,9 @@
 """How the noise of many periods is shared: a lower triangular matrix of whole numbers, and what it costs a unit.
 
 The sums x_s of a statistic over the rows of period s are never noised one by one.  What is answered in period t is
-y_t = sum over s <= t of F_ts x_s, plus fresh noise.  All y together say x = F^-1 y, and prefix sums x_1 + ... + x_t with far
-less noise than sums of single noisy answers have (Denisov, McMahan, Rush, Smith, Thakurta 2022).  A unit whose rows lie in the
-periods P moves y by at most the root of 1_P' |F'F| 1_P times what it moves a single sum.
+y_t = sum over s <= t of F_ts x_s, plus fresh noise.  All y together say x = F^-1 y, and prefix sums x_1 + ... + x_t with
+far less noise than sums of single noisy answers have (Denisov, McMahan, Rush, Smith, Thakurta 2022).  A unit whose rows
+lie in the periods P moves y by at most the root of 1_P' |F'F| 1_P times what it moves a single sum.
 
 Arithmetic of matrices; knows no rows.
 """

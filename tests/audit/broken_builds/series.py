@@ -47,7 +47,7 @@ MUTATIONS = (
     Mutation(
         "noise of an interrupted period of a series is drawn again",
         "R8",
-        "_Journal.noised",
+        "Journal.noised",
         "self._state.has(name)",
         "self._state.has('')",
         (_CRASH,),

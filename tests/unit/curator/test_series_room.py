@@ -73,7 +73,7 @@ def planned(folder, terms, tables, programs):
     """Two plans: of the first two periods, and from the third on with all rows; each a program over a curator."""
     room, told, sigmas = room_of(folder, terms), [], []
     stages = [(0, 1, 0.4), (2, len(tables) - 1, 1.0)]
-    kept = []
+    kept, lattice = [], []
     for t, one in enumerate(tables):
         stage = next((s for s in stages if s[0] == t), None)
         with room.adding(t, one, earlier=tables[:t] if stage and t else None):
