@@ -6,6 +6,7 @@ that a difference between them is better known than either alone says.  Post-pro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +88,8 @@ class OverTime:
 
     def linear(self, weights: FloatArray) -> tuple[float, float]:
         """Return a weighted sum of the estimates and its standard error."""
-        return float(weights @ self.estimates), float(np.sqrt(max(weights @ self.covariance @ weights, 0.0)))
+        variance = float(weights @ self.covariance @ weights)
+        return float(weights @ self.estimates), math.sqrt(max(variance, 0.0))
 
     def to_frame(self, *, least: float = -np.inf, most: float = np.inf) -> Any:
         """Return a DataFrame with one row a period.

@@ -281,7 +281,7 @@ class SeriesRoom:
                 multiplier = int(kept["multiplier"][i])
                 columns = [*(self._sums_of(plan, i, t) for t in range(start, self._period)), exact]
                 inside = [clipped(sums, plan["factor"], multiplier) for sums in columns]
-                total = sum(int(weight) * sums for weight, sums in zip(row, inside, strict=False)) * multiplier
+                total = (row[: len(inside)] @ np.array(inside)) * multiplier
                 record[f"noisy{i}"] = noise.discrete_gaussian(total, scale=float(kept["sigma"][i]))
             self._state.write(name, record)
         record = self._state.read(name)

@@ -31,7 +31,8 @@ def chart_over_time(shown: OverTime, *, title: str, name: str, least: float = 0.
         Estimates are not drawn below.
     """
     errors, wide = shown.standard_errors, shown.band()
-    low, high = np.maximum(shown.estimates - wide * errors, least), shown.estimates + wide * errors
+    low: FloatArray = np.maximum(shown.estimates - wide * errors, least)
+    high: FloatArray = shown.estimates + wide * errors
     bottom, top = min(float(low.min()), max(least, 0.0)), float(high.max())
     step = round_step(max(top - bottom, 1e-9) / LEVELS)
     marks = multiples(step, bottom, top + step)

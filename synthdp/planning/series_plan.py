@@ -83,4 +83,4 @@ def plan_series(
     })  # fmt: skip
     same = gdp_to_epsilon(mu / float(np.sqrt(so_far[-1])), delta)
     last = plan(schema, rows=rows * periods, epsilon=same, delta=delta, neighbors=neighbors, mechanism=mechanism)
-    return SeriesPlan(periods=frame, last=last)
+    return SeriesPlan(periods=frame, last=last)  # type: ignore[arg-type]  # one plan for one epsilon

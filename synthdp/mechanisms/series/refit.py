@@ -143,7 +143,7 @@ def _one_way(said: Direct, model: SyntheticModel, column: int) -> NoisyTable:
     leaves, first = said.leaves(column), said.first_level(column)
     if leaves is None or first is None:
         return NoisyTable(clique=(column,), counts=np.full(groups, said.total[0] / groups), stddev=said.total[0])
-    counts = np.bincount(refinement.coarse_cell, weights=leaves.counts, minlength=groups)
+    counts = np.asarray(np.bincount(refinement.coarse_cell, weights=leaves.counts, minlength=groups), np.float64)
     stddev = first[2] * max(1.0, first[0].size / groups) ** 0.5
     return NoisyTable(clique=(column,), counts=counts, stddev=max(stddev, LEAST_STDDEV))
 
