@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from synthdp.answers.analysis import Analysis, analysed
-from synthdp.answers.answer import answer
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
-from synthdp.answers.related.answer import answer as answer_database
-from synthdp.answers.samples import plausible_models
 from synthdp.checks import whole
 from synthdp.errors import ParameterError
 from synthdp.markup import render
 from synthdp.measurements import Measurements
-from synthdp.pictures.picture import Picture, picture_of
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
-from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.source import RowSink
+
+if TYPE_CHECKING:
+    from synthdp.answers.analysis import Analysis
+    from synthdp.pictures.picture import Picture
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 
@@ -121,6 +119,8 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If ``m`` is below 2 or ``rows`` below 1, or the release has no synthetic table or keeps no noisy tables.
         """
+        from synthdp.answers.samples import plausible_models
+
         wanted, rng = whole("rows", self.model.rows if rows is None else rows, least=1), generator(random_state)
         models = plausible_models(self.model, self.measurements, m, random_state=rng)
         return [one.sample(wanted, random_state=rng, method="multinomial") for one in models]
@@ -178,6 +178,8 @@ class Release(Generic[OutputT_co]):
         >>> list(found.table.columns)
         ['estimate', 'standard_error', 't', 'p_value', 'lower', 'upper']
         """
+        from synthdp.answers.analysis import analysed
+
         wanted = whole("rows", self.model.rows if rows is None else rows, least=1)
         tables = self.samples(m, rows=wanted, random_state=random_state)
         n = float(self.model.rows)
@@ -210,8 +212,14 @@ class Release(Generic[OutputT_co]):
             If the output answers no such queries.
         """
         if isinstance(self.output, SyntheticModel):
+            from synthdp.answers.answer import answer
+
             return answer(self.output, self.measurements, query, **options)
+        from synthdp.sampling.database_model import DatabaseModel
+
         if isinstance(self.output, DatabaseModel):
+            from synthdp.answers.related.answer import answer as answer_database
+
             return answer_database(self.output, self.measurements, query, **options)
         return self._method("answer")(query, **options)
 
@@ -230,6 +238,8 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If the output is no table, or a column is an identifier or does not exist.
         """
+        from synthdp.pictures.picture import picture_of
+
         return picture_of(self.model, self.measurements, column, by)
 
     def _method(self, name: str) -> Any:

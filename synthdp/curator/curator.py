@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import TypeVar, final
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, final
 
 from synthdp.arrays import IntArray
-from synthdp.curator.discovery import Discovered, check_discoverable, discover
-from synthdp.curator.discovery_forecast import COUNT_SHARE, forecast
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
-from synthdp.curator.private_database import PrivateDatabase, private_database
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
-from synthdp.curator.series_room import SeriesRoom
-from synthdp.curator.series_terms import SeriesTerms
-from synthdp.curator.sparse_vector import Continued, SparseVector, continued
 from synthdp.curator.vault import Vault
-from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
-from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, plan_selection
 from synthdp.privacy.early_ends import EarlyEnds
-from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
-from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema, finished
 
-__all__ = ["COUNT_SHARE", "Continued", "Curator", "Discovered", "Ledger", "SeriesRoom", "SeriesTerms", "SparseVector"]
+if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
+    from synthdp.curator.discovery import Discovered as Discovered  # noqa: PLC0414 - mechanisms name it from here
+    from synthdp.curator.series_room import SeriesRoom as SeriesRoom  # noqa: PLC0414 - the same
+    from synthdp.curator.series_terms import SeriesTerms as SeriesTerms  # noqa: PLC0414 - the same
+    from synthdp.curator.sparse_vector import Continued, SparseVector as SparseVector  # noqa: PLC0414 - the same
+    from synthdp.domain.histories import Layout
+    from synthdp.privacy.key_histogram import KeyCounts
+    from synthdp.schema.database import DatabaseSchema
+
+__all__ = ["Curator", "Ledger", "open_series"]
 
 T = TypeVar("T")
 
@@ -114,13 +114,14 @@ class Curator:
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
             return
         noise.check_opendp()
+        schema = finished(schema)
         private, extra_columns = _guarded(table, schema, neighbors_named(neighbors), privacy_unit, max_rows_per_unit)
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
         self._ledger, self._dataset = ledger, DEFAULT_DATASET if dataset is None else dataset
         terms = Terms(
             total=self.budget,
-            schema=schema if isinstance(schema, DatabaseSchema) else private.schema,
+            schema=private.schema if schema is None or isinstance(schema, Schema) else schema,
             ledger=None if ledger is None else ledger.path.name,  # a receipt is published: where the file lies is not
             dataset=None if ledger is None else self._dataset,
         )
@@ -153,6 +154,8 @@ class Curator:
         ParameterError
             If this is the curator of one table.
         """
+        from synthdp.curator.private_database import PrivateDatabase
+
         with self._vault.turn() as table:
             if isinstance(table, PrivateDatabase) and table.layout is not None:
                 return table.layout
@@ -324,6 +327,8 @@ class Curator:
         step
             What the receipt calls it.
         """
+        from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
+
         with self._vault.turn() as table:
             check_key_columns(table, columns)
         loss = self.cost(spend)
@@ -363,6 +368,9 @@ class Curator:
         step
             What the receipt calls it.
         """
+        from synthdp.curator.sparse_vector import SparseVector
+        from synthdp.privacy.above_threshold import plan_watch
+
         with self._vault.turn() as table:
             check_key_columns(table, columns)
         loss = self.cost(spend)
@@ -392,6 +400,8 @@ class Curator:
         PrivacyError
             If it was continued already, or opened for other neighbours; or in a forked process.
         """
+        from synthdp.curator.sparse_vector import continued
+
         return continued(path, vault=self._vault)
 
     def select(
@@ -451,6 +461,9 @@ class Curator:
         SchemaError
             If nothing is undeclared, or levels are and the spend has no delta; nothing is spent then.
         """
+        from synthdp.curator.discovery import check_discoverable, discover
+        from synthdp.curator.discovery_forecast import forecast
+
         loss = self.cost(spend)
         with self._vault.turn() as table:
             check_discoverable(table.schema, loss)
@@ -592,13 +605,45 @@ class Curator:
             return result
 
 
+def open_series(
+    folder: Path,
+    *,
+    schema: Schema,
+    loss: ApproxDP,
+    adjacency: Adjacency,
+    periods: int,
+    most_periods: int = 1,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    key: bytes | None = None,
+) -> SeriesRoom:
+    """Return the trusted side of a series of releases; see `SeriesRoom` and `SeriesTerms`, whose parameters these are.
+
+    Costs nothing yet: its first period costs ``loss``, for these neighbours.
+    """
+    from synthdp.curator.series_room import SeriesRoom
+    from synthdp.curator.series_terms import SeriesTerms
+
+    terms = SeriesTerms(loss=loss, adjacency=adjacency, periods=periods, most_periods=most_periods)
+    return SeriesRoom(
+        folder,
+        schema=schema,
+        terms=terms,
+        ledger=ledger,
+        dataset=DEFAULT_DATASET if dataset is None else dataset,
+        key=key,
+    )
+
+
 def _guarded(
     table: object, schema: Schema | DatabaseSchema | None, neighbors: Neighbors, unit: str | None, rows: int
 ) -> tuple[PrivateTable, tuple[str, ...]]:
     """Return the rows of one table, or of several, after a look at names alone; see `private_table`."""
-    schema = finished(schema)
-    if not isinstance(schema, DatabaseSchema):
+    if schema is None or isinstance(schema, Schema):
         return private_table(table, schema, Adjacency(neighbors, unit, rows))
+    from synthdp.curator.private_database import private_database
+    from synthdp.domain.histories import Layout
+
     if unit is not None or rows != 1:
         raise ParameterError("the units of several tables are the rows of the schema's root: leave privacy_unit out")
     layout = Layout(schema)

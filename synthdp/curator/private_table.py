@@ -21,14 +21,13 @@ from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import WORKERS, in_order
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
-from synthdp.tables.keys import count_keys
 from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import source_of
@@ -113,6 +112,8 @@ class PrivateTable:
 
         Only a noised statistic of them may leave.
         """
+        from synthdp.tables.keys import count_keys
+
         self.reads += 1
         source = self.open()
         if columns not in self._keys:

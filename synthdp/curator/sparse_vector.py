@@ -28,7 +28,7 @@ from synthdp.privacy.above_threshold import AboveThresholdAnswer, WatchPlan
 from synthdp.privacy.calibration import Calibration
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.sparse.supports import DENOMINATOR, Support
+from synthdp.queries.supports import DENOMINATOR, Support
 
 
 class _State(NamedTuple):

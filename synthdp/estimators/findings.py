@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_columns
-from synthdp.curator.curator import Curator, Discovered
+from synthdp.curator.curator import Curator
 from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
 

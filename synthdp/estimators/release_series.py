@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from synthdp.answers.over_time import OverTime
 from synthdp.answers.questions import Count, Question, Sum, count
 from synthdp.arrays import IntArray
 from synthdp.checks import whole
-from synthdp.curator.curator import Ledger, SeriesRoom, SeriesTerms
+from synthdp.curator.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.series_folder import SeriesFolder
 from synthdp.estimators.series_settings import check_same, new_settings
@@ -49,6 +49,9 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
 from synthdp.tables.sources.resolve import source_of
 from synthdp.tables.write import library_for, write_blocks
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import SeriesRoom
 
 NORMAL = 1.959964
 """Derived: the 97.5 % point of the normal law."""
@@ -156,13 +159,9 @@ class ReleaseSeries:
         self.schema = Schema.from_json(json.dumps(known["schema"]), source="the series")
         self.epsilon, self.delta = float(known["epsilon"]), float(known["delta"])
         self.periods, self.period = int(known["periods"]), str(known["period"])
-        adjacency = Adjacency(neighbors_named(known["neighbors"]), known["privacy_unit"], known["max_rows_per_unit"])
-        self._terms = SeriesTerms(
-            loss=ApproxDP(self.epsilon, self.delta), adjacency=adjacency, periods=self.periods,
-            most_periods=int(known["max_periods_per_unit"]),
-        )  # fmt: skip
         self._ledger, self._dataset, self._key = ledger, "default" if dataset is None else dataset, key
         self._public, self._rows_per_period = public, rows_per_period
+        self._terms = self._room().terms
         self.random_state = random_state
         wished = None if known["workload"] is None else [tuple(one) for one in known["workload"]]
         self._mechanism = mechanism_named(
@@ -372,9 +371,11 @@ class ReleaseSeries:
         return picture_over_time(self.over_time(question, cumulative=cumulative), "by period")
 
     def _room(self) -> SeriesRoom:
-        return SeriesRoom(
-            self._folder.private, schema=self.schema, terms=self._terms, ledger=self._ledger, dataset=self._dataset,
-            key=self._key,
+        known = self._settings
+        return open_series(
+            self._folder.private, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
+            adjacency=Adjacency(neighbors_named(known["neighbors"]), known["privacy_unit"], known["max_rows_per_unit"]),
+            most_periods=int(known["max_periods_per_unit"]), ledger=self._ledger, dataset=self._dataset, key=self._key,
         )  # fmt: skip
 
     def _checked(self, period: int) -> int:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -15,11 +15,9 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.answers.analysis import Analysis
 from synthdp.answers.error_bars.misfit_shares import unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
-from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import (
@@ -31,12 +29,9 @@ from synthdp.estimators.findings import (
     warn_of_undiscovered,
 )
 from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
-from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
-from synthdp.pictures.picture import Picture
-from synthdp.planning import Plan, plan
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -46,13 +41,17 @@ from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
-from synthdp.storage import load, save
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import is_spark, source_of
+
+if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
+    from synthdp.answers.analysis import Analysis
+    from synthdp.pictures.picture import Picture
+    from synthdp.planning import Plan
 
 ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
@@ -386,6 +385,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
             raise DataError("transform needs a dataframe in memory")
+        from synthdp.domain.conform import conform
+
         raw = {
             name: conform(self._known[name], blocks[0][name]) if self._known is not None else blocks[0][name]
             for name in self.schema_
@@ -478,6 +479,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to a folder of JSON and npz."""
+        from synthdp.storage import save
+
         check_is_fitted(self)
         save(self.release_, path)
 
@@ -501,6 +504,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ParameterError, SchemaError
             If a setting is out of range, or the schema leaves something open.
         """
+        from synthdp.planning import plan
+
         self._check_settings()
         schema = self.schema if isinstance(self.schema, DraftedSchema) else self._declared()
         if schema is None:
@@ -527,6 +532,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         on_progress
             Called at the start of each stage; default: that of the estimator.
         """
+        from synthdp.estimators.report_file import write_report
+
         check_is_fitted(self)
         target = self.target if self.target in self.schema_.outputs else None
         told = on_progress or self.on_progress or silent
@@ -543,6 +550,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
         """Read a release from a folder."""
+        from synthdp.storage import load
+
         return load(path)
 
     def _html_repr(self) -> str:

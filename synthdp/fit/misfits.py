@@ -19,7 +19,7 @@ from synthdp.fit.graphical.consistency import Effects, NoisyEffect, make_consist
 from synthdp.measurements import beyond_noise
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.smooth.trigonometric import Factor, Indicator, TensorBasis
+from synthdp.queries.trigonometric import Factor, Indicator, TensorBasis
 
 LEAST_FIT = 0.02
 """Smallest share of rows assumed to fit: it limits how far noise is scaled up."""

@@ -38,7 +38,7 @@ from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.smooth.trigonometric import TensorBasis, mixed_terms
+from synthdp.queries.trigonometric import TensorBasis, mixed_terms
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.structural_zeros import check_rules, structural_zeros

@@ -18,7 +18,7 @@ from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
 from synthdp.queries.norms import Norms
-from synthdp.queries.sparse.supports import DENOMINATOR
+from synthdp.queries.supports import DENOMINATOR
 
 Part: TypeAlias = PureDP | ZCDP | GaussianDP
 """The currencies in which a part of a watch is paid."""

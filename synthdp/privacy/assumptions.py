@@ -5,11 +5,15 @@ The curator puts them on every receipt; nothing here reads a row or a noisy answ
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import DISCOVERED, Column, is_drafted
-from synthdp.schema.database import DatabaseSchema
-from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from synthdp.schema.database import DatabaseSchema
+    from synthdp.schema.relation import Relation
 
 PUBLIC = "column names, their order and their types are public; the table has at least one row"
 ONE_ROW = "each row is a unit of its own: a person with several rows is protected one row at a time"
@@ -27,7 +31,7 @@ def assumptions(declared: Schema | DatabaseSchema, complete: Schema, adjacency: 
     adjacency
         The neighbours of the promise.
     """
-    if isinstance(declared, DatabaseSchema):
+    if not isinstance(declared, Schema):
         return (*_persons(declared, adjacency), *(line for name in declared.names for line in _table(declared, name)))
     return (PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))
 

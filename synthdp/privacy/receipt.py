@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synthdp.markup import render
 from synthdp.privacy.accounting import gdp_to_epsilon, zcdp_to_epsilon
@@ -20,8 +20,10 @@ from synthdp.privacy.loss import (
     to_document,
 )
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from synthdp.schema.database import DatabaseSchema
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
 

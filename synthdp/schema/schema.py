@@ -18,7 +18,6 @@ from synthdp.schema.constraint import RULE_KINDS
 from synthdp.schema.constraints import Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
-from synthdp.schema.known_columns import KNOWN, known_column
 from synthdp.schema.schema_json import from_document, parsed, to_document
 
 
@@ -244,6 +243,8 @@ class Schema(Mapping[str, Column]):
         >>> Schema.known()[:3]
         ('age', 'adult_age', 'hours_per_week')
         """
+        from synthdp.schema.known_columns import KNOWN, known_column
+
         return tuple(KNOWN) if name is None else known_column(name, **settings)
 
     @staticmethod

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.curator.curator import Curator, SeriesRoom
+from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import TableMechanism
@@ -31,6 +31,9 @@ from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import SeriesRoom
 
 CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
     "the tables were chosen in the first period",

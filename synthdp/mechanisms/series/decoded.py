@@ -16,8 +16,8 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.calibration import LEAST_SIGMA
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.queries.scores.pair_distances import PairDistances
+from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.pair_distances import PairDistances
 
 LARGEST = 2.0**60
 """Safety limit: decoded sums are held as whole numbers below it."""

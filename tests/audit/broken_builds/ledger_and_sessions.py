@@ -138,7 +138,7 @@ with self._lock:
         "0.0",
         "[]",
         (
-            "tests/unit/mechanisms/sparse/test_sparse_weights.py::test_a_session_saved_before_its_first_slot_answers_and_learns",
+            "tests/unit/works/sparse/test_sparse_weights.py::test_a_session_saved_before_its_first_slot_answers_and_learns",
         ),
     ),
     Mutation(

@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 
 from synthdp.domain.discretize import domain_of
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, shrunk
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
 

@@ -26,8 +26,8 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.privacy import noise
 from synthdp.privacy.loss import ZCDP, ApproxDP
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
 from synthdp.schema.schema import Schema
