@@ -84,16 +84,16 @@ class Refit:
         merged = make_merged_fitting([*one_ways, *said.fitting], said.merged, said.kept, none, total=total)
         shape = model.domain.shape
         tables, strengths = [], {}
-        for table in (*fitting, *merged):
-            if len(table.clique) == 1:
-                tables.append(table)
+        for one in (*fitting, *merged):
+            if len(one.clique) == 1:
+                tables.append(one)
                 continue
-            expected = _independent(table, margins, total)
-            counts = expected + centred((table.counts - expected).reshape(table.shape(shape))).ravel()
-            ridge = best_ridge(counts if table.alone else table.counts, expected, table.stddev)
-            tables.append(replace(table, stddev=table.stddev * ridge))
-            noise = np.minimum(MEAN_ABS * table.stddev, expected).sum()
-            strengths[table.clique] = float(np.abs(table.counts - expected * (not table.alone)).sum() - noise)
+            expected = _independent(one, margins, total)
+            counts = expected + centred((one.counts - expected).reshape(one.shape(shape))).ravel()
+            ridge = best_ridge(counts if one.alone else one.counts, expected, one.stddev)
+            tables.append(replace(one, stddev=one.stddev * ridge))
+            noise = np.minimum(MEAN_ABS * one.stddev, expected).sum()
+            strengths[one.clique] = float(np.abs(one.counts - expected * (not one.alone)).sum() - noise)
         inside = _tree([*zeros], strengths, shape)
         of_tree = [table for table in tables if len(table.clique) == 1 or (table.clique in inside and not table.alone)]
         tree = self.fit.fit(of_tree, shape, total=total, allowed=zeros).model

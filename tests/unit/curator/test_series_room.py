@@ -12,8 +12,8 @@ from synthdp.curator.series_room import SeriesRoom
 from synthdp.curator.series_state import PrivateState
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, PrivacyError
 from synthdp.privacy.series_factor import cost_matrix, largest_first, optimal_factor
-from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.marginals import Marginals, one_ways
 
 CELLS = list(itertools.product((0, 1), (0, 1)))
 STREAM = (table([(0, 0), (1, 1)]), table([(1, 0)]), table([(0, 1), (0, 1)]))
