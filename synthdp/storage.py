@@ -24,7 +24,7 @@ from synthdp.release import Release
 from synthdp.release_documents import FORMS_VERSION, VERSION, VERSIONS, Store, from_document, to_document
 from synthdp.sampling.synthetic_model import SyntheticModel
 
-DOCUMENT, ARRAYS = "release.json", "arrays.npz"
+DOCUMENT, ARRAYS, SERIES = "release.json", "arrays.npz", "series.json"
 MOST_DOCUMENT_BYTES = 64 * 2**20
 MOST_ARRAY_BYTES = 4 * 2**30
 
@@ -85,6 +85,8 @@ def load(path: str | PathLike[str]) -> Release[Any]:
     try:
         text, packed = _read(folder / DOCUMENT, MOST_DOCUMENT_BYTES), _read(folder / ARRAYS, MOST_ARRAY_BYTES)
     except OSError as error:
+        if (folder / SERIES).is_file():
+            raise FormatError(f"'{folder}' is a series of releases: open it with ReleaseSeries(path=...)") from None
         raise FormatError(f"'{folder}' is not a readable release: {error.strerror or error}") from None
     try:
         document = json.loads(text)

@@ -187,6 +187,12 @@ def test_settings_out_of_range_are_refused(settings, names, tmp_path):
         sd.ReleaseSeries(**{"schema": SCHEMA, "path": tmp_path / "s", **settings})
 
 
+def test_a_series_that_is_loaded_as_a_release_says_what_it_is(series):
+    made, _ = series
+    with pytest.raises(FormatError, match="ReleaseSeries"):
+        sd.load(made._folder.path)
+
+
 def test_open_columns_and_other_folders_are_refused(tmp_path):
     with pytest.raises(SchemaError):
         sd.ReleaseSeries(schema=sd.Schema({"a": sd.Continuous()}), path=tmp_path / "s")
