@@ -23,7 +23,8 @@ CLASSES = [
 RECORDS = {kind.__name__: kind for kind in CLASSES if dataclasses.is_dataclass(kind)}
 STATEFUL = {"Account", "PeriodRows", "PrivateDatabase", "PrivateTable"}
 SHORT = {"AboveThresholdAnswer", "Account", "Adjacency", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered",
-         "Entry", "GaussianDP", "PeriodRows", "PureDP", "PrivateDatabase", "PrivateTable", "RepeatedNoise", "ZCDP", "_Piece"}  # fmt: skip
+         "Entry", "GaussianDP", "PeriodRows", "PureDP", "PrivateDatabase", "PrivateTable", "RepeatedNoise", "ZCDP",
+         "_Piece"}  # fmt: skip
 """Records that may be made by position; all others name their fields."""
 
 

@@ -1,4 +1,4 @@
-"""What the answers of several periods say, and rows that stay: decoded sums, refits, rows that complete what is published."""
+"""What the answers of several periods say, and rows that stay: decoded sums, refits, rows that complete others."""
 
 import numpy as np
 import pandas as pd
