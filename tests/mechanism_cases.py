@@ -248,7 +248,7 @@ def shown(thing: Any, depth: int = 0) -> Any:
         name
         for kind in type(thing).__mro__
         for name in getattr(kind, "__slots__", ())
-        if isinstance(name, str) and not name.startswith("__") and name != "seconds"  # a fit's time, of noisy answers
+        if isinstance(name, str) and not name.startswith("__")
     ] + list(getattr(thing, "__dict__", ()))
     if type(thing).__module__.startswith("synthdp") and names and depth < 12:
         return (type(thing).__name__, *((name, shown(getattr(thing, name, None), depth + 1)) for name in names))

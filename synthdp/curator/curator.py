@@ -434,7 +434,7 @@ class Curator:
         loss = self.cost(spend)
         plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss, law=law)
         item = plan.item(step, loss, denominator=scores.denominator)
-        return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))
+        return self._spend(item, lambda table: plan.chosen(table.exact(scores)))
 
     def discover(
         self, *, spend: Spend, takes: Callable[[Schema], bool] = lambda _: True, careful: bool = False

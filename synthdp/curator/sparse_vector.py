@@ -157,9 +157,9 @@ class SparseVector:
                 )
             before = self._state
             total = self._total(table, query)
-            level = noise.geometric(scale=self.plan.level_scale) if before.level is None else before.level
+            level = self.plan.draw_level() if before.level is None else before.level
             deviation = abs(total - round(guess * DENOMINATOR))
-            silent = deviation + noise.geometric(scale=self.plan.query_scale) < self.threshold + level
+            silent = self.plan.is_silent(deviation, threshold=self.threshold, level=level)
             after = _State(before.alarms, level, "")
             if not silent:
                 after = _State(before.alarms + 1, None if self.plan.redrawn else level, "")

@@ -71,6 +71,26 @@ class WatchPlan:
         check_whole("queries", queries)
         return round((self.threshold_for(queries) if threshold is None else threshold) * DENOMINATOR)
 
+    def draw_level(self) -> int:
+        """Return noise for the threshold, in 1024ths of a row: it must stay hidden."""
+        return noise.geometric(scale=self.level_scale)
+
+    def is_silent(self, deviation: int, *, threshold: int, level: int) -> bool:
+        """Say whether a guess seems no further off than the threshold, under fresh noise.
+
+        Costs what was paid for the watch.
+
+        Parameters
+        ----------
+        deviation
+            How far the guess is off, exactly.
+        threshold
+            How far it may be off.
+        level
+            The hidden noise on the threshold, by `draw_level`; all three in 1024ths of a row.
+        """
+        return deviation + noise.geometric(scale=self.query_scale) < threshold + level
+
     def item(self, step: str, loss: PrivacyLoss) -> Item:
         """Return the line of a receipt."""
         return Item(

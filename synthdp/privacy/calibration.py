@@ -102,6 +102,13 @@ class Selection:
     scale: float
     stddev: float
 
+    def chosen(self, scores: IntArray) -> int:
+        """Return the position of a large one of (m,) exact whole-number scores.
+
+        Costs the loss that this was planned for.
+        """
+        return int(self.choose(scores, scale=self.scale))
+
     def item(self, step: str, loss: PrivacyLoss, *, denominator: int) -> Item:
         """Return the line of a receipt, for scores in which ``denominator`` stands for 1."""
         return Item(

@@ -168,7 +168,6 @@ class ColumnGeneration:
             objective=master.objective,
             gap=max(master.objective - bound, 0.0),
             iterations=master.iterations,
-            seconds=time.perf_counter() - begin,
             solver=self.name,
         )
         return GridFit(support=master.support[carry], fit=fit)

@@ -117,7 +117,6 @@ class L1Highs:
             objective=objective,
             gap=max(objective - bound, 0.0),
             iterations=iterations,
-            seconds=time.perf_counter() - begin,
             solver=self.name,
         )
 

@@ -117,9 +117,9 @@ for item in items:
         "a selection is charged after it was made",
         "R13",
         "Curator.select",
-        "return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))",
+        "return self._spend(item, lambda table: plan.chosen(table.exact(scores)))",
         """
-found = int(plan.choose(self._vault._table.exact(scores), scale=plan.scale))
+found = plan.chosen(self._vault._table.exact(scores))
 return self._spend(item, lambda _: found)
 """,
         ("tests/privacy/test_room.py::test_every_question_is_charged_before_the_data_is_read",),
