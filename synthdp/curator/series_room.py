@@ -29,8 +29,9 @@ from synthdp.curator.series_terms import SeriesTerms
 from synthdp.curator.spill import Store
 from synthdp.curator.vault import Vault
 from synthdp.errors import BudgetExceededError, DataError, ParameterError, PrivacyError
-from synthdp.measurements import Measurements
+from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy import noise
+from synthdp.privacy.calibration import Calibration
 from synthdp.privacy.loss import ROUNDING, GaussianDP, to_document
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Terms
@@ -276,13 +277,17 @@ class SeriesRoom:
             row = plan["factor"][self._period - start]
             record: dict[str, AnyArray] = {}
             self._check_planned(queries, kept, plan)
-            for i, exact in enumerate(self._exact(queries)):
+            reach = sum(
+                sorted([*[abs(int(row[0]))] * (start + 1), *map(abs, map(int, row[1:]))])[-self.terms.most_periods :]
+            )
+            for i, (one, exact) in enumerate(zip(queries, self._exact(queries), strict=True)):
                 record[f"sums{i}"] = exact
                 multiplier = int(kept["multiplier"][i])
                 columns = [*(self._sums_of(plan, i, t) for t in range(start, self._period)), exact]
-                inside = [clipped(sums, plan["factor"], multiplier) for sums in columns]
-                total = (row[: len(inside)] @ np.array(inside)) * multiplier
-                record[f"noisy{i}"] = noise.discrete_gaussian(total, scale=float(kept["sigma"][i]))
+                total = row[: len(columns)] @ np.array([clipped(sums, plan["factor"], multiplier) for sums in columns])
+                law = Noise(law=NoiseLaw.GAUSSIAN, scale=float(kept["sigma"][i]), k=one.k)
+                moves = reach * self.terms.adjacency.sensitivity(one).l2
+                record[f"noisy{i}"] = Calibration(law, multiplier, moves).noised(total)
             self._state.write(name, record)
         record = self._state.read(name)
         return [record[f"noisy{i}"] for i in range(len(queries))]

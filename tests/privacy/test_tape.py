@@ -201,7 +201,9 @@ def test_all_that_leaves_any_release_is_equal_on_neighbours(mechanism, tmp_path)
     at = list(MECHANISMS).index(mechanism)
     cases = [case for source in SOURCES for i, case in enumerate(pairs_of(source)) if i % 17 == at]
     cases = [case for i, case in enumerate(cases) if (i + at) % 4 == 0 and case[1] != NO_ROWS]
-    check(cases, released(mechanism, pages=True), tmp_path, refused=0.8)  # what a mechanism does not take it refuses alike
+    check(
+        cases, released(mechanism, pages=True), tmp_path, refused=0.8
+    )  # what a mechanism does not take it refuses alike
 
 
 # The command line
