@@ -59,9 +59,7 @@ def neighbour(there, relation):
     ],
 )
 def test_a_neighbouring_series_gives_the_same_trace_and_the_same_files(there, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        series_room.os, "urandom", lambda size: bytes(size)
-    )  # the secret, and what a program's rows start from
+    monkeypatch.setattr(series_room.os, "urandom", bytes)  # the secret, and what a program starts from
     monkeypatch.setattr("os.fsync", lambda handle: None)
     other = neighbour(there, settings.get("neighbors", "add_remove"))
     found = compared(series(MONTHS, **settings), series(other, **settings), tmp_path)

@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray, GridIndices, IntArray
+from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
 from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.randomness import Generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
-POOL = 40_000
-"""Rows drawn from the model that a period's rows are chosen from, at least."""
+POOL = 40_000, 200_000
+"""Rows drawn from the model that a period's rows are chosen from, at least and at most: twice as many as there will be."""
 
 SWEEPS = 12
 """Rounds over all tables; later ones change little."""
@@ -52,10 +52,10 @@ def rows_of_period(
         return {name: np.zeros(0, np.uint32) for name in names}
     if not before:
         return model.sample_indices(rows, rng)
-    pool = model.sample_indices(max(POOL, 2 * rows), rng, independent=True)
+    pool = model.distribution.sample(int(np.clip(2 * rows, *POOL)), rng, independent=True)
     weights = _raked(model.domain, pool, published, float(model.rows), rows)
-    chosen = _systematic(weights, rows, rng)
-    return {name: pool[name][chosen] for name in names}
+    left = Explicit(shape=model.domain.shape, codes=pool, weights=weights)
+    return replace(model, distribution=left).sample_indices(rows, rng)
 
 
 def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> SyntheticModel:
@@ -80,11 +80,9 @@ def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> Syn
     return replace(model, distribution=distribution, refinements=tuple(refinements), total=float(len(codes)))
 
 
-def _raked(
-    domain: Domain, pool: Mapping[str, GridIndices], published: Mapping[str, GridIndices], total: float, rows: int
-) -> FloatArray:
+def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], total: float, rows: int) -> FloatArray:
     """Return weights of the pool's rows that follow what the whole pool says of all rows, less what is published."""
-    codes, earlier = domain.codes(dict(pool)), domain.codes(dict(published))
+    earlier = domain.codes(dict(published))
     size, shape = len(codes), domain.shape
     tables: list[tuple[IntArray, FloatArray]] = []
     for clique in _cliques(len(shape)):
@@ -108,10 +106,3 @@ def _cliques(columns: int) -> list[Clique]:
     if columns > MOST_COLUMNS:
         return [(j, j + 1) for j in range(columns - 1)] + [(j,) for j in range(columns)]
     return list(itertools.combinations(range(columns), 2))
-
-
-def _systematic(weights: FloatArray, rows: int, rng: Generator) -> IntArray:
-    order = rng.permutation(len(weights))
-    passed = np.cumsum(weights[order]) * (rows / float(weights.sum()))
-    place = np.searchsorted(passed, np.arange(rows) + rng.random(), side="right")
-    return np.asarray(order[np.minimum(place, len(order) - 1)], np.int64)
