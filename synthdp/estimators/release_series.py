@@ -235,14 +235,11 @@ class ReleaseSeries:
 
         Rows of later periods are drawn so that all published rows together follow the model of all rows.
         """
-        rows = self._folder.rows(self._checked(period))
-        return self._folder.release(period).model.table_of(rows, generator(period))
+        return self._table(self._checked(period))
 
     def write_rows(self, period: int, path: str | PathLike[str]) -> None:
         """Write the rows that were published for a period to a file, csv or parquet by ending; see `rows_`."""
-        rows, model = self._folder.rows(self._checked(period)), self._folder.release(period).model
-        form = model.format.for_files(model.schema, library=library_for(path))
-        write_blocks(path, iter([model.table_of(rows, generator(period), format=form)]))
+        write_blocks(path, iter([self._table(self._checked(period), library=library_for(path))]))
 
     @property
     def cumulative_(self) -> Release[SyntheticModel]:
@@ -377,6 +374,13 @@ class ReleaseSeries:
             adjacency=Adjacency(neighbors_named(known["neighbors"]), known["privacy_unit"], known["max_rows_per_unit"]),
             most_periods=int(known["max_periods_per_unit"]), ledger=self._ledger, dataset=self._dataset, key=self._key,
         )  # fmt: skip
+
+    def _table(self, period: int, *, library: str | None = None) -> Any:
+        """Return a period's published rows in their outer form; labels of identifiers go on from period to period."""
+        model, rows = self._folder.release(period).model, self._folder.rows(period)
+        before = sum(len(next(iter(self._folder.rows(t).values()))) for t in range(period))
+        form = model.format if library is None else model.format.for_files(model.schema, library=library)
+        return model.table_of(rows, generator(period), first=before, format=form)
 
     def _checked(self, period: int) -> int:
         if self.added < 1:

@@ -37,7 +37,7 @@ def chart_over_time(shown: OverTime, *, title: str, name: str, least: float = 0.
     step = round_step(max(top - bottom, 1e-9) / LEVELS)
     marks = multiples(step, bottom, top + step)
     left = GAP + max(width_of(in_figures(mark)) for mark in marks)
-    place = left + GAP + np.arange(len(errors)) * ((RIGHT - left - 2 * GAP) / max(1, len(errors) - 1))
+    place: FloatArray = np.linspace(left + GAP, RIGHT - GAP, max(2, len(errors)))[: len(errors)]
 
     def height(values: FloatArray) -> FloatArray:
         return np.asarray(BOTTOM - (values - marks[0]) / (marks[-1] - marks[0]) * (BOTTOM - TOP), np.float64)

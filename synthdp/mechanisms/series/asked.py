@@ -15,7 +15,6 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.curator.curator import Curator
-from synthdp.domain.axis import Axis
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.mechanisms.series.decoded import Repeated, of_fewer_rows, whole_answers
@@ -24,7 +23,6 @@ from synthdp.mechanisms.series.schedule import Stage
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.series_factor import prefix_covariance
-from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.queries.total import Total
 from synthdp.randomness import generator
@@ -224,16 +222,21 @@ def cost_part(measured: Measurements, adjacency: Adjacency) -> float:
     return (moves / measured.noise.scale) ** 2
 
 
-def differences(later: tuple[Measurements, ...], earlier: tuple[Measurements, ...]) -> tuple[Measurements, ...]:
-    """Return what two plans both measured, the earlier less: about the rows that came since."""
-    found = []
-    for one in later:
-        same = next((other for other in earlier if _same(one.queries, other.queries)), None)
-        if same is not None:
-            values = one.values / one.resolution - same.values / same.resolution
-            stddev = math.hypot(one.noise.stddev / one.resolution, same.noise.stddev / same.resolution)
-            found.append(whole_answers(one.queries, values, stddev))  # type: ignore[arg-type]
-    return tuple(found)
+def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements]) -> tuple[Measurements, ...]:
+    """Return the number of rows that came between two plans, as both counted rows; their tables differ.
+
+    Parameters
+    ----------
+    later, earlier
+        The measurements of all rows by each plan; none where the number of rows is public.
+    """
+    both = [next((one for one in some if isinstance(one.queries, Total)), None) for some in (later, earlier)]
+    now, before = both
+    if now is None or before is None:
+        return ()
+    stddev = math.hypot(now.noise.stddev / now.resolution, before.noise.stddev / before.resolution)
+    rows = now.values / now.resolution - before.values / before.resolution
+    return (whole_answers(now.queries, np.asarray(rows, np.float64), stddev),)  # type: ignore[arg-type]
 
 
 def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
@@ -254,18 +257,3 @@ def _rows(measured: Any, rows: int | None) -> float:
         return max(1.0, float(rows))
     totals = [float(one.answers[0]) for one in measured if isinstance(one.queries, Total)]
     return max(1.0, totals[0]) if totals else 1.0
-
-
-def _same(one: object, other: object) -> bool:
-    if isinstance(one, Total) and isinstance(other, Total):
-        return True
-    if not (isinstance(one, Marginals) and isinstance(other, Marginals)) or one.cliques != other.cliques:
-        return False
-    axes, others = one.domain.axes, other.domain.axes
-    return len(axes) == len(others) and all(_same_axis(*both) for both in zip(axes, others, strict=True))
-
-
-def _same_axis(one: Axis, other: Axis) -> bool:
-    return (
-        one.name == other.name and np.array_equal(one.starts, other.starts) and np.array_equal(one.cells, other.cells)
-    )

@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.arrays import GridIndices, IntArray
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.series.asked import AskedPlan, differences
+from synthdp.mechanisms.series.asked import AskedPlan, rows_between
 from synthdp.mechanisms.series.histories import model_of_rows, rows_of_period
 from synthdp.mechanisms.series.refit import Refit
 from synthdp.randomness import Generator
@@ -78,8 +78,6 @@ def period_of(
         model = Refit()(model if known is None else replace(model, total=float(known)), measured, rng)
     model = replace(model, format=format.suited(model.schema))
     found = rows_of_period(model, earlier, rng)
-    if period == plan.start and period:
-        own = differences(measured, tuple(before))
-    else:
-        own = plan.measured(told, np.eye(len(told))[-1])
+    first_of_later_plan = period == plan.start and period > 0
+    own = rows_between(measured, before) if first_of_later_plan else plan.measured(told, np.eye(len(told))[-1])
     return Period(model=model, measured=measured, rows=found, own_model=model_of_rows(model, found), own_measured=own)

@@ -6,14 +6,16 @@ the margins, the trust in each table, the junction tree and the rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy import sparse
 
 from synthdp.answers.direct import Direct
-from synthdp.arrays import Clique, FloatArray
-from synthdp.distribution.contingency import NoisyTable, project_to_simplex, table_shape, table_size
+from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.distribution.components import Components
+from synthdp.distribution.contingency import NoisyTable, Shape, project_to_simplex, table_shape, table_size
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
@@ -21,6 +23,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.graphical.raking import Particles
 from synthdp.fit.merged import make_merged_fitting
 from synthdp.fit.misfits import LEAST_STDDEV, make_fitting
@@ -34,6 +37,9 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 
 TREE_CELLS = 400_000
 """Safety limit: most cells of the junction tree, which bounds time and memory."""
+
+WIDE = 128
+"""Derived: tables of more columns are wide for the planner too; groups of related columns are fitted one after the other."""
 
 MEAN_ABS = 0.7978845608
 """Derived: the mean absolute value of a normal draw, the root of 2 / pi."""
@@ -94,12 +100,29 @@ class Refit:
             tables.append(replace(one, stddev=one.stddev * ridge))
             noise = np.minimum(MEAN_ABS * one.stddev, expected).sum()
             strengths[one.clique] = float(np.abs(one.counts - expected * (not one.alone)).sum() - noise)
+        if len(shape) <= WIDE or said.products:
+            return self._joined(tables, strengths, zeros, shape, total, said.products, rng)
+        parts: list[Distribution] = []
+        groups = _related([*strengths, *zeros], len(shape))
+        for columns in groups:
+            place = {j: i for i, j in enumerate(columns)}
+            mine = [replace(one, clique=_at(place, one.clique)) for one in tables if one.clique[0] in place]
+            strong = {_at(place, clique): value for clique, value in strengths.items() if clique[0] in place}
+            masks = {_at(place, clique): mask for clique, mask in zeros.items() if clique[0] in place}
+            parts.append(self._joined(mine, strong, masks, tuple(shape[j] for j in columns), total, (), rng))
+        return Components(shape=shape, columns=groups, parts=tuple(parts))
+
+    def _joined(
+        self, tables: Sequence[NoisyTable], strengths: Mapping[Clique, float], zeros: Mapping[Clique, BoolArray],
+        shape: Shape, total: float, products: Sequence[NoisyProducts], rng: Generator,
+    ) -> Distribution:  # fmt: skip
+        """Fit the strongest tables by a tree, and rows of it to all others and the products."""
         inside = _tree([*zeros], strengths, shape)
-        of_tree = [table for table in tables if len(table.clique) == 1 or (table.clique in inside and not table.alone)]
+        of_tree = [one for one in tables if len(one.clique) == 1 or (one.clique in inside and not one.alone)]
         tree = self.fit.fit(of_tree, shape, total=total, allowed=zeros).model
-        if len(of_tree) == len(tables) and not said.products:
+        if len(of_tree) == len(tables) and not products:
             return tree
-        return self.particles.fit(tree, tables, total=total, rng=rng, products=said.products)
+        return self.particles.fit(tree, tables, total=total, rng=rng, products=products)
 
     def _of_cells(self, model: SyntheticModel, said: Direct, total: float) -> Explicit:
         """Fit all main effects and interactions over every combination of groups that a row may have."""
@@ -118,7 +141,20 @@ class Refit:
         return Explicit(shape=shape, codes=found, weights=weights[cells])
 
 
-def _tree(base: Sequence[Clique], strengths: dict[Clique, float], shape: Sequence[int]) -> set[Clique]:
+def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
+    """Return the groups of columns that cliques join, each in order; a column of none is a group of its own."""
+    pairs = [(clique[0], j) for clique in cliques for j in clique[1:]]
+    first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    joined = sparse.csr_array((np.ones(len(pairs)), (first, second)), shape=(columns, columns))
+    label = sparse.csgraph.connected_components(joined, directed=False)[1]
+    return tuple(tuple(np.flatnonzero(label == one).tolist()) for one in range(int(label.max()) + 1))
+
+
+def _at(place: Mapping[int, int], clique: Clique) -> Clique:
+    return tuple(place[j] for j in clique)
+
+
+def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequence[int]) -> set[Clique]:
     """Return the tables of the junction tree: the strongest first, as long as it stays small."""
     planner, taken = TreePlanner(shape), list(base)
     for clique in sorted(strengths, key=lambda one: -strengths[one]):

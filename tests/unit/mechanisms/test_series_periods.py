@@ -9,7 +9,7 @@ from series_worlds import QUERIES
 import synthdp as sd
 from synthdp.domain.discretize import domain_of
 from synthdp.measurements import Measurements, Noise, NoiseLaw
-from synthdp.mechanisms.series.asked import AskedPlan, correlation_of, differences
+from synthdp.mechanisms.series.asked import AskedPlan, correlation_of, rows_between
 from synthdp.mechanisms.series.decoded import Repeated, of_fewer_rows, whole_answers
 from synthdp.mechanisms.series.histories import model_of_rows, rows_of_period
 from synthdp.mechanisms.series.refit import Refit
@@ -52,14 +52,15 @@ def test_distances_of_fewer_rows_are_the_same_part_of_them():
     assert of_fewer_rows(found, 4).answers[0] == pytest.approx(10)
 
 
-def test_what_two_plans_measured_both_is_known_of_the_rows_between():
+def test_how_many_rows_came_between_two_plans_is_known_by_both():
     earlier, later = (
         whole_answers(QUERIES[0], np.array([100.0]), 3.0),
         whole_answers(QUERIES[0], np.array([160.0]), 4.0),
     )
     other = whole_answers(QUERIES[2], np.zeros(9), 1.0)
-    (found,) = differences((later, other), (earlier,))
+    (found,) = rows_between((later, other), (earlier,))
     assert (found.answers[0], found.stddev) == (pytest.approx(60, abs=0.01), pytest.approx(5.0, rel=1e-5))
+    assert rows_between((other,), (earlier,)) == ()
 
 
 def test_plans_have_noise_of_their_own():
