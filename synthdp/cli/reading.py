@@ -64,7 +64,7 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
     if isinstance(source, CsvSource):
         found = [
             f"delimiter {source.csv.delimiter!r}" if known.delimiter is None and source.csv.delimiter != "," else "",
-            f"encoding {source.csv.encoding}" if known.encoding is None and source.csv.encoding != "utf-8" else "",
+            f"encoding {source.csv.encoding}" if known.encoding is None and source.csv.encoding is not None else "",
         ]
         said = " and ".join(filter(None, found))
         if said:

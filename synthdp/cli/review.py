@@ -177,5 +177,5 @@ def _asked(question: str) -> str:
 def _write(draft: Draft, path: Path) -> None:
     from synthdp.publishing import whole_file
 
-    with whole_file(path) as scratch:
+    with whole_file(path, private=True) as scratch:
         draft.write(scratch)

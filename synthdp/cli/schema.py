@@ -12,6 +12,7 @@ import click
 from synthdp.cli.reading import csv_options, table_at
 from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
+from synthdp.files import write_private
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import column_document, from_document
@@ -105,7 +106,10 @@ def draft(
         click.echo(text, nl=False)
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        if table is not None:
+            write_private(out, text)
+        else:
+            out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FormatError(f"'{out}' cannot be written: {error.strerror}") from None
     count = len(document["columns"])
@@ -115,13 +119,9 @@ def draft(
 
 
 def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, Any]:
-    from synthdp.nonprivate.draft_reading import known_encoding
     from synthdp.nonprivate.draft_schema import draft_schema
 
-    known = known_encoding(path, told)
-    if known != told:
-        click.echo(f"synthdp: '{path}' is not all UTF-8 text: it is read as {known.encoding}; see --encoding", err=True)
-    document = draft_schema(table_at(path, known), without=without, missing=told.missing or None)
+    document = draft_schema(table_at(path, told), without=without, missing=told.missing or None)
     for one in document.get("left_out", []):
         click.echo(f"synthdp: left out: {one['name']}, {one['why']}", err=True)
     if "csv" in document:

@@ -11,7 +11,7 @@ from synthdp.arrays import IntArray
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.private_table import PrivateTable
 from synthdp.errors import PrivacyError
-from synthdp.measurements import NoiseLaw
+from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy.calibration import Calibration, calibrate
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
@@ -45,6 +45,12 @@ class Answering:
         """Return exact whole numbers with noise, (k,)."""
         return plan.noised(exact)
 
+    def measured(self, plan: Calibration, queries: Statistic | KeyStatistic, exact: IntArray) -> Measurements:
+        """Return the answers to a statistic with noise, as they leave the curator."""
+        return Measurements(
+            queries=queries, values=self.noised(plan, exact), resolution=plan.resolution, noise=plan.noise
+        )
+
 
 class Vault:
     """A private table, reached only through `turn`, and the record of what was asked of it.
@@ -66,12 +72,22 @@ class Vault:
         What was spent on what, in order.
     entries
         Numbers of the entries in the ledger.
-    unsettled
-        Accounts that are reserved in a ledger; the first answer from one of them commits them.
+    reserved
+        Accounts of the curator's own budget under which nothing was answered yet, each with its ledger and entry, if there
+        is one; the first answer from any of them commits all.
+    measured
+        Every noisy answer to a statistic so far: what a program that fails is still left with.
+    given_back
+        Whether all that was reserved was given back: nothing will be answered any more.
+    rows
+        About how many rows there are: their public number, or as a discovery told; 0 if neither was asked for.
+    cost
+        What all answers cost: what was agreed, or less where an account was given up.
     """
 
     __slots__ = (
-        "_lock", "_process", "_table", "answering", "entries", "extra_columns", "items", "terms", "unsettled",
+        "_lock", "_process", "_table", "answering", "cost", "entries", "extra_columns", "given_back", "items", "measured",
+        "reserved", "rows", "terms",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +98,11 @@ class Vault:
         self._process, self._lock = _this_process(), RLock()
         self.items: list[Item] = []
         self.entries: list[int] = []
-        self.unsettled: list[tuple[Ledger, int]] = []
+        self.reserved: list[tuple[Ledger | None, int | None]] = []
+        self.measured: list[Measurements] = []
+        self.rows = 0.0
+        self.given_back = False
+        self.cost = terms.total
 
     @property
     def schema(self) -> Schema:

@@ -36,9 +36,6 @@ from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.tables.infer import infer_schema
 from synthdp.tables.sources.resolve import source_of
 
-BLANK_ROWS_COME_BACK = {("excel", "after blank rows")}
-"""Pairs that are red until `ExcelSource` decides row by row what a blank row is."""
-
 NO_ROWS = "the first of all"
 """A table of one row beside one of none: an estimator refuses the latter, as its receipt assumes; a curator answers."""
 
@@ -47,11 +44,7 @@ Case = tuple[str, str, str, str]
 
 
 def pairs_of(source: str) -> list[Case]:
-    return [
-        (source, *rest)
-        for rest in itertools.product(rows_for(source), PROMISES, schemas_for(source))
-        if (source, rest[0]) not in BLANK_ROWS_COME_BACK
-    ]
+    return [(source, *rest) for rest in itertools.product(rows_for(source), PROMISES, schemas_for(source))]
 
 
 def in_turns(source: str) -> list[Case]:
@@ -60,7 +53,7 @@ def in_turns(source: str) -> list[Case]:
     return [
         (source, name, promises[(at + i) % len(promises)], schemas[(at + i // 3) % len(schemas)])
         for i, name in enumerate(rows_for(source))
-        if (i + at) % 3 == 0 and (source, name) not in BLANK_ROWS_COME_BACK
+        if (i + at) % 3 == 0
     ]
 
 

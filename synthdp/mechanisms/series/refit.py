@@ -132,7 +132,7 @@ class Refit:
         for clique, mask in structural_zeros(model.schema, model.domain).items():
             inside = mask.reshape(table_shape(shape, clique))[np.ix_(*(np.flatnonzero(kept[j]) for j in clique))]
             place = [sizes[j] if j in clique else 1 for j in range(len(sizes))]
-            possible &= inside.transpose(np.argsort(clique)).reshape(place)
+            possible &= inside.transpose(np.argsort(clique, kind="stable")).reshape(place)
         weights = self.listed.fit(replace(said.effects, total=total), possible=possible.ravel())
         cells = np.flatnonzero(weights)
         codes = np.unravel_index(cells, sizes)
