@@ -346,6 +346,7 @@ class Curator:
         step
             What the receipt calls it.
         """
+        self._vault.answering.allow_others()
         from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 
         with self._vault.turn() as table:
@@ -387,6 +388,7 @@ class Curator:
         step
             What the receipt calls it.
         """
+        self._vault.answering.allow_others()
         from synthdp.curator.sparse_vector import SparseVector
         from synthdp.privacy.above_threshold import plan_watch
 
@@ -419,6 +421,7 @@ class Curator:
         PrivacyError
             If it was continued already, or opened for other neighbours; or in a forked process.
         """
+        self._vault.answering.allow_others()
         from synthdp.curator.sparse_vector import continued
 
         return continued(path, vault=self._vault)
@@ -449,6 +452,7 @@ class Curator:
         law
             A law to insist on; default: the one with the least noise.
         """
+        self._vault.answering.allow_others()
         self.check(scores)
         loss = self.cost(spend)
         plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss, law=law)
@@ -480,6 +484,7 @@ class Curator:
         SchemaError
             If nothing is undeclared, or levels are and the spend has no delta; nothing is spent then.
         """
+        self._vault.answering.allow_others()
         from synthdp.curator.discovery import check_discoverable, discover
         from synthdp.curator.discovery_forecast import forecast
 

@@ -50,6 +50,10 @@ class Journal(Answering):
         column = math.sqrt(int((self._factor[:, 0] ** 2).sum())) / int(self._factor[0, 0])
         return calibrate(norms, GaussianDP(loss.mu * column), k=queries.k)
 
+    def allow_others(self) -> None:
+        """Refuse: only statistics are written down, and know how often a row counts."""
+        raise PrivacyError("a plan of a series measures statistics: ask other questions of a curator of its own")
+
     def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
         """Return the noisy answer that was told before, or draw one and write it down.
 

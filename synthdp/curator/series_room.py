@@ -174,7 +174,7 @@ class SeriesRoom:
         start = self._period
         if len(self._stores) < 1 or (start > 0 and len(self._stores) < 2):
             raise PrivacyError("a new plan reads all rows so far: give those of the earlier periods as history")
-        self._book(factor, start=start, last=last, mu=mu, weight=weight)
+        self._book(factor, start=start, last=last, mu=mu, weight=weight, chosen=True)
         rows = PeriodRows(None, self._schema, self._merged(start), stores=self._stores, weight=weight)
         terms = Terms(total=self.terms.loss, schema=self._schema, ledger=None, dataset=None)
         answering = Journal(self._state, self._secret, f"{QUESTION}{start:04}-", factor=factor, weight=weight)
@@ -242,7 +242,11 @@ class SeriesRoom:
             self._check_planned(queries, self._kept(before), before)
         elif not all(isinstance(one, LinearQueries) for one in queries):
             raise PrivacyError("the questions of a series must be linear in the rows")
-        self._book(factor, start=start, last=last, mu=mu, weight=1)
+        if len(parts) != len(queries):
+            raise ParameterError("parts must have one number for each of queries")
+        for part in parts:
+            check_number("parts", part, above=0)
+        self._book(factor, start=start, last=last, mu=mu, weight=1, chosen=False)
         if not self._state.has(name):
             record: dict[str, AnyArray] = {"count": np.array(len(queries))}
             for i, (one, sums) in enumerate(zip(queries, self._exact(queries), strict=True)):
@@ -273,7 +277,10 @@ class SeriesRoom:
         name = f"{ANSWERS}{self._period:04}"
         if not self._state.has(name):
             plan = self._plan(self._period)
-            kept, start = self._kept(plan), int(plan["start"])
+            start = int(plan["start"])
+            if self._period == start:
+                raise PrivacyError("the first period of a plan was answered when the plan began")
+            kept = self._kept(plan)
             row = plan["factor"][self._period - start]
             record: dict[str, AnyArray] = {}
             self._check_planned(queries, kept, plan)
@@ -392,7 +399,7 @@ class SeriesRoom:
         store = encoded(table, self._schema, adjacency, units)
         return store, units.seen
 
-    def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int) -> None:
+    def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
         """Write a plan before anything is asked for it, if what is left pays for it; refuse to change one."""
         terms = self.terms
         check_number("mu", mu, above=0)
@@ -404,7 +411,7 @@ class SeriesRoom:
             raise ParameterError("factor must be lower triangular, with a positive diagonal and no large entries")
         plan = {
             "factor": factor, "start": np.array(start), "last": np.array(last), "mu": np.array(float(mu)),
-            "weight": np.array(weight),
+            "weight": np.array(weight), "chosen": np.array(chosen),
         }  # fmt: skip
         name = f"{PLAN}{start:04}"
         if self._state.has(name):

@@ -45,6 +45,9 @@ class Answering:
         """Return exact whole numbers with noise, (k,)."""
         return plan.noised(exact)
 
+    def allow_others(self) -> None:
+        """Refuse what a curator answers beside statistics, where it could not be noised like these."""
+
     def measured(self, plan: Calibration, queries: Statistic | KeyStatistic, exact: IntArray) -> Measurements:
         """Return the answers to a statistic with noise, as they leave the curator."""
         return Measurements(

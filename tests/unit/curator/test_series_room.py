@@ -10,10 +10,11 @@ from series_worlds import DOMAIN, QUERIES, SCHEMA, answered, first_plan, room_of
 from synthdp import Curator, GaussianDP, Ledger
 from synthdp.curator.series_room import SeriesRoom
 from synthdp.curator.series_state import PrivateState
-from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, PrivacyError
+from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, PrivacyError, SynthDPError
 from synthdp.privacy.series_factor import cost_matrix, largest_first, optimal_factor
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, one_ways
+from synthdp.works.sparse.key_counts import KeyTotal
 
 CELLS = list(itertools.product((0, 1), (0, 1)))
 STREAM = (table([(0, 0), (1, 1)]), table([(1, 0)]), table([(0, 1), (0, 1)]))
@@ -287,3 +288,51 @@ def test_an_ordinary_curator_noises_as_before(tmp_path):
     with Curator(STREAM[0], schema=SCHEMA, budget=GaussianDP(1.0)) as curator:
         found = curator.measure(one_ways(DOMAIN), spend=GaussianDP(0.5))
     assert found.stddev == pytest.approx(2 * 2**0.5, rel=1e-6)
+
+
+def test_the_account_of_a_plan_measures_and_answers_nothing_else(tmp_path):
+    """Whatever else a curator answers would neither be written down nor count what a row is worth here."""
+    terms = terms_of(3)
+    factor, mu = first_plan(terms)
+    room = room_of(tmp_path, terms)
+    scores = distances()
+    with room.adding(0, STREAM[0]), room.open_plan(factor, last=2, mu=mu, weight=3) as account:
+        part = account.budget.fraction(0.1)
+        for ask in (
+            lambda: account.select(scores, spend=part),
+            lambda: account.discover(spend=part),
+            lambda: account.histogram(("a",), spend=part),
+            lambda: account.histogram((), spend=part),
+            lambda: account.watch(("a",), max_alarms=1, spend=part),
+            lambda: account.watch((), max_alarms=1, spend=part),
+            lambda: account.resume_watch(tmp_path / "no").__enter__(),
+            lambda: account.measure(KeyTotal(("a",)), spend=part),
+        ):
+            with pytest.raises(SynthDPError):
+                ask()
+        account.measure(one_ways(DOMAIN), spend=part)
+
+
+def test_the_first_period_of_a_plan_is_answered_once(tmp_path):
+    """Neither as a later period nor by a second plan of the same terms is anything told beyond what was paid for."""
+    terms = terms_of(3)
+    factor, mu = first_plan(terms)
+    room = room_of(tmp_path, terms)
+    with room.adding(0, STREAM[0]):
+        with room.open_plan(factor, last=2, mu=mu) as account:
+            account.measure(one_ways(DOMAIN))
+        with pytest.raises(PrivacyError):
+            room.ask(factor, QUERIES, [1.0] * 3, last=2, mu=mu)
+        with room.open_plan(factor, last=2, mu=mu) as account, pytest.raises(PrivacyError):
+            account.measure(Marginals(DOMAIN, ((0, 1),)))
+        with pytest.raises(PrivacyError):
+            room.answers([])
+
+
+@pytest.mark.parametrize("parts", [[1.0], [1.0, 2.0, -1.0], [1.0, 0.0, 1.0]])
+def test_parts_of_a_plan_are_positive_and_one_a_question(parts, tmp_path):
+    terms = terms_of(3)
+    factor, mu = first_plan(terms)
+    room = room_of(tmp_path, terms)
+    with room.adding(0, STREAM[0]), pytest.raises(ParameterError, match="parts"):
+        room.ask(factor, QUERIES, parts, last=2, mu=mu)
