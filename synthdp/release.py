@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -156,6 +156,14 @@ class Release(Generic[OutputT_co]):
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
         """Draw synthetic rows from the output, as often as wanted.
+
+        Parameters
+        ----------
+        rows
+            How many; default: the noisy estimate of the table's.
+        options
+            As of the output; see `SyntheticModel.sample`.  ``given`` may also be a condition, or a list of some, as `answer`
+            takes them, such as ``"age > 30 and sex == 'F'"``; each part that ``and`` joins speaks of one column.
 
         Warns
         -----
@@ -319,6 +327,8 @@ class Release(Generic[OutputT_co]):
 
     def _drawn(self, name: str, *given: Any, **options: Any) -> Any:
         """Draw rows by a method of the output, or of the simplest one if that fails other than by a refusal."""
+        if options.get("given") is not None and self._method(name):
+            options["given"] = self._allowed(options["given"])
         try:
             return self._method(name)(*given, **options)
         except Exception as error:
@@ -326,6 +336,20 @@ class Release(Generic[OutputT_co]):
                 raise
             simplest = self.simplest().salvaged("drawing rows from the model", error)
             return getattr(simplest.output, name)(*given, **options)
+
+    def _allowed(self, given: Any) -> Mapping[str, Any]:
+        """Return what rows must have, by column; texts are conditions as `answer` takes them."""
+        from synthdp.answers.conditions import allowed_by
+
+        if isinstance(given, Mapping):
+            return given
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            raise ParameterError(
+                "given must map columns to values, or be a condition such as \"age > 30 and sex == 'F'\""
+            )
+        schema: Any = getattr(self.output, "schema", None) or self.model.schema
+        return allowed_by(texts, schema.tables[schema.root] if hasattr(schema, "root") else schema)
 
     def _method(self, name: str) -> Any:
         method = getattr(self.output, name, None)

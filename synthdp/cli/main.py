@@ -17,7 +17,6 @@ import click
 
 import synthdp
 from synthdp.cli.audit import audit
-from synthdp.cli.database import is_database, release_database, sample_database
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.page import page
 from synthdp.cli.plan import plan
@@ -215,6 +214,7 @@ def release(
       synthdp release table.csv --schema schema.json --out numbers.csv --mechanism smooth_synthesis --option variant=exact
       synthdp release db/ --schema db.json --out synthetic/ --save db.release      several tables of a folder, into a folder
     """
+    from synthdp.cli.database import is_database, release_database
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options
     from synthdp.publishing import Places, publish, without_source
@@ -289,6 +289,7 @@ def sample(
       synthdp sample table.release --rows 1000 --given "age > 30 and income == '>50K'" --out more.csv
     """
     from synthdp.answers.conditions import allowed_by
+    from synthdp.cli.database import sample_database
     from synthdp.publishing import check_ending, whole_file
     from synthdp.sampling.database_model import DatabaseModel
     from synthdp.storage import load

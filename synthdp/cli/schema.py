@@ -14,9 +14,6 @@ from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
 from synthdp.files import write_private
 from synthdp.schema.csv_format import CsvFormat
-from synthdp.schema.schema import Schema
-from synthdp.schema.schema_json import column_document, from_document
-from synthdp.tables.documents import document_lines, document_text
 
 PATH = click.Path(path_type=Path)
 LOUD = (
@@ -45,6 +42,9 @@ def known(names: Sequence[str]) -> None:
       synthdp schema known
       synthdp schema known month country
     """
+    from synthdp.schema.schema import Schema
+    from synthdp.schema.schema_json import column_document
+
     if names:
         entries = [column_document(name, Schema.known(name)) for name in names]
         click.echo(json.dumps(entries, indent=2, ensure_ascii=False))
@@ -133,6 +133,9 @@ def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, 
 def _of_publication(json_schema: Path | None, dictionary: Path | None, told: CsvFormat) -> dict[str, Any]:
     """Return the document of a public description, checked as a schema."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
+    from synthdp.schema.schema import Schema
+    from synthdp.schema.schema_json import from_document
+    from synthdp.tables.documents import document_lines, document_text
 
     if json_schema is not None:
         source = f"JSON Schema '{json_schema}'"

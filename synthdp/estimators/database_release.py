@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeVar
@@ -177,7 +177,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return self.fit(X).sample(self.n_rows)
 
     def sample(
-        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
+        self,
+        rows: int | None = None,
+        *,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Draw synthetic persons with all their rows; free, as often as wanted.
 
@@ -189,7 +193,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             Seed; default: the estimator's.
         given
             Values that the persons must have, by column of the root table, or of their first rows in a table that has an
-            order, as ``visits[1].cost``; see `SyntheticModel.sample`.
+            order, as ``visits[1].cost``; see `SyntheticModel.sample`.  Or a condition on the root table's columns.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state

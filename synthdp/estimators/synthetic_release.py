@@ -441,7 +441,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows: int | None = None,
         *,
         random_state: RandomState = None,
-        given: Mapping[str, Any] | None = None,
+        given: Mapping[str, Any] | str | Sequence[str] | None = None,
         method: str = "systematic",
     ) -> Any:
         """Draw synthetic rows; free, as often as wanted.
@@ -453,7 +453,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         given
-            Values that the rows must have, by column; see `SyntheticModel.sample`.
+            Values that the rows must have, by column, or a condition such as ``"age > 30"``; see `Release.sample`.
         method
             ``"systematic"``, or ``"multinomial"`` for independent rows.
         """
