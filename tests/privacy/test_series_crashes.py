@@ -13,8 +13,7 @@ from synthdp.curator import series_noise, series_room
 from synthdp.errors import DataError
 
 SCHEMA = Schema({"a": Boolean(), "b": Boolean()})
-RNG = np.random.default_rng(5)
-MONTHS = [pd.DataFrame(RNG.random((200, 2)) < 0.4, columns=["a", "b"]) for _ in range(4)]
+MONTHS = [pd.DataFrame(np.random.default_rng(t).random((200, 2)) < 0.4, columns=["a", "b"]) for t in range(4)]
 EVENTS = (("fsync", os), ("replace", Path), ("rename", Path))
 """What reaches the disk goes through one of these."""
 

@@ -9,18 +9,18 @@ import synthdp as sd
 from synthdp.curator import series_room
 
 SCHEMA = sd.Schema({"a": sd.Categorical(["x", "y", "z"]), "b": sd.Boolean(), "n": sd.Integer(0, 20)})
-RNG = np.random.default_rng(11)
 
 
-def month(rows=120):
-    a = RNG.choice(["x", "y", "z"], rows)
+def month(number, rows=120):
+    rng = np.random.default_rng(number)
+    a = rng.choice(["x", "y", "z"], rows)
     who = [f"p{i}" for i in range(rows)]
     return pd.DataFrame(
-        {"a": a, "b": (a == "x") | (RNG.random(rows) < 0.2), "n": RNG.integers(0, 20, rows), "who": who}
+        {"a": a, "b": (a == "x") | (rng.random(rows) < 0.2), "n": rng.integers(0, 20, rows), "who": who}
     )
 
 
-MONTHS = [month() for _ in range(4)]
+MONTHS = [month(t) for t in range(4)]
 MORE = pd.DataFrame({"a": ["z"], "b": [True], "n": [20], "who": ["new"]})
 
 

@@ -260,8 +260,8 @@ return self._spend(item, lambda _: found)
         "several questions are answered without noise",
         "R4",
         "Curator.measure_each",
-        "plan.noised(exact)",
-        "exact",
+        "answering.measured(plan, one, exact)",
+        "Measurements(queries=one, values=exact * plan.resolution, resolution=plan.resolution, noise=plan.noise)",
         (
             "tests/unit/curator/test_measure_each.py::test_the_answers_and_the_receipt_are_those_of_one_question_after_the_other",
         ),
