@@ -23,7 +23,7 @@ from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
 from synthdp.files import replacing_folder
 from synthdp.release_documents import FORMS_VERSION, VERSION, VERSIONS, Saveable, from_document, to_document
 
-DOCUMENT, ARRAYS = "release.json", "arrays.npz"
+DOCUMENT, ARRAYS, SERIES = "release.json", "arrays.npz", "series.json"
 MOST_DOCUMENT_BYTES = 64 * 2**20
 MOST_ARRAY_BYTES = 4 * 2**30
 
@@ -71,6 +71,8 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     try:
         text, packed = _read(folder / DOCUMENT, MOST_DOCUMENT_BYTES), _read(folder / ARRAYS, MOST_ARRAY_BYTES)
     except OSError as error:
+        if (folder / SERIES).is_file():
+            raise FormatError(f"'{folder}' is a series of releases: open it with ReleaseSeries(path=...)") from None
         raise FormatError(f"'{folder}' is not a readable release: {error.strerror or error}") from None
     try:
         document = json.loads(text)

@@ -50,7 +50,9 @@ def _steps(thing: object) -> Iterator[tuple[str, object]]:
         yield ".__self__", thing.__self__
         return
     if sparse.issparse(thing):  # its other attributes are arrays like it, without end
-        yield from ((f".{name}", getattr(thing, name)) for name in ("data", "indices", "indptr") if hasattr(thing, name))
+        yield from (
+            (f".{name}", getattr(thing, name)) for name in ("data", "indices", "indptr") if hasattr(thing, name)
+        )
         return
     if isinstance(thing, partial):
         yield from (

@@ -24,6 +24,7 @@ from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
 from synthdp.cli.schema import schema
+from synthdp.cli.series import series
 from synthdp.errors import DataError, ParameterError, SynthDPError, budget_told, tell_of_budget
 from synthdp.schema.csv_format import CsvFormat
 
@@ -89,6 +90,7 @@ main.add_command(report)
 main.add_command(nonprivate_evaluate)
 main.add_command(ledger_command)
 main.add_command(page)
+main.add_command(series)
 
 
 @main.command()

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
@@ -23,7 +24,7 @@ from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
-from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, calibrate, plan_selection
+from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, plan_selection
 from synthdp.privacy.early_ends import EarlyEnds
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
@@ -34,12 +35,14 @@ from synthdp.schema.schema import Schema, finished
 
 if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
     from synthdp.curator.discovery import Discovered as Discovered  # noqa: PLC0414 - mechanisms name it from here
+    from synthdp.curator.series_room import SeriesRoom as SeriesRoom  # noqa: PLC0414 - the same
+    from synthdp.curator.series_terms import SeriesTerms as SeriesTerms  # noqa: PLC0414 - the same
     from synthdp.curator.sparse_vector import Continued, SparseVector as SparseVector  # noqa: PLC0414 - the same
     from synthdp.domain.histories import Layout
     from synthdp.privacy.key_histogram import KeyCounts
     from synthdp.schema.database import DatabaseSchema
 
-__all__ = ["Curator", "Ledger"]
+__all__ = ["Curator", "Ledger", "open_series"]
 
 T = TypeVar("T")
 
@@ -277,11 +280,12 @@ class Curator:
         """
         self.check(queries)
         loss = self.cost(spend)
-        plan = calibrate(self.adjacency.sensitivity(queries), loss, k=queries.k, law=law)
+        answering = self._vault.answering
+        plan = answering.plan(queries, loss, adjacency=self.adjacency, law=law)
         item = plan.item(step, loss, denominator=queries.denominator)
 
         def answer(table: PrivateTable) -> list[Measurements]:
-            return [plan.measured(queries, table.exact(queries))]
+            return [answering.measured(plan, queries, table.exact(queries))]
 
         return self._measure_each([item], answer)[0]
 
@@ -321,8 +325,9 @@ class Curator:
         for one in queries:
             self.check(one)
         losses = [self.cost(spend) for spend in spends]
+        answering = self._vault.answering
         plans = [
-            calibrate(self.adjacency.sensitivity(one), loss, k=one.k, law=law)
+            answering.plan(one, loss, adjacency=self.adjacency, law=law)
             for one, loss in zip(queries, losses, strict=True)
         ]
         items = [
@@ -332,7 +337,7 @@ class Curator:
 
         def answer(table: PrivateTable) -> list[Measurements]:
             found = zip(plans, queries, table.exact_each(queries), strict=True)
-            return [plan.measured(one, exact) for plan, one, exact in found]
+            return [answering.measured(plan, one, exact) for plan, one, exact in found]
 
         return self._measure_each(items, answer)
 
@@ -352,6 +357,7 @@ class Curator:
         step
             What the receipt calls it.
         """
+        self._vault.answering.allow_others()
         from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 
         with self._vault.turn() as table:
@@ -393,6 +399,7 @@ class Curator:
         step
             What the receipt calls it.
         """
+        self._vault.answering.allow_others()
         from synthdp.curator.sparse_vector import SparseVector
         from synthdp.privacy.above_threshold import plan_watch
 
@@ -425,6 +432,7 @@ class Curator:
         PrivacyError
             If it was continued already, or opened for other neighbours; or in a forked process.
         """
+        self._vault.answering.allow_others()
         from synthdp.curator.sparse_vector import continued
 
         return continued(path, vault=self._vault)
@@ -455,6 +463,7 @@ class Curator:
         law
             A law to insist on; default: the one with the least noise.
         """
+        self._vault.answering.allow_others()
         self.check(scores)
         loss = self.cost(spend)
         plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss, law=law)
@@ -486,6 +495,7 @@ class Curator:
         SchemaError
             If nothing is undeclared, or levels are and the spend has no delta; nothing is spent then.
         """
+        self._vault.answering.allow_others()
         from synthdp.curator.discovery import check_discoverable, discover
         from synthdp.curator.discovery_forecast import forecast
 
@@ -735,6 +745,36 @@ class Curator:
             if self._ledger is not None and entry is not None:
                 self._ledger.give_back(entry)
         del self._vault.items[items:], self._vault.measured[measured:], self._vault.entries[entries:]
+
+
+def open_series(
+    folder: Path,
+    *,
+    schema: Schema,
+    loss: ApproxDP,
+    adjacency: Adjacency,
+    periods: int,
+    most_periods: int = 1,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    key: bytes | None = None,
+) -> SeriesRoom:
+    """Return the trusted side of a series of releases; see `SeriesRoom` and `SeriesTerms`, whose parameters these are.
+
+    Costs nothing yet: its first period costs ``loss``, for these neighbours.
+    """
+    from synthdp.curator.series_room import SeriesRoom
+    from synthdp.curator.series_terms import SeriesTerms
+
+    terms = SeriesTerms(loss=loss, adjacency=adjacency, periods=periods, most_periods=most_periods)
+    return SeriesRoom(
+        folder,
+        schema=schema,
+        terms=terms,
+        ledger=ledger,
+        dataset=DEFAULT_DATASET if dataset is None else dataset,
+        key=key,
+    )
 
 
 def _guarded(

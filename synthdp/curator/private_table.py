@@ -167,11 +167,14 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
+        return statistic.finish(self._block_sums(statistic))
+
+    def _block_sums(self, statistic: Statistic) -> Totals:
         self.reads += 1
         coded = self._coded_as(statistic.domain)
         if isinstance(statistic, Marginals) and statistic.k <= KEPT_CELLS:
-            return statistic.finish(_counts(statistic, coded))
-        return statistic.finish(_sums(statistic, coded.codes))
+            return _counts(statistic, coded)
+        return _sums(statistic, coded.codes)
 
     @property
     def _slab_rows(self) -> int:

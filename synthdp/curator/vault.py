@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 
+from synthdp.arrays import IntArray
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.private_table import PrivateTable
 from synthdp.errors import PrivacyError
-from synthdp.measurements import Measurements
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.privacy.calibration import Calibration, calibrate
+from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item, Terms
+from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema
 
 _forks = [0]
@@ -26,6 +30,31 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
+class Answering:
+    """How one question is noised: as much as its loss asks for, anew each time.  A series of releases has another way."""
+
+    __slots__ = ()
+
+    def plan(
+        self, queries: Statistic | KeyStatistic, loss: PrivacyLoss, *, adjacency: Adjacency, law: NoiseLaw | None
+    ) -> Calibration:
+        """Return the least noise for which the answer to a question costs no more than ``loss``."""
+        return calibrate(adjacency.sensitivity(queries), loss, k=queries.k, law=law)
+
+    def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
+        """Return exact whole numbers with noise, (k,)."""
+        return plan.noised(exact)
+
+    def allow_others(self) -> None:
+        """Refuse what a curator answers beside statistics, where it could not be noised like these."""
+
+    def measured(self, plan: Calibration, queries: Statistic | KeyStatistic, exact: IntArray) -> Measurements:
+        """Return the answers to a statistic with noise, as they leave the curator."""
+        return Measurements(
+            queries=queries, values=self.noised(plan, exact), resolution=plan.resolution, noise=plan.noise
+        )
+
+
 class Vault:
     """A private table, reached only through `turn`, and the record of what was asked of it.
 
@@ -37,6 +66,8 @@ class Vault:
         What was agreed before any of them was read.
     extra_columns
         Names of the columns that the table has beyond its schema.
+    answering
+        How questions are noised.
 
     Attributes
     ----------
@@ -58,12 +89,15 @@ class Vault:
     """
 
     __slots__ = (
-        "_lock", "_process", "_table", "cost", "entries", "extra_columns", "given_back", "items", "measured", "reserved",
-        "rows", "terms",
+        "_lock", "_process", "_table", "answering", "cost", "entries", "extra_columns", "given_back", "items", "measured",
+        "reserved", "rows", "terms",
     )  # fmt: skip
 
-    def __init__(self, table: PrivateTable, terms: Terms, *, extra_columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, table: PrivateTable, terms: Terms, *, extra_columns: tuple[str, ...], answering: Answering | None = None
+    ) -> None:
         self._table, self.terms, self.extra_columns = table, terms, extra_columns
+        self.answering = answering or Answering()
         self._process, self._lock = _this_process(), RLock()
         self.items: list[Item] = []
         self.entries: list[int] = []

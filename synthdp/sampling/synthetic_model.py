@@ -134,6 +134,20 @@ class SyntheticModel:
         indices = self.sample_indices(wanted, rng, given=given, independent=method == "multinomial")
         return (format or self.format).build(self.schema, _Values(self.schema, indices, rng, kept=given or ()))
 
+    def table_of(
+        self,
+        indices: Mapping[str, GridIndices],
+        rng: Generator,
+        *,
+        first: int = 0,
+        format: TableFormat | None = None,  # noqa: A002 - the word users know
+    ) -> Any:
+        """Return rows that were drawn as grid points of each modelled column, as `sample` returns its own.
+
+        The labels of identifiers go on after those of the ``first`` rows.
+        """
+        return (format or self.format).build(self.schema, _Values(self.schema, dict(indices), rng, first=first))
+
     def sample_to(
         self,
         path: str | PathLike[str] | RowSink,

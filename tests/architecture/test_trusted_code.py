@@ -21,9 +21,10 @@ CLASSES = [
     if inspect.isclass(kind) and kind.__module__ == module.__name__
 ]
 RECORDS = {kind.__name__: kind for kind in CLASSES if dataclasses.is_dataclass(kind)}
-STATEFUL = {"Account", "PrivateDatabase", "PrivateTable"}
+STATEFUL = {"Account", "PeriodRows", "PrivateDatabase", "PrivateTable"}
 SHORT = {"AboveThresholdAnswer", "Account", "Adjacency", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered",
-         "Entry", "GaussianDP", "PureDP", "PrivateDatabase", "PrivateTable", "ZCDP", "_Piece"}  # fmt: skip
+         "Entry", "GaussianDP", "PeriodRows", "PureDP", "PrivateDatabase", "PrivateTable", "RepeatedNoise", "ZCDP",
+         "_Piece"}  # fmt: skip
 """Records that may be made by position; all others name their fields."""
 
 

@@ -81,7 +81,7 @@ class FitResult:
     def of_saved(cls, document: Mapping[str, Any], source: Source) -> FitResult:
         """Return what a file holds; older ones have a gap in place of the bound and other names of ends."""
         if "bound" in document:
-            return cast(FitResult, source.fields(cls, document))
+            return cast("FitResult", source.fields(cls, document))
         objective, gap = (float(source.read(document[name], float)) for name in ("objective", "gap"))
         ended = str(document["status"])
         return cls(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broken_builds import curator, ledger_and_sessions, noise, page, releases, sensitivity, tables
+from broken_builds import curator, ledger_and_sessions, noise, page, releases, sensitivity, series, tables
 
 MUTATIONS = tuple(
     mutation
-    for subject in (sensitivity, noise, curator, ledger_and_sessions, tables, releases, page)
+    for subject in (sensitivity, noise, curator, ledger_and_sessions, series, tables, releases, page)
     for mutation in subject.MUTATIONS
 )

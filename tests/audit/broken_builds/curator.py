@@ -260,8 +260,8 @@ return self._spend(item, lambda _: found)
         "several questions are answered without noise",
         "R4",
         "Curator.measure_each",
-        "plan.measured(one, exact)",
-        "__import__('dataclasses').replace(plan.measured(one, exact), values=exact)",
+        "answering.measured(plan, one, exact)",
+        "__import__('dataclasses').replace(answering.measured(plan, one, exact), values=exact)",
         (
             "tests/unit/curator/test_measure_each.py::test_the_answers_and_the_receipt_are_those_of_one_question_after_the_other",
         ),

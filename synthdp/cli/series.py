@@ -1,0 +1,144 @@
+"""The commands ``synthdp series start``, ``add`` and ``status``: releases over time under one promise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+import synthdp
+from synthdp.cli.reading import csv_options, read_as, table_at
+from synthdp.errors import DataError
+from synthdp.schema.csv_format import CsvFormat
+
+
+@click.group()
+def series() -> None:
+    """Release a table every period (month, week, ...), all under one promise that is paid for once."""
+
+
+@series.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--schema", "schema_path", type=click.Path(path_type=Path), required=True, help="The schema, JSON.")
+@click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss of the whole series.")
+@click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack, above 0.")
+@click.option("--periods", type=int, default=12, show_default=True, help="How many periods there will be.")
+@click.option("--period", default="period", show_default=True, help="What one is called, as month.")
+@click.option("--neighbors", default="add_remove", show_default=True, help="add_remove or replace_one.")
+@click.option("--privacy-unit", help="Column that names whom to protect; default: every row.")
+@click.option("--max-rows-per-unit", type=int, default=1, show_default=True, help="In each period.")
+@click.option("--max-periods-per-unit", type=int, help="Default: all periods.")
+@click.option(
+    "--keep-tables", is_flag=True, help="Choose tables on the first period alone: earlier rows are not read again."
+)
+@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger to record the spend in, once.")
+@click.option("--dataset", help="The table's name in the ledger.")
+def start(
+    folder: Path,
+    schema_path: Path,
+    periods: int,
+    keep_tables: bool,
+    ledger: Path | None,
+    dataset: str | None,
+    **options: Any,
+) -> None:
+    """Start a series in a new FOLDER: agree on the promise and pay for all of it; reads no row.
+
+    \b
+    Example:
+      synthdp series start beds.series --schema beds.json --periods 12 --period month --ledger l.sqlite --dataset beds
+    """
+    if (folder / "series.json").exists():
+        raise DataError(f"'{folder}' is a series already: add to it, or give another folder")
+    made = synthdp.ReleaseSeries(
+        schema=synthdp.Schema.read(schema_path), periods=periods, path=folder, choose_again=not keep_tables, ledger=ledger,
+        dataset=dataset, **options,
+    )  # fmt: skip
+    made.start()
+    click.echo(f"started '{folder}': {made.periods} periods, ε = {made.epsilon:g}, δ = {made.delta:g} for all of them")
+
+
+@series.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "--history", type=click.Path(path_type=Path), multiple=True, help="A table of earlier rows; repeatable, in order."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The synthetic rows of the period, which stay; csv or parquet."
+)
+@click.option(
+    "--cumulative", type=click.Path(path_type=Path), help="A new synthetic table of all rows so far; csv or parquet."
+)
+@click.option("--report", "page", type=click.Path(path_type=Path), help="A publishable page about the series, HTML.")
+@click.option("--seed", type=int, help="Seed of the sampling; it never reaches noise.")
+@csv_options
+def add(
+    folder: Path, table: Path, history: tuple[Path, ...], out: Path | None, cumulative: Path | None, page: Path | None,
+    seed: int | None, told: CsvFormat,
+) -> None:  # fmt: skip
+    """Add the rows of the next period, a private TABLE (CSV, or Parquet, Arrow, DuckDB or Excel by ending).
+
+    In the third period give all earlier tables as --history once more: more rows choose better tables to measure.
+
+    \b
+    Example:
+      synthdp series add beds.series march.csv --history january.csv --history february.csv --out march-synthetic.csv
+    """
+    made = _opened(folder, seed)
+    _check_places([out, cumulative, page], [table, *history])
+    schema = made.schema
+    known = read_as(schema, told)
+    earlier = [table_at(one, told, known.csv) for one in history] or None
+    release = made.add(table_at(table, told, known.csv), history=earlier)
+    if out is not None:
+        made.write_rows(made.added - 1, out)
+    if cumulative is not None:
+        made.cumulative_.sample_to(cumulative, random_state=seed)
+    if page is not None:
+        made.report(page)
+    click.echo(f"added {made.period} {made.added} of {made.periods}: about {release.model.rows} synthetic rows")
+
+
+@series.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def status(folder: Path, as_json: bool) -> None:
+    """Say which periods were added, how many rows they have, and what was spent; reads no private file.
+
+    \b
+    Example:
+      synthdp series status beds.series
+    """
+    made = _opened(folder, None)
+    counts = [] if not made.added else made.answer(synthdp.count(), by="period").to_dict("records")
+    if as_json:
+        document = {
+            "periods": made.periods, "added": made.added, "epsilon": made.epsilon, "delta": made.delta, "rows": counts,
+            "receipt": made.receipt_.to_document() if made.added else None,
+        }  # fmt: skip
+        click.echo(json.dumps(document))
+        return
+    click.echo(f"{made.added} of {made.periods} periods, ε = {made.epsilon:g}, δ = {made.delta:g} for all of them")
+    for row in counts:
+        click.echo(f"  {row['period']}: about {row['estimate']:.0f} rows, {row['lower']:.0f} to {row['upper']:.0f}")
+    if made.added:
+        click.echo(str(made.receipt_))
+
+
+def _opened(folder: Path, seed: int | None) -> synthdp.ReleaseSeries:
+    if not (folder / "series.json").is_file():
+        raise DataError(f"'{folder}' is not a series: start one with synthdp series start")
+    return synthdp.ReleaseSeries(path=folder, random_state=seed)
+
+
+def _check_places(places: list[Path | None], inputs: list[Path]) -> None:
+    """Refuse places that cannot be meant, before anything is read."""
+    from synthdp.publishing import check_ending, check_places
+
+    for place in places[:2]:
+        if place is not None:
+            check_ending(place)
+    check_places(places, inputs=inputs)

@@ -1,0 +1,104 @@
+"""The noise of a series: on a lattice that all periods of a plan share, and on the disk before anyone is told.
+
+On the curator's side only.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+
+import numpy as np
+
+from synthdp.arrays import IntArray
+from synthdp.curator.series_state import PrivateState
+from synthdp.curator.vault import Answering
+from synthdp.errors import ParameterError, PrivacyError
+from synthdp.measurements import Noise, NoiseLaw
+from synthdp.privacy import noise
+from synthdp.privacy.accounting import discrete_gaussian_sigma
+from synthdp.privacy.calibration import FINEST, LEAST_SIGMA, Calibration, calibrate
+from synthdp.privacy.loss import GaussianDP, PrivacyLoss
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.norms import Norms, root_up
+from synthdp.queries.protocol import KeyStatistic, LinearQueries, Statistic
+
+
+class Journal(Answering):
+    """Write every noisy answer to the disk before anyone sees it, and tell it again if the same is asked after a crash."""
+
+    __slots__ = ("_count", "_factor", "_prefix", "_secret", "_state", "_weight")
+
+    def __init__(self, state: PrivateState, secret: bytes, prefix: str, *, factor: IntArray, weight: int) -> None:
+        self._state, self._secret, self._prefix = state, secret, prefix
+        self._factor, self._weight, self._count = factor, weight, 0
+
+    def plan(
+        self, queries: Statistic | KeyStatistic, loss: PrivacyLoss, *, adjacency: Adjacency, law: NoiseLaw | None
+    ) -> Calibration:
+        """Return the noise of a question: on the lattice of the factor if it is asked again later, else less of it."""
+        if (
+            not isinstance(loss, GaussianDP)
+            or isinstance(queries, KeyStatistic)
+            or law not in (None, NoiseLaw.GAUSSIAN)
+        ):
+            raise ParameterError("a series is paid in Gaussian DP, with questions about cells")
+        norms = adjacency.sensitivity(queries).times(self._weight)
+        if isinstance(queries, LinearQueries):
+            return lattice(norms, loss.mu, queries.k, int(self._factor[0, 0]))
+        # asked once: it costs no unit more than a question of the same loss that is asked in every period
+        column = math.sqrt(int((self._factor[:, 0] ** 2).sum())) / int(self._factor[0, 0])
+        return calibrate(norms, GaussianDP(loss.mu * column), k=queries.k)
+
+    def allow_others(self) -> None:
+        """Refuse: only statistics are written down, and know how often a row counts."""
+        raise PrivacyError("a plan of a series measures statistics: ask other questions of a curator of its own")
+
+    def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
+        """Return the noisy answer that was told before, or draw one and write it down.
+
+        Costs the loss of the plan, once.
+        """
+        name = f"{self._prefix}{self._count:06}"
+        self._count += 1
+        tag = np.frombuffer(hmac.digest(self._secret, repr(plan).encode() + exact.tobytes(), "sha256"), np.uint8)
+        if self._state.has(name):
+            told = self._state.read(name)
+            if not np.array_equal(told["tag"], tag):
+                raise PrivacyError(
+                    "the period was interrupted and its program asks something else now: use the version of synthdp and the "
+                    "settings that it was begun with"
+                )
+            return np.asarray(told["noisy"], np.int64)
+        linear = isinstance(plan, RepeatedNoise)
+        inside = clipped(exact, self._factor, plan.resolution // int(self._factor[0, 0])) if linear else exact
+        noisy = plan.noised(inside)
+        self._state.write(name, {
+            "tag": tag, "exact": exact if linear else np.zeros(0, np.int64), "noisy": noisy, "linear": np.array(linear),
+            "resolution": np.array(plan.resolution), "sigma": np.array(plan.noise.scale),
+            "moves": np.array(plan.resolution * plan.sensitivity),
+        })  # fmt: skip
+        return noisy
+
+
+class RepeatedNoise(Calibration):
+    """How a vector is noised that is asked again in every period."""
+
+    __slots__ = ()
+
+
+def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
+    """Return Gaussian noise on a lattice of which ``first`` steps are one multiple of the vector; see `calibrate`."""
+    l2 = root_up(norms.l2_squared)
+    wanted = min(max(LEAST_SIGMA * mu / l2, 1.0), float(FINEST))
+    resolution = first * max(1, math.ceil(wanted / first))
+    sigma = max(float(LEAST_SIGMA), discrete_gaussian_sigma(resolution * l2, mu=mu))
+    if sigma > noise.LARGEST_SCALE:
+        raise ParameterError(f"a loss of mu = {mu} needs noise beyond 2**53: spend more, or lower the resolution")
+    return RepeatedNoise(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
+
+
+def clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
+    """Return sums cut so that no weighted sum of a plan leaves what noise is added to: the same cut in all periods."""
+    most = noise.LARGEST_VALUE // (multiplier * int(np.abs(factor).sum(axis=1).max()))
+    return np.clip(sums, -most, most)

@@ -1,0 +1,479 @@
+"""The trusted side of a series of releases: it holds the exact sums of earlier periods, and answers only with noise.
+
+Each period's rows are read once and forgotten; what stays until the last period are exact sums of the statistics that are
+asked in every period.  The answer in period t is a weighted sum of those of all periods so far, plus noise.  What all
+answers together cost one unit is bounded for every set of periods that it may have rows in (docs/proofs/series.md).
+
+Nothing is told that is not on the disk: a period that was interrupted goes on with the noise that was drawn for it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, FloatArray, IntArray
+from synthdp.checks import check_number, whole
+from synthdp.curator.ledger import Ledger
+from synthdp.curator.series_noise import Journal, clipped, lattice
+from synthdp.curator.series_rows import MODULUS, PeriodRows, Units, encoded, fingerprint
+from synthdp.curator.series_state import PrivateState
+from synthdp.curator.series_terms import SeriesTerms
+from synthdp.curator.spill import Store
+from synthdp.curator.vault import Vault
+from synthdp.errors import BudgetExceededError, DataError, ParameterError, PrivacyError
+from synthdp.measurements import Measurements, Noise, NoiseLaw
+from synthdp.privacy import noise
+from synthdp.privacy.calibration import Calibration
+from synthdp.privacy.loss import ROUNDING, GaussianDP, to_document
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.privacy.receipt import Terms
+from synthdp.privacy.series_factor import UNIT, cost_matrix, worst_cost
+from synthdp.queries.protocol import LinearQueries, Statistic
+from synthdp.schema.schema import Schema
+
+TERMS, CHARGED, ROWS, PLAN, QUESTION, KEPT, ANSWERS = (
+    "terms", "charged", "rows-", "plan-", "question-", "kept-", "answers-",
+)  # fmt: skip
+
+
+@final
+class SeriesRoom:
+    """Hold the exact sums of a series of periods; answer only with noise.
+
+    All answers together cost no more than the loss of the terms, for neighbouring series, which differ in the rows of one
+    unit in at most as many periods as the terms say.
+
+    Parameters
+    ----------
+    folder
+        Of its private files.
+    schema
+        How rows are encoded.
+    terms
+        What was agreed; those of the first time hold for ever.
+    ledger, dataset
+        Where the whole series is recorded, once.
+    key
+        A secret that the private files are encrypted with.
+    """
+
+    __slots__ = ("_dataset", "_ledger", "_mine", "_period", "_schema", "_secret", "_state", "_stores", "terms")
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        schema: Schema,
+        terms: SeriesTerms,
+        ledger: Ledger | None = None,
+        dataset: str = "default",
+        key: bytes | None = None,
+    ) -> None:
+        noise.check_opendp()
+        self.terms, self._schema, self._ledger, self._dataset = terms, schema, ledger, dataset
+        self._state = PrivateState(folder, key=key)
+        self._secret, self._mine = b"", os.getpid()
+        self._stores: tuple[Store, ...] = ()
+        self._period = -1
+
+    def __repr__(self) -> str:
+        return f"SeriesRoom({self.terms.periods} periods, {self.terms.loss})"
+
+    def __reduce__(self) -> str:
+        raise PrivacyError("the room of a series holds private sums and cannot be pickled or copied")
+
+    @contextmanager
+    def adding(self, period: int, table: object, *, earlier: Sequence[object] | None = None) -> Iterator[None]:
+        """Read the rows of a period, and of all earlier ones if they are given; forget them at the end.
+
+        Costs the loss of the terms in the first period, booked in the ledger before any row is read, and nothing later.
+
+        Parameters
+        ----------
+        period
+            Its number from 0; all earlier ones must have been added.
+        table
+            Its rows.
+        earlier
+            The tables of all earlier periods in order, or, without a privacy unit, any tables that hold their rows.
+
+        Raises
+        ------
+        DataError
+            If the period was begun with other rows, the earlier rows are not those of before, or another process adds one.
+        """
+        with self._state.locked():
+            self._open()
+            self._charge()
+            try:
+                self._read(period, table, earlier)
+                yield
+            finally:
+                for store in self._stores:
+                    store.close()
+                self._stores, self._period = (), -1
+
+    @property
+    def entry(self) -> int | None:
+        """The number of the series' entry in the ledger."""
+        number = int(self._state.read(CHARGED)["entry"]) if self._state.has(CHARGED) else -1
+        return None if number < 0 else number
+
+    @property
+    def seed(self) -> int:
+        """A public number for the program that asks about this period: the same each time, so that it asks the same."""
+        return int(self._state.read(f"{ROWS}{self._period:04}")["seed"])
+
+    @property
+    def rows(self) -> int:
+        """The number of the period's rows, where neighbours share it.
+
+        Raises
+        ------
+        PrivacyError
+            Under ``add_remove``, where the number of rows is private.
+        """
+        if not self.terms.adjacency.rows_are_public:
+            raise PrivacyError("the number of rows is private under add_remove: measure it, or use replace_one")
+        return sum(len(block[0]) for block in self._stores[-1].blocks())
+
+    def open_plan(self, factor: IntArray, *, last: int, mu: float, weight: int = 1) -> Any:
+        """Return a curator of all rows so far for a program that chooses what is asked from now on.
+
+        What is linear in the rows and was kept by `keep` is asked again in every period up to ``last``.  What is not linear
+        is asked once, so that it has less noise for the same part of the budget.
+
+        Costs at most ``mu`` times the factor's cost, for the neighbours of the terms; what is left is checked first.
+
+        Parameters
+        ----------
+        factor
+            Lower triangular whole numbers, a column for all periods so far and one for each later one.
+        last
+            The last period in which it is asked.
+        mu
+            What the first answers together may cost.
+        weight
+            How often each row counts, for a program that plans for a larger table.
+
+        Raises
+        ------
+        BudgetExceededError
+            If this is more than what is left.
+        PrivacyError
+            If earlier rows were not given.
+        """
+        start = self._period
+        if len(self._stores) < 1 or (start > 0 and len(self._stores) < 2):
+            raise PrivacyError("a new plan reads all rows so far: give those of the earlier periods as history")
+        self._book(factor, start=start, last=last, mu=mu, weight=weight, chosen=True)
+        rows = PeriodRows(None, self._schema, self._merged(start), stores=self._stores, weight=weight)
+        terms = Terms(total=self.terms.loss, schema=self._schema, ledger=None, dataset=None)
+        answering = Journal(self._state, self._secret, f"{QUESTION}{start:04}-", factor=factor, weight=weight)
+        from synthdp.curator.curator import Curator
+
+        return Curator(Vault(rows, terms, extra_columns=(), answering=answering), budget=GaussianDP(mu))
+
+    def keep(self, measurements: Sequence[Measurements]) -> tuple[int, ...]:
+        """Keep the exact sums of those measurements of this period's plan that are asked again in later periods.
+
+        Returns
+        -------
+        Their positions among ``measurements``.
+        """
+        start, plan = self._period, self._plan(self._period)
+        questions = {one["noisy"].tobytes(): one for one in map(self._state.read, self._questions(start))}
+        found: list[tuple[int, dict[str, AnyArray]]] = []
+        for i, measured in enumerate(measurements):
+            asked = questions.get(np.ascontiguousarray(measured.values).tobytes())
+            if asked is not None and bool(asked["linear"]):
+                found.append((i, asked))
+        record: dict[str, AnyArray] = {"count": np.array(len(found))}
+        for i, (_, asked) in enumerate(found):
+            weight, first = int(plan["weight"]), int(plan["factor"][0, 0])
+            record[f"sums{i}"] = asked["exact"] // weight
+            record[f"multiplier{i}"] = np.array(int(asked["resolution"]) * weight // first)
+            record[f"sigma{i}"] = asked["sigma"]
+            record[f"moves{i}"] = asked["moves"]
+        self._state.write(f"{KEPT}{start:04}", record)
+        return tuple(i for i, _ in found)
+
+    def ask(
+        self, factor: IntArray, queries: Sequence[Statistic], parts: Sequence[float], *, last: int, mu: float
+    ) -> tuple[list[IntArray], list[tuple[int, float]]]:
+        """Ask statistics that are known beforehand from now on, in a plan of their own.
+
+        In the first period, that are any; later, those of the plan before, whose exact sums of all periods so far are kept:
+        earlier rows are not read.
+
+        Costs at most ``mu`` times the factor's cost, for the neighbours of the terms; what is left is checked first.
+
+        Parameters
+        ----------
+        factor, last, mu
+            As in `open_plan`.
+        queries
+            Linear in the rows.
+        parts
+            How the squared cost is divided among them.
+
+        Returns
+        -------
+        The noisy answers of this period, and for each statistic its multiplier and its noise.
+
+        Raises
+        ------
+        BudgetExceededError
+            If this is more than what is left.
+        PrivacyError
+            If they are not those of the plan before.
+        """
+        start, name, first = self._period, f"{KEPT}{self._period:04}", int(factor[0, 0])
+        before = self._plan(start - 1) if start else None
+        if before is not None:
+            self._check_planned(queries, self._kept(before), before)
+        elif not all(isinstance(one, LinearQueries) for one in queries):
+            raise PrivacyError("the questions of a series must be linear in the rows")
+        if len(parts) != len(queries):
+            raise ParameterError("parts must have one number for each of queries")
+        for part in parts:
+            check_number("parts", part, above=0)
+        self._book(factor, start=start, last=last, mu=mu, weight=1, chosen=False)
+        if not self._state.has(name):
+            record: dict[str, AnyArray] = {"count": np.array(len(queries))}
+            for i, (one, sums) in enumerate(zip(queries, self._exact(queries), strict=True)):
+                if before is not None:
+                    sums = sums + sum(self._sums_of(before, i, t) for t in range(int(before["start"]), start))
+                norms = self._merged(start).sensitivity(one)
+                plan = lattice(norms, mu * math.sqrt(parts[i] / sum(parts)), one.k, first)
+                record[f"sums{i}"], record[f"sigma{i}"] = sums, np.array(plan.noise.scale)
+                record[f"multiplier{i}"] = np.array(plan.resolution // first)
+                record[f"moves{i}"] = np.array(plan.resolution * norms.l2)
+                record[f"noisy{i}"] = plan.noised(clipped(sums, factor, plan.resolution // first))
+            self._state.write(name, record)
+        record = self._state.read(name)
+        count = range(int(record["count"]))
+        lattices = [(int(record[f"multiplier{i}"]), float(record[f"sigma{i}"])) for i in count]
+        return [record[f"noisy{i}"] for i in count], lattices
+
+    def answers(self, queries: Sequence[Statistic]) -> list[IntArray]:
+        """Answer the kept statistics of the plan in a later period, with the noise that was drawn for it.
+
+        Costs nothing more: the plan paid for all its periods.
+
+        Raises
+        ------
+        PrivacyError
+            If a statistic moves by more between neighbours than the one that was planned.
+        """
+        name = f"{ANSWERS}{self._period:04}"
+        if not self._state.has(name):
+            plan = self._plan(self._period)
+            start = int(plan["start"])
+            if self._period == start:
+                raise PrivacyError("the first period of a plan was answered when the plan began")
+            kept = self._kept(plan)
+            row = plan["factor"][self._period - start]
+            record: dict[str, AnyArray] = {}
+            self._check_planned(queries, kept, plan)
+            reach = sum(
+                sorted([*[abs(int(row[0]))] * (start + 1), *map(abs, map(int, row[1:]))])[-self.terms.most_periods :]
+            )
+            for i, (one, exact) in enumerate(zip(queries, self._exact(queries), strict=True)):
+                record[f"sums{i}"] = exact
+                multiplier = int(kept["multiplier"][i])
+                columns = [*(self._sums_of(plan, i, t) for t in range(start, self._period)), exact]
+                total = row[: len(columns)] @ np.array([clipped(sums, plan["factor"], multiplier) for sums in columns])
+                law = Noise(law=NoiseLaw.GAUSSIAN, scale=float(kept["sigma"][i]), k=one.k)
+                moves = reach * self.terms.adjacency.sensitivity(one).l2
+                record[f"noisy{i}"] = Calibration(law, multiplier, moves).noised(total)
+            self._state.write(name, record)
+        record = self._state.read(name)
+        return [record[f"noisy{i}"] for i in range(len(queries))]
+
+    def costs(self, *, before: int) -> FloatArray:
+        """Return K, where all plans that began before a period cost a unit with rows in the periods P at most 1_P' K 1_P."""
+        total = np.zeros((self.terms.periods,) * 2)
+        for name in self._state.names(PLAN):
+            plan = self._state.read(name)
+            if int(plan["start"]) < before:
+                total += self._cost(plan)
+        return total
+
+    def start(self) -> None:
+        """Make the private files and book the series in the ledger, if that was not done.
+
+        Costs the loss of the terms, for their neighbours, booked before any row is read.
+        """
+        with self._state.locked():
+            self._open()
+            self._charge()
+
+    def lattices(self) -> list[tuple[int, float]]:
+        """Return the multiplier and the noise of each statistic that `keep` kept."""
+        record = self._state.read(f"{KEPT}{self._period:04}")
+        return [(int(record[f"multiplier{i}"]), float(record[f"sigma{i}"])) for i in range(int(record["count"]))]
+
+    def forget(self) -> None:
+        """Delete all private files: the series is over."""
+        self._state.forget()
+
+    def _open(self) -> None:
+        """Write the terms the first time; later refuse others."""
+        if os.getpid() != self._mine:
+            raise PrivacyError("the room of a series answers only in the process that opened it")
+        terms = self.terms
+        said = json.dumps({
+            "loss": to_document(terms.loss), "neighbors": terms.adjacency.neighbors.value, "unit": terms.adjacency.unit,
+            "rows": terms.adjacency.rows, "periods": terms.periods, "most_periods": terms.most_periods,
+            "schema": json.loads(self._schema.to_json()),
+        }, sort_keys=True)  # fmt: skip
+        if not self._state.has(TERMS):
+            secret, number = np.frombuffer(os.urandom(32), np.uint8), os.urandom(8).hex()
+            self._state.write(TERMS, {"secret": secret, "terms": np.array(said), "name": np.array(number)})
+        record = self._state.read(TERMS)
+        if str(record["terms"]) != said:
+            raise PrivacyError("the terms of a series cannot change: they are those that it was started with")
+        self._secret = record["secret"].tobytes()
+
+    def _charge(self) -> None:
+        """Book the whole series in the ledger, once, whatever process asks."""
+        if self._state.has(CHARGED):
+            return
+        entry = -1
+        if self._ledger is not None:
+            name = f"series {self._state.read(TERMS)['name']}"
+            book = self._ledger if self._ledger.key is not None else Ledger(self._ledger.path, key=name)
+            booked = book.entries(self._dataset, key=book.key) if book.path.exists() else []
+            what = f"releases over {self.terms.periods} periods"
+            entry = (
+                booked[0].number
+                if booked
+                else book.reserve(self._dataset, self.terms.loss, what=what, adjacency=self.terms.adjacency)
+            )
+            book.commit(entry)
+        self._state.write(CHARGED, {"entry": np.array(entry)})
+
+    def _read(self, period: int, table: object, earlier: Sequence[object] | None) -> None:
+        before = [self._state.read(f"{ROWS}{t:04}") for t in range(period)]
+        stores: list[Store] = []
+        if earlier is not None:
+            by_period = self.terms.adjacency.unit is not None
+            if by_period and len(earlier) != period:
+                raise DataError(f"history must be the {period} tables of the earlier periods, in order")
+            for t, one in enumerate(earlier):
+                stores.append(self._encoded(one, before[:t])[0])
+            found = [fingerprint(store, self._secret) for store in stores]
+            known = [int.from_bytes(record["fingerprint"].tobytes()) for record in before]
+            if found != known if by_period else (sum(found) - sum(known)) % MODULUS:
+                raise DataError("the rows of history must be those of the earlier periods, unchanged")
+        store, units = self._encoded(table, before)
+        stores.append(store)
+        mark = np.frombuffer(fingerprint(store, self._secret).to_bytes(32), np.uint8)
+        name = f"{ROWS}{period:04}"
+        begun = self._state.has(f"{ANSWERS}{period:04}") or self._state.has(f"{KEPT}{period:04}")
+        begun = begun or bool(self._questions(period))
+        if begun and not np.array_equal(self._state.read(name)["fingerprint"], mark):
+            raise DataError("the period is under way with other rows: add those that it was begun with")
+        if not begun:
+            seed = np.array(int.from_bytes(os.urandom(4)))
+            self._state.write(name, {"fingerprint": mark, "seed": seed, "units": units})
+        self._stores, self._period = tuple(stores), period
+
+    def _encoded(self, table: object, before: Sequence[dict[str, AnyArray]]) -> tuple[Store, AnyArray]:
+        """Return a period's rows without those of units that had rows in as many periods before, and its units."""
+        adjacency, most = self.terms.adjacency, self.terms.most_periods
+        if adjacency.unit is None or most >= self.terms.periods:
+            return encoded(table, self._schema, adjacency, None), np.zeros((0, 2), np.uint64)
+        had = np.concatenate([np.zeros((0, 2), np.uint64), *(record["units"] for record in before)])
+        distinct, times = np.unique(had, axis=0, return_counts=True)
+        units = Units(adjacency.unit, self._secret, distinct[times >= most])
+        store = encoded(table, self._schema, adjacency, units)
+        return store, units.seen
+
+    def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
+        """Write a plan before anything is asked for it, if what is left pays for it; refuse to change one."""
+        terms = self.terms
+        check_number("mu", mu, above=0)
+        factor, weight = np.asarray(factor), whole("weight", weight, least=1)
+        size = last - start + 1
+        if factor.dtype != np.int64 or factor.shape != (size, size) or not 0 <= start <= last < terms.periods:
+            raise ParameterError(f"factor must be ({size}, {size}) whole numbers")
+        if np.triu(factor, 1).any() or (np.diag(factor) <= 0).any() or np.abs(factor).max() > 2 * UNIT:
+            raise ParameterError("factor must be lower triangular, with a positive diagonal and no large entries")
+        plan = {
+            "factor": factor, "start": np.array(start), "last": np.array(last), "mu": np.array(float(mu)),
+            "weight": np.array(weight), "chosen": np.array(chosen),
+        }  # fmt: skip
+        name = f"{PLAN}{start:04}"
+        if self._state.has(name):
+            known = self._state.read(name)
+            if any(not np.array_equal(known[part], plan[part]) for part in plan):
+                raise PrivacyError("the period is under way with another plan")
+            return
+        costs = self.costs(before=start) + self._cost(plan)
+        if worst_cost(costs, terms.most_periods) > terms.mu**2 * (1 + ROUNDING):
+            raise BudgetExceededError(f"a plan of mu = {mu:.6g} costs more than what is left of {terms.loss}")
+        self._state.write(name, plan)
+
+    def _cost(self, plan: dict[str, AnyArray]) -> FloatArray:
+        start, last = int(plan["start"]), int(plan["last"])
+        columns = [max(0, t - start) if t <= last else -1 for t in range(self.terms.periods)]
+        rows = min(self.terms.most_periods, start + 1)
+        return cost_matrix(plan["factor"], columns, first_rows=rows) * float(plan["mu"]) ** 2
+
+    def _merged(self, start: int) -> Adjacency:
+        """Return the neighbours of a table of all periods so far: a unit has its rows of several periods there."""
+        one = self.terms.adjacency
+        times = min(self.terms.most_periods, start + 1)
+        return one if one.unit is None else Adjacency(one.neighbors, one.unit, one.rows * times)
+
+    def _plan(self, period: int) -> dict[str, AnyArray]:
+        """Return the plan that a period belongs to: the last one that was begun by then."""
+        for name in reversed(self._state.names(PLAN)):
+            plan = self._state.read(name)
+            if int(plan["start"]) <= period:
+                if period > int(plan["last"]):
+                    raise PrivacyError("the period needs a new plan")
+                return plan
+        raise PrivacyError("the series has no plan yet")
+
+    def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
+        record = self._state.read(f"{KEPT}{int(plan['start']):04}")
+        count = range(int(record["count"]))
+        return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
+
+    def _sums_of(self, plan: dict[str, AnyArray], i: int, period: int) -> IntArray:
+        """Return the exact sums of a plan's column: of all rows up to its start, or of one later period."""
+        start = int(plan["start"])
+        name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"
+        return np.asarray(self._state.read(name)[f"sums{i}"], np.int64)
+
+    def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
+        rows = PeriodRows(None, self._schema, self.terms.adjacency, stores=self._stores[-1:])
+        return [np.asarray(one, np.int64) for one in rows.exact_each(list(queries))]
+
+    def _check_planned(
+        self, queries: Sequence[Statistic], kept: dict[str, list[Any]], plan: dict[str, AnyArray]
+    ) -> None:
+        """Refuse statistics that are not linear or move by more than those whose noise was planned."""
+        if len(queries) != len(kept["sums"]):
+            raise PrivacyError("the questions of a series must be those of its plan")
+        first = int(plan["factor"][0, 0])
+        for one, sums, multiplier, moves in zip(queries, kept["sums"], kept["multiplier"], kept["moves"], strict=True):
+            norms = self._merged(int(plan["start"])).sensitivity(one)
+            if not isinstance(one, LinearQueries) or one.k != len(sums):
+                raise PrivacyError("the questions of a series must be those of its plan")
+            if int(multiplier) * first * norms.l2 > float(moves) * (1 + ROUNDING):
+                raise PrivacyError("a question of a series moves by more between neighbours than what was planned")
+
+    def _questions(self, period: int) -> list[str]:
+        return self._state.names(f"{QUESTION}{period:04}-")

@@ -1,0 +1,47 @@
+"""What is agreed before any row of a series is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synthdp.checks import check_number, whole
+from synthdp.errors import ParameterError
+from synthdp.privacy.calibration import gaussian_account
+from synthdp.privacy.loss import ApproxDP
+from synthdp.privacy.neighbors import Adjacency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesTerms:
+    """What was agreed before any row was read.
+
+    Parameters
+    ----------
+    loss
+        The cost of the whole series.
+    adjacency
+        Whose rows of one period are protected, and how many are used.
+    periods
+        How many periods there are.
+    most_periods
+        In how many of them a unit's rows are used.
+    """
+
+    loss: ApproxDP
+    adjacency: Adjacency
+    periods: int
+    most_periods: int = 1
+
+    def __post_init__(self) -> None:
+        whole("periods", self.periods, least=1)
+        whole("max_periods_per_unit", self.most_periods, least=1, most=self.periods)
+        check_number("delta", self.loss.delta, above=0)
+        if self.most_periods > 1 and self.adjacency.unit is None:
+            raise ParameterError("max_periods_per_unit needs a privacy_unit column")
+        if self.most_periods > 1 and self.adjacency.rows_are_public:
+            raise ParameterError("with units in several periods, neighbors must be 'add_remove'")
+
+    @property
+    def mu(self) -> float:
+        """The whole cost in Gaussian DP."""
+        return gaussian_account(self.loss).mu

@@ -1,0 +1,475 @@
+"""`ReleaseSeries`: releases over time under one promise.  A façade: noise is the room's, arithmetic the mechanism's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synthdp.answers.over_time import OverTime
+from synthdp.answers.questions import Count, Question, Sum, count
+from synthdp.arrays import IntArray
+from synthdp.checks import whole
+from synthdp.curator.curator import Ledger, open_series
+from synthdp.errors import DataError, ParameterError
+from synthdp.estimators.series_folder import SeriesFolder
+from synthdp.estimators.series_settings import check_same, new_settings
+from synthdp.mechanisms.named import mechanism_named
+from synthdp.mechanisms.series.asked import (
+    KEPT,
+    PUBLIC,
+    AskedPlan,
+    ask,
+    choose,
+    chosen_by_public,
+    correlation_of,
+    cost_part,
+)
+from synthdp.mechanisms.series.periods import period_of
+from synthdp.mechanisms.series.schedule import stages_of
+from synthdp.pictures.over_time import picture_over_time
+from synthdp.pictures.picture import Picture
+from synthdp.planning.series_plan import SeriesPlan, plan_series
+from synthdp.privacy.assumptions import assumptions
+from synthdp.privacy.loss import ApproxDP, GaussianDP
+from synthdp.privacy.neighbors import Adjacency, neighbors_named
+from synthdp.privacy.receipt import Item, Receipt
+from synthdp.privacy.versions import noise_versions
+from synthdp.randomness import RandomState, generator
+from synthdp.release import Release
+from synthdp.report.series import series_page
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+from synthdp.tables.results import dataframe
+from synthdp.tables.sources.resolve import source_of
+from synthdp.tables.write import library_for, write_blocks
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import SeriesRoom
+
+NORMAL = 1.959964
+"""Derived: the 97.5 % point of the normal law."""
+
+
+class ReleaseSeries:
+    """Release a synthetic table every period, all under one promise.
+
+    Each period's rows are read once, by `add`.  The answers of all periods share their noise, so that the table of all rows
+    so far is much nearer to one release of them all than tables of split budgets are.
+
+    Costs ``epsilon`` and ``delta`` for the whole series, booked in the ledger before the first row is read.
+
+    Parameters
+    ----------
+    schema
+        What is publicly known, complete: nothing is discovered.  Left out, that of the series at ``path``.
+    epsilon, delta
+        The privacy loss of the whole series; delta above 0.
+    periods
+        How many there will be.
+    period
+        What a period is called, for tables and pictures.
+    path
+        The folder of the series: one that exists is gone on with, with the settings that it was started with.
+    neighbors
+        As in `SyntheticRelease`; ``"replace_one"`` is within a period, and the number of rows of each period is public.
+    privacy_unit, max_rows_per_unit, max_periods_per_unit
+        The column that names whom to protect, how many rows of each are used in a period, and in how many periods.  Rows of
+        a unit in later periods are left out.
+    workload, target, bins
+        As in `SyntheticRelease`.
+    choose_again
+        Whether the tables are chosen again in the third period, for which `add` needs the earlier rows once more.
+    public
+        A public table like the private ones, such as an earlier year: it chooses the tables, and no budget is spent on it.
+    rows_per_period
+        With ``public``, about how many private rows a period has; default: as many as ``public``.
+    ledger, dataset
+        As in `SyntheticRelease`.
+    key
+        A secret of 16 bytes or more that the private files are encrypted with; it is needed again for every period.
+    random_state
+        Seed of the sampling; it never reaches noise.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"ward": sd.Categorical(["icu", "other"]), "night": sd.Boolean()})
+    >>> month = pd.DataFrame({"ward": ["icu", "other", "other"] * 500, "night": [True, False] * 750})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     series = sd.ReleaseSeries(schema=schema, epsilon=1.0, periods=3, path=f"{folder}/beds.series")
+    ...     first, second = series.add(month), series.add(month)
+    ...     answer = series.answer(sd.count("ward == 'icu'"), by="period")
+    >>> len(answer), bool((answer["upper"] > answer["estimate"]).all())
+    (2, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: Schema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        periods: int = 12,
+        period: str = "period",
+        path: str | PathLike[str] | None = None,
+        neighbors: str = "add_remove",
+        privacy_unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        max_periods_per_unit: int | None = None,
+        workload: Any = None,
+        target: str | None = None,
+        bins: int = 32,
+        choose_again: bool = True,
+        public: Any = None,
+        rows_per_period: int | None = None,
+        ledger: str | PathLike[str] | Ledger | None = None,
+        dataset: str | None = None,
+        key: bytes | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        if path is None:
+            raise ParameterError("path must name the folder of the series: its state has to outlive this process")
+        if dataset is not None and ledger is None:
+            raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
+        if key is not None and (not isinstance(key, bytes) or len(key) < 16):
+            raise ParameterError("key must be 16 bytes or more")
+        ledger = Ledger(ledger) if ledger is not None and not isinstance(ledger, Ledger) else ledger
+        self._folder = SeriesFolder(path)
+        known = self._folder.settings()
+        self._new = known is None
+        if known is None:
+            known = new_settings(
+                schema, epsilon=epsilon, delta=delta, periods=periods, period=period, neighbors=neighbors,
+                privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit, max_periods_per_unit=max_periods_per_unit,
+                choose_again=choose_again and public is None, workload=workload, target=target, bins=bins, ledger=ledger,
+                dataset=dataset,
+            )  # fmt: skip
+        else:
+            check_same(known, schema, epsilon=epsilon, delta=delta, periods=periods)
+        self._settings = known
+        self.schema = Schema.from_json(json.dumps(known["schema"]), source="the series")
+        self.epsilon, self.delta = float(known["epsilon"]), float(known["delta"])
+        self.periods, self.period = int(known["periods"]), str(known["period"])
+        self._ledger, self._dataset, self._key = ledger, "default" if dataset is None else dataset, key
+        self._public, self._rows_per_period = public, rows_per_period
+        self._terms = self._room().terms
+        self.random_state = random_state
+        wished = None if known["workload"] is None else [tuple(one) for one in known["workload"]]
+        self._mechanism = mechanism_named(
+            "adaptive_marginals", workload=wished, target=known["target"], bins=known["bins"],
+            solver="auto",
+        )  # fmt: skip
+        self._mechanism.output_schema(self.schema)
+        if self.added == self.periods:  # the last period was added by a process that ended before it deleted them
+            self._room().forget()
+
+    def __repr__(self) -> str:
+        return f"ReleaseSeries({self.added} of {self.periods} periods, {self._terms.loss})"
+
+    @property
+    def added(self) -> int:
+        """How many periods were added."""
+        return self._folder.done
+
+    def start(self) -> ReleaseSeries:
+        """Make the folder and book the whole series in the ledger; `add` does so if nobody did.
+
+        Costs ``epsilon`` and ``delta``, for the neighbours of the series, once.
+        """
+        if self._new:
+            self._folder.begin(self._settings)
+            self._new = False
+        if not self.added or self._folder.private.is_dir():
+            self._room().start()
+        return self
+
+    def add(self, table: Any, *, history: Any = None) -> Release[SyntheticModel]:
+        """Add the rows of the next period, and return what is released about them.
+
+        Costs nothing beyond what the series cost when it was started.
+
+        Parameters
+        ----------
+        table
+            The new rows: a dataframe or any source.
+        history
+            All earlier rows, unchanged, in the period in which tables are chosen again: the list of the earlier periods'
+            tables in order, or, without a ``privacy_unit``, one table of all.  Other periods do not need them.
+
+        Raises
+        ------
+        DataError
+            If all periods were added, the earlier rows are not those of before, or the period was begun with other rows.
+        """
+        period = self.added
+        if period >= self.periods:
+            raise DataError(f"all {self.periods} periods were added: a new promise needs a new series")
+        self.start()
+        room = self._room()
+        earlier = None if history is None else (list(history) if isinstance(history, list | tuple) else [history])
+        source = source_of(table, self.schema)
+        with room.adding(period, source, earlier=earlier if period else None):
+            plan, answers = self._asked(room, period, with_history=bool(earlier))
+            rows = room.rows if self._terms.adjacency.rows_are_public else None
+            entry = room.entry
+        self._publish(plan, period, answers, rows=rows, entry=entry, format=TableFormat.of(source, self.schema))
+        if period + 1 == self.periods:
+            room.forget()
+        return self.release_(period)
+
+    def release_(self, period: int) -> Release[SyntheticModel]:
+        """Return what was released about the rows of one period, counted from 0; it never changes."""
+        return self._folder.release(self._checked(period))
+
+    def rows_(self, period: int) -> Any:
+        """Return the synthetic rows that were published for a period, counted from 0; they never change.
+
+        Rows of later periods are drawn so that all published rows together follow the model of all rows.
+        """
+        return self._table(self._checked(period))
+
+    def write_rows(self, period: int, path: str | PathLike[str]) -> None:
+        """Write the rows that were published for a period to a file, csv or parquet by ending; see `rows_`."""
+        write_blocks(path, iter([self._table(self._checked(period), library=library_for(path))]))
+
+    @property
+    def cumulative_(self) -> Release[SyntheticModel]:
+        """What is released about all rows so far: a new model every period, nearer to them than the published rows."""
+        return self._folder.cumulative(self._checked(self.added - 1))
+
+    @property
+    def receipt_(self) -> Receipt:
+        """The account of the whole series."""
+        return self.cumulative_.receipt
+
+    def plan(self, rows_per_period: int = 1000) -> SeriesPlan:
+        """Say how noisy the tables of all periods will be, before any spend; reads no row.
+
+        Parameters
+        ----------
+        rows_per_period
+            About how many rows a period has, an assumption of yours.
+        """
+        return plan_series(
+            self.schema, self._mechanism, periods=self.periods, at_most=self._terms.most_periods, mu=self._terms.mu,
+            delta=self.delta, again=bool(self._settings["choose_again"]), neighbors=self._settings["neighbors"],
+            rows=whole("rows_per_period", rows_per_period, least=1),
+        )  # fmt: skip
+
+    def answer(self, question: Question, *, by: str | None = None, cumulative: bool = False) -> Any:
+        """Answer a question about all rows so far, or about every period, with error bars.
+
+        Parameters
+        ----------
+        question
+            As for a release.  By period it is a count or a sum without groups.
+        by
+            ``"period"`` for one row a period, with the interval of each and a band that holds for all at once.
+        cumulative
+            By period: whether each row is about all rows up to the period; any question of one number then.
+        """
+        if by is None:
+            return self.cumulative_.answer(question)
+        if by not in ("period", self.period):
+            raise ParameterError(f"by ({by!r}) must be 'period'")
+        found = self.over_time(question, cumulative=cumulative)
+        least = 0.0 if isinstance(question, Count) else -np.inf
+        return found.to_frame(least=least)
+
+    def difference(self, question: Question, first: int, second: int, *, cumulative: bool = False) -> Any:
+        """Return how much larger the answer of one period is than that of another, with its error bar.
+
+        Parameters
+        ----------
+        question, cumulative
+            As in `answer`.
+        first, second
+            Periods, counted from 0: the second less the first.
+        """
+        found = self.over_time(question, cumulative=cumulative)
+        return _one(found.difference(self._checked(first), self._checked(second)))
+
+    def trend(self, question: Question, *, cumulative: bool = False) -> Any:
+        """Return by how much the answer changes from one period to the next, by generalised least squares.
+
+        Parameters
+        ----------
+        question, cumulative
+            As in `answer`.
+        """
+        return _one(self.over_time(question, cumulative=cumulative).trend())
+
+    def over_time(self, question: Question, *, cumulative: bool = False) -> OverTime:
+        """Return the estimates of all periods, and the covariance of their errors.
+
+        Where an answer comes from the model, the errors of different periods are taken to be correlated as their noise is.
+
+        Raises
+        ------
+        ParameterError
+            If the question has several numbers, or is no count or sum and not cumulative.
+        """
+        if not cumulative and not isinstance(question, Count | Sum):
+            raise ParameterError("by single periods only counts and sums are answered: pass cumulative=True")
+        if getattr(question, "by", ()):
+            raise ParameterError("by must be left out of a question that is asked for every period")
+        done = self._checked(self.added - 1) + 1
+        answers = [self._folder.cumulative(t).answer(question) for t in range(done)]
+        if any(len(one) != 1 for one in answers):
+            raise ParameterError("a question for every period must have one number")
+        errors = np.array([float(one["standard_error"].iloc[0]) for one in answers])
+        correlation = correlation_of([self._folder.plan(start) for start in self._folder.starts()], done)
+        names = tuple(f"{self.period} {t + 1}" for t in range(done))
+        found = OverTime(
+            names, np.array([float(one["estimate"].iloc[0]) for one in answers]),
+            correlation * np.outer(errors, errors),
+        )  # fmt: skip
+        return found if cumulative else found.of_single_periods()
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None, counts: Sequence[Question] = ()) -> None:
+        """Write a page about the series: the rows over time, and other counts with their bands; publishable.
+
+        Parameters
+        ----------
+        path
+            An HTML file.
+        title
+            Of the page.
+        counts
+            Counts that are drawn beside the number of rows.
+        """
+        wanted = [("number of rows", count()), *((f"question {i + 1}", one) for i, one in enumerate(counts))]
+        page = series_page(
+            [(name, self.over_time(one)) for name, one in wanted], receipt=self.receipt_,
+            title=title or f"A series of {self.added} of {self.periods} releases",
+        )  # fmt: skip
+        try:
+            Path(path).write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+
+    def plot(self, question: Question, *, cumulative: bool = False) -> Picture:
+        """Return a picture of the answer over time with its bands; ``save`` writes it; publishable.
+
+        Parameters
+        ----------
+        question, cumulative
+            As in `answer`.
+        """
+        return picture_over_time(self.over_time(question, cumulative=cumulative), "by period")
+
+    def _room(self) -> SeriesRoom:
+        known = self._settings
+        return open_series(
+            self._folder.private, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
+            adjacency=Adjacency(neighbors_named(known["neighbors"]), known["privacy_unit"], known["max_rows_per_unit"]),
+            most_periods=int(known["max_periods_per_unit"]), ledger=self._ledger, dataset=self._dataset, key=self._key,
+        )  # fmt: skip
+
+    def _table(self, period: int, *, library: str | None = None) -> Any:
+        """Return a period's published rows in their outer form; labels of identifiers go on from period to period."""
+        model, rows = self._folder.release(period).model, self._folder.rows(period)
+        before = sum(len(next(iter(self._folder.rows(t).values()))) for t in range(period))
+        form = model.format if library is None else model.format.for_files(model.schema, library=library)
+        return model.table_of(rows, generator(period), first=before, format=form)
+
+    def _checked(self, period: int) -> int:
+        if self.added < 1:
+            raise DataError("the series has no period yet: add one")
+        return whole("period", period, least=0, most=self.added - 1)
+
+    def _asked(self, room: SeriesRoom, period: int, *, with_history: bool) -> tuple[AskedPlan, list[IntArray]]:
+        """Return the plan that a period belongs to, and its noisy answers; a new plan if one is due."""
+        stages = {stage.start: stage for stage in stages_of(self.periods, again=bool(self._settings["choose_again"]))}
+        before = [start for start in self._folder.starts() if start < period]
+        if period not in stages:
+            current = self._folder.plan(before[-1])
+            return current, room.answers(current.queries)
+        stage, most = stages[period], self._terms.most_periods
+        factor = stage.factor(most)
+        mu = stage.mu(factor, room.costs(before=period), most, mu=self._terms.mu)
+        if period == 0 and self._public is not None:
+            release, places, parts = chosen_by_public(
+                self._public, self.schema, self._mechanism, mu=mu, adjacency=self._terms.adjacency,
+                rows=self._times_public(),
+            )  # fmt: skip
+            return ask(room, release, places, parts, stage, factor=factor, mu=mu, note=PUBLIC)
+        if period == 0 or with_history:
+            return choose(room, self._mechanism, stage, factor=factor, mu=mu)
+        earlier = self._folder.plan(before[-1])
+        told = [self._folder.answers(t) for t in range(earlier.start, period)]
+        known = replace(earlier.release, measurements=earlier.prefix(told))
+        parts = [cost_part(known.measurements[i], self._terms.adjacency) for i in earlier.places]
+        return ask(room, known, earlier.places, parts, stage, factor=factor, mu=mu, note=KEPT)
+
+    def _times_public(self) -> float:
+        """Return about how many times as many rows as the public table the whole series will have."""
+        if self._rows_per_period is None:
+            return float(self.periods)
+        return self.periods * whole("rows_per_period", self._rows_per_period, least=1) / max(1, len(self._public))
+
+    def _publish(
+        self, plan: AskedPlan, period: int, answers: list[IntArray], *, rows: int | None, entry: int | None,
+        format: TableFormat,  # noqa: A002 - the word users know
+    ) -> None:  # fmt: skip
+        """Fit what the answers say, draw the period's rows, and write both, whole or not at all."""
+        found = period_of(
+            plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
+            published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
+            before=self._folder.cumulative(period - 1).measurements if period else (), rng=generator(self.random_state),
+        )  # fmt: skip
+        receipt = self._receipt(plan, period, sum(len(one) for one in answers), entry)
+        cumulative: Release[SyntheticModel] = replace(
+            plan.release, mechanism="release series, all rows so far", output=found.model, loss=self._terms.loss,
+            receipt=receipt.noted(*found.model.notes), measurements=found.measured,
+        )  # fmt: skip
+        release = replace(
+            cumulative, mechanism="release series, rows of one period", output=found.own_model,
+            measurements=found.own_measured,
+        )  # fmt: skip
+        if period == plan.start:
+            self._folder.write_plan(plan)
+        self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
+
+    def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
+        terms = self._terms
+        item = Item(
+            step=f"a series of {terms.periods} periods, {period + 1} of them so far", mechanism="discrete Gaussian",
+            answers=answers * (period + 1), sensitivity=1.0, stddev=_noise_of_rows(plan), loss=GaussianDP(terms.mu),
+        )  # fmt: skip
+        said = [f"a period's rows come in that period; {terms.periods} periods in all, no more"]
+        if terms.adjacency.unit is not None:
+            said.append(
+                f"rows of a value of {terms.adjacency.unit!r} are used in its first {terms.most_periods} periods"
+                if terms.most_periods < terms.periods
+                else f"a value of {terms.adjacency.unit!r} may have rows in every period"
+            )
+        return Receipt(
+            total=terms.loss, adjacency=terms.adjacency, items=(item,),
+            assumptions=(*assumptions(self.schema, self.schema, terms.adjacency), *said), notes=(plan.note,),
+            versions=noise_versions(), ledger=self._settings["ledger"], dataset=self._settings["dataset"],
+            entries=() if entry is None else (entry,),
+        )  # fmt: skip
+
+
+def _noise_of_rows(plan: AskedPlan) -> float:
+    """Return the noise of the first answer, in rows: that of their number where it is private."""
+    one = plan.statistics[0]
+    return one.decoded(plan.factor, [np.zeros(one.queries.k, np.int64)], np.ones(1)).stddev
+
+
+def _one(found: tuple[float, float]) -> Any:
+    estimate, error = found
+    return dataframe({
+        "estimate": [estimate], "standard_error": [error], "lower": [estimate - NORMAL * error],
+        "upper": [estimate + NORMAL * error],
+    })  # fmt: skip

@@ -1,0 +1,182 @@
+"""The public files of a series of releases: its settings, its plans of questions, and what each period published.
+
+Nothing private is here: the exact sums lie in a folder beside these, whose name says so.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray
+from synthdp.errors import DataError, FormatError
+from synthdp.files import replacing, replacing_folder, sync_folder
+from synthdp.mechanisms.series.asked import AskedPlan
+from synthdp.mechanisms.series.decoded import Repeated
+from synthdp.release import Release
+from synthdp.storage import load, save
+
+SETTINGS, PRIVATE, FORMAT, VERSION = "series.json", "private", "synthdp series", 1
+_PLAN, _PERIOD = "plan-", "period-"
+
+
+class SeriesFolder:
+    """The folder of a series.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    """
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+
+    @property
+    def private(self) -> Path:
+        """The folder of the private files."""
+        return self.path / PRIVATE
+
+    def settings(self) -> dict[str, Any] | None:
+        """Return the settings that the series was started with; ``None`` if there is no series.
+
+        Raises
+        ------
+        FormatError
+            If the folder holds something else.
+        """
+        try:
+            text = (self.path / SETTINGS).read_text(encoding="utf-8")
+        except OSError:
+            if self.path.exists() and any(self.path.iterdir()):
+                raise FormatError(f"'{self.path}' exists and is not a series: give another path") from None
+            return None
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (FORMAT, VERSION):
+            raise FormatError(f"'{self.path / SETTINGS}' is not of a series of version {VERSION}")
+        return found
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Write the settings of a new series.
+
+        Raises
+        ------
+        DataError
+            If the folder cannot be written.
+        """
+        text = json.dumps({"format": FORMAT, "version": VERSION, **settings}, indent=1)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path / SETTINGS) as file:
+                file.write_text(text, encoding="utf-8")
+            sync_folder(self.path)
+        except OSError as error:
+            raise DataError(f"'{self.path}' cannot be written: {error.strerror}") from None
+
+    @property
+    def done(self) -> int:
+        """How many periods were published."""
+        count = 0
+        while (self.path / f"{_PERIOD}{count:04}").is_dir():
+            count += 1
+        return count
+
+    def starts(self) -> list[int]:
+        """Return the first periods of all plans, in order."""
+        found = (re.fullmatch(rf"{_PLAN}(\d+)", path.name) for path in self.path.glob(f"{_PLAN}*"))
+        return sorted(int(one[1]) for one in found if one)
+
+    def plan(self, start: int) -> AskedPlan:
+        """Read a plan."""
+        folder = self.path / f"{_PLAN}{start:04}"
+        release = load(folder / "release")
+        told = _document(folder / "plan.json")
+        places = tuple(int(i) for i in told["places"])
+        statistics = tuple(
+            Repeated(queries=release.measurements[i].queries, multiplier=int(multiplier), sigma=float(sigma))  # type: ignore[arg-type]
+            for i, (multiplier, sigma) in zip(places, told["lattices"], strict=True)
+        )
+        return AskedPlan(
+            start=start, last=int(told["last"]), factor=np.array(told["factor"], np.int64), release=release,
+            statistics=statistics, places=places, note=str(told["note"]),
+        )  # fmt: skip
+
+    def write_plan(self, plan: AskedPlan) -> None:
+        """Write a plan, whole or not at all."""
+        with self._whole(f"{_PLAN}{plan.start:04}") as folder:
+            save(plan.release, folder / "release")
+            told = {
+                "last": plan.last, "factor": plan.factor.tolist(), "places": list(plan.places), "note": plan.note,
+                "lattices": [[one.multiplier, one.sigma] for one in plan.statistics],
+            }  # fmt: skip
+            (folder / "plan.json").write_text(json.dumps(told), encoding="utf-8")
+
+    def write_period(
+        self,
+        period: int,
+        *,
+        answers: Sequence[IntArray],
+        release: Release[Any],
+        cumulative: Release[Any],
+        rows: Mapping[str, GridIndices],
+    ) -> None:
+        """Publish a period, whole or not at all."""
+        with self._whole(f"{_PERIOD}{period:04}") as folder:
+            save(release, folder / "release")
+            save(cumulative, folder / "cumulative")
+            _write_arrays(folder / "answers.npz", {f"a{i}": one for i, one in enumerate(answers)})
+            _write_arrays(folder / "rows.npz", dict(rows))
+
+    def release(self, period: int) -> Release[Any]:
+        """Read what was released about the rows of one period."""
+        return load(self.path / f"{_PERIOD}{period:04}" / "release")
+
+    def cumulative(self, period: int) -> Release[Any]:
+        """Read what was released about all rows up to a period."""
+        return load(self.path / f"{_PERIOD}{period:04}" / "cumulative")
+
+    def answers(self, period: int) -> list[IntArray]:
+        """Read the noisy answers of a period."""
+        found = _arrays(self.path / f"{_PERIOD}{period:04}" / "answers.npz")
+        return [found[f"a{i}"] for i in range(len(found))]
+
+    def rows(self, period: int) -> dict[str, GridIndices]:
+        """Read the published rows of a period, as grid indices by column."""
+        return _arrays(self.path / f"{_PERIOD}{period:04}" / "rows.npz")
+
+    def _whole(self, name: str) -> Any:
+        return replacing_folder(self.path / name)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise FormatError(f"'{path}' is not readable: the series is damaged") from None
+    return dict(found)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except NO_ARRAYS:
+        raise FormatError(f"'{path}' is not readable: the series is damaged") from None
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **{name: np.asarray(one) for name, one in arrays.items()})
+    path.write_bytes(packed.getvalue())

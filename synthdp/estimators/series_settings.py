@@ -1,0 +1,83 @@
+"""The settings of a series as they are written into its folder, and checked against when it is gone on with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from synthdp.checks import check_number, whole
+from synthdp.curator.curator import Ledger
+from synthdp.errors import ParameterError, SchemaError
+from synthdp.estimators.refusals import EPSILONS
+from synthdp.privacy.neighbors import neighbors_named
+from synthdp.schema.schema import schema_given
+
+
+def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **given: Any) -> dict[str, Any]:
+    """Return the settings of a new series as a document.
+
+    Parameters
+    ----------
+    schema
+        As a user gives it.
+    ledger, dataset
+        Where the series is recorded.
+    given
+        The other settings of `ReleaseSeries` that hold for the whole series, by name.
+
+    Raises
+    ------
+    ParameterError
+        If one is out of range.
+    SchemaError
+        If the schema leaves something open.
+    """
+    if schema is None:
+        raise ParameterError("schema must be given to start a series")
+    declared = schema_given(schema)
+    if declared.undeclared:
+        raise SchemaError(
+            f"column {declared.undeclared[0]!r} must have declared bounds or levels: a series discovers none"
+        )
+    check_number("epsilon", given["epsilon"], least=EPSILONS[0], most=EPSILONS[1])
+    check_number("delta", given["delta"], above=0, below=1)
+    neighbors_named(given["neighbors"])
+    periods, most = whole("periods", given["periods"], least=1), given["max_periods_per_unit"]
+    if most is None:
+        most = 1 if given["privacy_unit"] is None else periods
+    workload = given["workload"]
+    return {
+        "schema": json.loads(declared.to_json()),
+        "epsilon": float(given["epsilon"]),
+        "delta": float(given["delta"]),
+        "periods": periods,
+        "period": str(given["period"]),
+        "neighbors": str(given["neighbors"]),
+        "privacy_unit": given["privacy_unit"],
+        "max_rows_per_unit": whole("max_rows_per_unit", given["max_rows_per_unit"], least=1),
+        "max_periods_per_unit": whole("max_periods_per_unit", most, least=1, most=periods),
+        "choose_again": bool(given["choose_again"]),
+        "target": given["target"],
+        "bins": whole("bins", given["bins"], least=2),
+        "workload": None if workload is None else [sorted(one) for one in workload],
+        "ledger": None if ledger is None else ledger.path.name,
+        "dataset": None if ledger is None else dataset or "default",
+    }
+
+
+def check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
+    """Refuse settings that differ from those of the series in a folder, if they were given with a schema.
+
+    Raises
+    ------
+    ParameterError
+        Naming the first.
+    """
+    if schema is None:
+        return
+    if json.loads(schema_given(schema).to_json()) != known["schema"]:
+        raise ParameterError("schema must be that of the series in the folder: give another path for another series")
+    for name, value in given.items():
+        if value != known[name]:
+            raise ParameterError(f"{name} ({value!r}) must be that of the series in the folder ({known[name]!r})")

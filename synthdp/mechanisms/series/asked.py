@@ -1,0 +1,259 @@
+"""A plan of questions over several periods: chosen by the planner or known beforehand, and what its answers say.
+
+The seam between planner and series: a `Release` of the planner names the questions and leaves a model with groups of values;
+those of its measurements that are linear in the rows are asked in every period, and `Refit` makes each period's model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.series.decoded import Repeated, of_fewer_rows, whole_answers
+from synthdp.mechanisms.series.refit import Refit
+from synthdp.mechanisms.series.schedule import Stage
+from synthdp.privacy.loss import GaussianDP
+from synthdp.privacy.neighbors import Adjacency
+from synthdp.privacy.series_factor import prefix_covariance
+from synthdp.queries.protocol import LinearQueries, Statistic
+from synthdp.queries.total import Total
+from synthdp.randomness import generator
+from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import SeriesRoom
+
+CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
+    "the tables were chosen in the first period",
+    "the tables were chosen again with all rows so far",
+    "no earlier rows were given as history: the tables that the first periods chose are still asked",
+    "a public table chose the tables",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AskedPlan:
+    """A plan of questions as it was asked.
+
+    Parameters
+    ----------
+    start, last
+        The first and the last period that it asks in.
+    factor
+        How its noise is shared.
+    release
+        The release of its first period: its groups of values and its questions.
+    statistics
+        Those of its measurements that are asked in every period.
+    places
+        Their positions among its measurements.
+    note
+        Who chose the tables, for a receipt.
+    """
+
+    start: int
+    last: int
+    factor: IntArray
+    release: Release[SyntheticModel]
+    statistics: tuple[Repeated, ...]
+    places: tuple[int, ...]
+    note: str
+
+    @property
+    def queries(self) -> list[Statistic]:
+        """What is asked in every period."""
+        return [one.queries for one in self.statistics]
+
+    def measured(self, answers: Sequence[Sequence[IntArray]], weights: FloatArray) -> tuple[Measurements, ...]:
+        """Return what some periods' sums are, statistic by statistic.
+
+        Parameters
+        ----------
+        answers
+            Of each period since the start, the noisy answers of all statistics.
+        weights
+            (t,) what each column counts.
+        """
+        return tuple(
+            one.decoded(self.factor, [told[i] for told in answers], weights) for i, one in enumerate(self.statistics)
+        )
+
+    def prefix(self, answers: Sequence[Sequence[IntArray]], *, rows: int | None = None) -> tuple[Measurements, ...]:
+        """Return the measurements of all rows so far, in the order of the plan's release.
+
+        Distances from independence, which are asked once, are taken to be the same parts of all rows.
+
+        Parameters
+        ----------
+        answers
+            As in `measured`.
+        rows
+            The number of all rows so far where it is public.
+        """
+        found = dict(zip(self.places, self.measured(answers, np.ones(len(answers))), strict=True))
+        before, now = self.release.output.total, _rows(found.values(), rows)
+        measurements = enumerate(self.release.measurements)
+        return tuple(found.get(i, of_fewer_rows(one, before / now)) for i, one in measurements)
+
+
+def choose(
+    room: SeriesRoom, mechanism: TableMechanism, stage: Stage, *, factor: IntArray, mu: float
+) -> tuple[AskedPlan, list[IntArray]]:
+    """Let the planner choose tables on all rows so far, and ask them from now on.
+
+    Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
+
+    Returns
+    -------
+    The plan, and the noisy answers of its first period.
+    """
+    with room.open_plan(factor, last=stage.last, mu=mu, weight=stage.weight) as account:
+        release = mechanism.release(account, random_state=room.seed)
+        places = room.keep(release.measurements)
+    lattices = room.lattices()
+    statistics = tuple(
+        Repeated(queries=release.measurements[i].queries, multiplier=multiplier, sigma=sigma)  # type: ignore[arg-type]
+        for i, (multiplier, sigma) in zip(places, lattices, strict=True)
+    )
+    answers = [release.measurements[i].values for i in places]
+    known = {
+        i: one.decoded(factor, [told], np.ones(1)) for i, one, told in zip(places, statistics, answers, strict=True)
+    }
+    measured = tuple(
+        known.get(i, of_fewer_rows(one, stage.weight)) for i, one in enumerate(release.measurements)
+    )  # fmt: skip
+    model = replace(release.model, total=max(1.0, release.model.total / stage.weight))
+    plan = AskedPlan(
+        start=stage.start, last=stage.last, factor=factor, statistics=statistics, places=places,
+        release=replace(release, output=model, measurements=measured), note=CHOSEN_AGAIN if stage.start else CHOSEN,
+    )  # fmt: skip
+    return plan, answers
+
+
+def ask(
+    room: SeriesRoom, before: Release[SyntheticModel], places: Sequence[int], parts: Sequence[float], stage: Stage,
+    *, factor: IntArray, mu: float, note: str,
+) -> tuple[AskedPlan, list[IntArray]]:  # fmt: skip
+    """Ask statistics that are known from now on: those of the plan before, or those that a public table chose.
+
+    Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
+
+    Parameters
+    ----------
+    room
+        Whom to ask.
+    before
+        A release whose measurements name the statistics.
+    places
+        Which of them.
+    parts
+        How the squared cost is divided among them.
+    stage, factor, mu
+        When they are asked, and for what.
+    note
+        Who chose them.
+
+    Returns
+    -------
+    The plan, and the noisy answers of its first period.
+    """
+    queries: list[Statistic] = [before.measurements[i].queries for i in places]  # type: ignore[misc]
+    answers, lattices = room.ask(factor, queries, parts, last=stage.last, mu=mu)
+    statistics = tuple(
+        Repeated(queries=one, multiplier=multiplier, sigma=sigma)
+        for one, (multiplier, sigma) in zip(queries, lattices, strict=True)
+    )
+    plan = AskedPlan(
+        start=stage.start, last=stage.last, factor=factor, release=before, statistics=statistics, places=tuple(places),
+        note=note,
+    )  # fmt: skip
+    rows = room.rows if room.terms.adjacency.rows_are_public else None
+    measured = plan.prefix([answers], rows=rows)
+    model = before.output if rows is None else replace(before.output, total=float(rows))
+    model = Refit()(model, measured, generator(room.seed))
+    return replace(plan, release=replace(before, output=model, measurements=measured)), answers
+
+
+def chosen_by_public(
+    public: Any, schema: Schema, mechanism: TableMechanism, *, mu: float, rows: float | None, adjacency: Adjacency
+) -> tuple[Release[SyntheticModel], tuple[int, ...], list[float]]:
+    """Let the planner choose tables on a public table, as it would on a private one of more rows.
+
+    Costs nothing: no private row is read.
+
+    Parameters
+    ----------
+    public
+        The table.
+    schema, mechanism
+        Of the series.
+    mu
+        What the first answers of the series may cost.
+    rows
+        About how many times as many rows the series will have; the relative noise is that of so many.
+    adjacency
+        The neighbours of the series.
+
+    Returns
+    -------
+    The release of the public table, which of its measurements are linear in the rows, and the squared cost of each.
+    """
+    budget = GaussianDP(mu * (1.0 if rows is None else rows))
+    with Curator(public, schema=schema, budget=budget, neighbors=adjacency.neighbors) as curator:
+        release = mechanism.release(curator, random_state=0)
+    places = tuple(i for i, one in enumerate(release.measurements) if isinstance(one.queries, LinearQueries))
+    parts = [cost_part(release.measurements[i], adjacency) for i in places]
+    return release, places, parts
+
+
+def cost_part(measured: Measurements, adjacency: Adjacency) -> float:
+    """Return the squared cost of a measurement, up to a factor that all have in common."""
+    moves = adjacency.sensitivity(measured.queries).l2 * measured.resolution
+    return (moves / measured.noise.scale) ** 2
+
+
+def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements]) -> tuple[Measurements, ...]:
+    """Return the number of rows that came between two plans, as both counted rows; their tables differ.
+
+    Parameters
+    ----------
+    later, earlier
+        The measurements of all rows by each plan; none where the number of rows is public.
+    """
+    both = [next((one for one in some if isinstance(one.queries, Total)), None) for some in (later, earlier)]
+    now, before = both
+    if now is None or before is None:
+        return ()
+    stddev = math.hypot(now.noise.stddev / now.resolution, before.noise.stddev / before.resolution)
+    rows = now.values / now.resolution - before.values / before.resolution
+    return (whole_answers(now.queries, np.asarray(rows, np.float64), stddev),)  # type: ignore[arg-type]
+
+
+def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
+    """Return the correlation of the errors of prefix sums, (periods, periods): plans have noise of their own."""
+    found = np.eye(periods)
+    for plan in plans:
+        covariance = prefix_covariance(plan.factor)
+        errors = np.sqrt(np.diag(covariance))
+        inside = slice(plan.start, min(plan.last + 1, periods))
+        count = inside.stop - inside.start
+        if count > 0:
+            found[inside, inside] = (covariance / np.outer(errors, errors))[:count, :count]
+    return found
+
+
+def _rows(measured: Any, rows: int | None) -> float:
+    if rows is not None:
+        return max(1.0, float(rows))
+    totals = [float(one.answers[0]) for one in measured if isinstance(one.queries, Total)]
+    return max(1.0, totals[0]) if totals else 1.0

@@ -1,0 +1,108 @@
+"""Rows that stay: those of a new period are drawn so that, with the rows that are published already, all follow the model.
+
+Post-processing of released models and rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
+from synthdp.distribution.contingency import contingency
+from synthdp.distribution.explicit import Explicit
+from synthdp.domain.domain import Domain
+from synthdp.randomness import Generator
+from synthdp.sampling.synthetic_model import SyntheticModel
+
+POOL = 40_000, 200_000
+"""Rows drawn from the model that a period's rows are chosen from, at least and at most: twice as many as there will be."""
+
+SWEEPS = 12
+"""Rounds over all tables; later ones change little."""
+
+LONGEST_STEP, DAMPING = 5.0, 0.5
+"""Safety limits: most that one table changes a weight by, and the power of each step, as tables contradict each other."""
+
+MOST_COLUMNS = 40
+"""Tables of more columns are raked to pairs of neighbouring columns and to single columns alone."""
+
+
+def rows_of_period(
+    model: SyntheticModel, published: Mapping[str, GridIndices], rng: Generator
+) -> dict[str, GridIndices]:
+    """Return the rows of a new period, as grid indices by column; none if as many are published as the model has.
+
+    Parameters
+    ----------
+    model
+        Of all rows so far.
+    published
+        The rows of earlier periods: (n,) grid indices of each column.
+    rng
+        Source of the rows.
+    """
+    names = model.domain.names
+    before = len(published[names[0]]) if published else 0
+    rows = model.rows - before
+    if rows < 1:
+        return {name: np.zeros(0, np.uint32) for name in names}
+    if not before:
+        return model.sample_indices(rows, rng)
+    pool = model.distribution.sample(int(np.clip(2 * rows, *POOL)), rng, independent=True)
+    weights = _raked(model.domain, pool, published, float(model.rows), rows)
+    left = Explicit(shape=model.domain.shape, codes=pool, weights=weights)
+    return replace(model, distribution=left).sample_indices(rows, rng)
+
+
+def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> SyntheticModel:
+    """Return the model whose rows are those of a period, over the groups of another one; the other one's if there are none.
+
+    Parameters
+    ----------
+    model
+        Of all rows so far.
+    rows
+        (n,) grid indices of each column.
+    """
+    codes = model.domain.codes(dict(rows))
+    if not len(codes):
+        return replace(model, total=1.0)
+    refinements = []
+    for name, refinement in zip(model.domain.names, model.refinements, strict=True):
+        cells = refinement.fine.cells_of(rows[name])
+        weights = np.bincount(cells, minlength=refinement.fine.size).astype(np.float64)
+        refinements.append(replace(refinement, weights=weights))
+    distribution = Explicit(shape=model.domain.shape, codes=codes, weights=np.ones(len(codes)))
+    return replace(model, distribution=distribution, refinements=tuple(refinements), total=float(len(codes)))
+
+
+def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], total: float, rows: int) -> FloatArray:
+    """Return weights of the pool's rows that follow what the whole pool says of all rows, less what is published."""
+    earlier = domain.codes(dict(published))
+    size, shape = len(codes), domain.shape
+    tables: list[tuple[IntArray, FloatArray]] = []
+    for clique in _cliques(len(shape)):
+        wanted = contingency(codes, shape, clique) * (total / size) - contingency(earlier, shape, clique)
+        wanted = np.maximum(wanted, 0.0)
+        cells = np.ravel_multi_index(tuple(codes[:, j].astype(np.int64) for j in clique), [shape[j] for j in clique])
+        tables.append((np.asarray(cells, np.int64), wanted * (rows / max(float(wanted.sum()), 1e-9))))
+    weights = np.full(size, rows / size)
+    for _ in range(SWEEPS):
+        for cells, wanted in tables:
+            have = np.bincount(cells, weights, minlength=len(wanted))
+            ratio = np.where(have > 0, (wanted + 0.5) / (have + 0.5), 1.0)
+            weights = weights * np.clip(ratio, 1 / LONGEST_STEP, LONGEST_STEP)[cells] ** DAMPING
+        weights *= rows / weights.sum()
+    return weights
+
+
+def _cliques(columns: int) -> list[Clique]:
+    if columns == 1:
+        return [(0,)]
+    if columns > MOST_COLUMNS:
+        return [(j, j + 1) for j in range(columns - 1)] + [(j,) for j in range(columns)]
+    return list(itertools.combinations(range(columns), 2))

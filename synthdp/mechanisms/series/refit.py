@@ -1,0 +1,213 @@
+"""The model of a later period: fitted to what the same questions say by then.  Post-processing of noisy answers.
+
+The seam to the planner: it chose what is asked and left a model with groups of values; here the answers are new, and so are
+the margins, the trust in each table, the junction tree and the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import sparse
+
+from synthdp.answers.direct import Direct
+from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.distribution.components import Components
+from synthdp.distribution.contingency import NoisyTable, Shape, project_to_simplex, table_shape, table_size
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.distribution.protocol import Distribution
+from synthdp.domain.refinement import Refinement
+from synthdp.fit.graphical.consistency import centred
+from synthdp.fit.graphical.listed_entropy import ListedEntropy
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.merged import make_merged_fitting
+from synthdp.fit.misfits import LEAST_STDDEV, make_fitting
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.column_tree import refine
+from synthdp.mechanisms.adaptive.shrinkage import best_ridge
+from synthdp.mechanisms.adaptive.smoothing import estimated
+from synthdp.randomness import Generator
+from synthdp.sampling.structural_zeros import structural_zeros
+from synthdp.sampling.synthetic_model import SyntheticModel
+
+TREE_CELLS = 400_000
+"""Safety limit: most cells of the junction tree, which bounds time and memory."""
+
+WIDE = 128
+"""Derived: tables of more columns are wide for the planner too; groups of related columns are fitted one after the other."""
+
+MEAN_ABS = 0.7978845608
+"""Derived: the mean absolute value of a normal draw, the root of 2 / pi."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refit:
+    """Settings of the fit of a later period.
+
+    Parameters
+    ----------
+    fit, particles, listed
+        Of the junction tree, of the weighted rows, and of the fit to all cells; see `AdaptiveMarginals`.
+    """
+
+    fit: MaxEntropy = field(default_factory=MaxEntropy)
+    particles: Particles = field(default_factory=Particles)
+    listed: ListedEntropy = field(default_factory=ListedEntropy)
+
+    def __call__(self, before: SyntheticModel, measurements: Sequence[Measurements], rng: Generator) -> SyntheticModel:
+        """Return the model of what some answers say.
+
+        Parameters
+        ----------
+        before
+            The model of the plan that asked for them: its groups of values are kept.
+        measurements
+            The answers, to the plan's questions.
+        rng
+            Source of the weighted rows.
+        """
+        said = Direct(before, tuple(measurements))
+        total = max(1.0, said.total[0])
+        refinements = tuple(_refined(said, j, total) for j in range(len(before.domain)))
+        model = replace(before, refinements=refinements, total=total)
+        return replace(model, distribution=self._distribution(model, said, total, rng))
+
+    def _distribution(self, model: SyntheticModel, said: Direct, total: float, rng: Generator) -> Distribution:
+        zeros = structural_zeros(model.schema, model.domain)
+        if any(len(effect.clique) == 1 for effect in said.measured_alone):  # all interactions were measured
+            return self._of_cells(model, said, total)
+        one_ways = [_one_way(said, model, j) for j in range(len(model.domain))]
+        margins = [project_to_simplex(table.counts, total) for table in one_ways]
+        none = np.zeros(len(margins))
+        fitting = make_fitting(
+            [*one_ways, *said.fitting], said.kept, none, total=total, effects=said.fitting_effects
+        )  # fmt: skip
+        merged = make_merged_fitting([*one_ways, *said.fitting], said.merged, said.kept, none, total=total)
+        shape = model.domain.shape
+        tables, strengths = [], {}
+        for one in (*fitting, *merged):
+            if len(one.clique) == 1:
+                tables.append(one)
+                continue
+            expected = _independent(one, margins, total)
+            counts = expected + centred((one.counts - expected).reshape(one.shape(shape))).ravel()
+            ridge = best_ridge(counts if one.alone else one.counts, expected, one.stddev)
+            tables.append(replace(one, stddev=one.stddev * ridge))
+            noise = np.minimum(MEAN_ABS * one.stddev, expected).sum()
+            strengths[one.clique] = float(np.abs(one.counts - expected * (not one.alone)).sum() - noise)
+        if len(shape) <= WIDE or said.products:
+            return self._joined(tables, strengths, zeros, shape, total, said.products, rng)
+        parts: list[Distribution] = []
+        groups = _related([*strengths, *zeros], len(shape))
+        for columns in groups:
+            place = {j: i for i, j in enumerate(columns)}
+            mine = [replace(one, clique=_at(place, one.clique)) for one in tables if one.clique[0] in place]
+            strong = {_at(place, clique): value for clique, value in strengths.items() if clique[0] in place}
+            masks = {_at(place, clique): mask for clique, mask in zeros.items() if clique[0] in place}
+            parts.append(self._joined(mine, strong, masks, tuple(shape[j] for j in columns), total, (), rng))
+        return Components(shape=shape, columns=groups, parts=tuple(parts))
+
+    def _joined(
+        self, tables: Sequence[NoisyTable], strengths: Mapping[Clique, float], zeros: Mapping[Clique, BoolArray],
+        shape: Shape, total: float, products: Sequence[NoisyProducts], rng: Generator,
+    ) -> Distribution:  # fmt: skip
+        """Fit the strongest tables by a tree, and rows of it to all others and the products."""
+        inside = _tree([*zeros], strengths, shape)
+        of_tree = [one for one in tables if len(one.clique) == 1 or (one.clique in inside and not one.alone)]
+        tree = self.fit.fit(of_tree, shape, total=total, allowed=zeros).model
+        if len(of_tree) == len(tables) and not products:
+            return tree
+        return self.particles.fit(tree, tables, total=total, rng=rng, products=products)
+
+    def _of_cells(self, model: SyntheticModel, said: Direct, total: float) -> Explicit:
+        """Fit all main effects and interactions over every combination of groups that a row may have."""
+        kept, shape = said.kept, model.domain.shape
+        sizes = [int(groups.sum()) for groups in kept]
+        possible = np.ones(sizes, np.bool_)
+        for clique, mask in structural_zeros(model.schema, model.domain).items():
+            inside = mask.reshape(table_shape(shape, clique))[np.ix_(*(np.flatnonzero(kept[j]) for j in clique))]
+            place = [sizes[j] if j in clique else 1 for j in range(len(sizes))]
+            possible &= inside.transpose(np.argsort(clique, kind="stable")).reshape(place)
+        weights = self.listed.fit(replace(said.effects, total=total), possible=possible.ravel())
+        cells = np.flatnonzero(weights)
+        codes = np.unravel_index(cells, sizes)
+        groups = [np.flatnonzero(one) for one in kept]
+        found = np.column_stack([of[code] for of, code in zip(groups, codes, strict=True)])
+        return Explicit(shape=shape, codes=found, weights=weights[cells])
+
+
+def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
+    """Return the groups of columns that cliques join, each in order; a column of none is a group of its own."""
+    pairs = [(clique[0], j) for clique in cliques for j in clique[1:]]
+    first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    joined = sparse.csr_array((np.ones(len(pairs)), (first, second)), shape=(columns, columns))
+    label = sparse.csgraph.connected_components(joined, directed=False)[1]
+    return tuple(tuple(np.flatnonzero(label == one).tolist()) for one in range(int(label.max()) + 1))
+
+
+def _at(place: Mapping[int, int], clique: Clique) -> Clique:
+    return tuple(place[j] for j in clique)
+
+
+def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequence[int]) -> set[Clique]:
+    """Return the tables of the junction tree: the strongest first, as long as it stays small."""
+    planner, taken = TreePlanner(shape), list(base)
+    for clique in sorted(strengths, key=lambda one: -strengths[one]):
+        if table_size(shape, clique) <= TREE_CELLS and planner.cells([*taken, clique]) <= TREE_CELLS:
+            taken.append(clique)
+    return set(taken)
+
+
+def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float) -> FloatArray:
+    """Return the counts of a table if its columns were independent, >= 0."""
+    found = np.ones(1)
+    groups = table.groups or (None,) * len(table.clique)
+    for j, of in zip(table.clique, groups, strict=True):
+        margin = margins[j] if of is None else np.bincount(of, weights=margins[j])
+        found = np.multiply.outer(found, margin / total).ravel()
+    return np.asarray(found * total, np.float64)
+
+
+def _one_way(said: Direct, model: SyntheticModel, column: int) -> NoisyTable:
+    """Return the noisy counts of a column's groups, by least squares over all that was counted of it."""
+    refinement, groups = model.refinements[column], model.domain.shape[column]
+    leaves, first = said.leaves(column), said.first_level(column)
+    if leaves is None or first is None:
+        return NoisyTable(clique=(column,), counts=np.full(groups, said.total[0] / groups), stddev=said.total[0])
+    counts = np.asarray(np.bincount(refinement.coarse_cell, weights=leaves.counts, minlength=groups), np.float64)
+    stddev = first[2] * max(1.0, first[0].size / groups) ** 0.5
+    return NoisyTable(clique=(column,), counts=counts, stddev=max(stddev, LEAST_STDDEV))
+
+
+def _refined(said: Direct, column: int, total: float) -> Refinement:
+    """Return a column's leaves with new weights: bins of the first histogram by their counts, leaves inside by theirs."""
+    refinement = said.model.refinements[column]
+    leaves, first = said.leaves(column), said.first_level(column)
+    if leaves is None or first is None:
+        return refinement
+    axis, counts, stddev = first
+    fine = refinement.fine
+    starts = np.zeros(fine.size, np.int64)
+    starts[fine.cells[::-1]] = fine.starts[::-1]
+    cell = axis.cells_of(starts.astype(np.uint32)).astype(np.int64)
+    fits = axis.releasable
+    plain = len(axis.starts) == axis.size and axis.grid.ordered
+    neighbours = int((fits & (axis.starts < axis.grid.regular)).sum()) if plain else 0
+    rows = np.zeros(axis.size)
+    inside = max(total - float(said.misfits[column]), 1.0)
+    rows[fits] = estimated(counts[fits], stddev, total=inside, neighbours=neighbours)
+    weights = np.zeros(fine.size)
+    noise = np.sqrt(np.maximum(leaves.variance, LEAST_STDDEV))
+    for one in np.flatnonzero(rows > 0):
+        at = np.flatnonzero((cell == one) & fine.releasable)
+        if len(at) == 1:
+            weights[at] = rows[one]
+        elif len(at):
+            prior = np.maximum(refinement.weights[at], 1e-9 * max(float(refinement.weights[at].sum()), 1.0))
+            weights[at] = refine(float(rows[one]), prior, leaves.counts[at], float(np.sqrt((noise[at] ** 2).mean())))
+    return replace(refinement, weights=weights)

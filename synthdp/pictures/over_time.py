@@ -1,0 +1,70 @@
+"""The chart of a number over time with its bands.  Here is the geometry; a template draws it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from synthdp.answers.over_time import LEVEL, OverTime
+from synthdp.arrays import FloatArray
+from synthdp.figures import in_figures, multiples, precise_to, round_step, width_of
+from synthdp.markup import render
+from synthdp.pictures.picture import Picture
+
+WIDTH, TOP, BOTTOM, RIGHT, GAP = 480.0, 8.0, 190.0, 470.0, 8.0
+LEVELS, MOST_TICKS = 4, 12
+NOTE = "line: estimates; dark band: 95 % intervals of single periods; light band: of all periods at once"
+
+
+def chart_over_time(shown: OverTime, *, title: str, name: str, least: float = 0.0) -> str:
+    """Return the chart of estimates over time as inline SVG.
+
+    Parameters
+    ----------
+    shown
+        One estimate a period.
+    title
+        What it is, for readers who do not see it.
+    name
+        Of the title in the page.
+    least
+        Estimates are not drawn below.
+    """
+    errors, wide = shown.standard_errors, shown.band()
+    low: FloatArray = np.maximum(shown.estimates - wide * errors, least)
+    high: FloatArray = shown.estimates + wide * errors
+    bottom, top = min(float(low.min()), max(least, 0.0)), float(high.max())
+    step = round_step(max(top - bottom, 1e-9) / LEVELS)
+    marks = multiples(step, bottom, top + step)
+    left = GAP + max(width_of(in_figures(mark)) for mark in marks)
+    place: FloatArray = np.linspace(left + GAP, RIGHT - GAP, max(2, len(errors)))[: len(errors)]
+
+    def height(values: FloatArray) -> FloatArray:
+        return np.asarray(BOTTOM - (values - marks[0]) / (marks[-1] - marks[0]) * (BOTTOM - TOP), np.float64)
+
+    near = float(ndtri(0.5 + LEVEL / 2)) * errors
+    band = [height(np.maximum(shown.estimates + side * near, least)) for side in (-1, 1)]
+    every = max(1, -(-len(errors) // MOST_TICKS))
+    return render(
+        "over_time.svg", name=name, title=title, width=WIDTH, bottom=BOTTOM, left=left, right=RIGHT,
+        levels=[(float(height(np.array(mark))), in_figures(mark)) for mark in marks],
+        outer=_area(place, height(low), height(high)), inner=_area(place, *band),
+        line="M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in zip(place, height(shown.estimates), strict=True)),
+        points=[
+            (x, y, f"{period}: {precise_to(value, error)} ± {precise_to(1.96 * error, error)}")
+            for x, y, period, value, error in zip(
+                place, height(shown.estimates), shown.names, shown.estimates, errors, strict=True
+            )
+        ],
+        ticks=[(place[i], str(i + 1)) for i in range(0, len(errors), every)],
+    )  # fmt: skip
+
+
+def picture_over_time(shown: OverTime, title: str) -> Picture:
+    """Return the picture of a number over time; a notebook shows it, and ``save`` writes it."""
+    return Picture(title=title, chart=chart_over_time(shown, title=title, name="synthdp-over-time"), note=NOTE)
+
+
+def _area(place: FloatArray, low: FloatArray, high: FloatArray) -> str:
+    there = [*zip(place, low, strict=True), *reversed([*zip(place, high, strict=True)])]
+    return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in there) + "Z"

@@ -1,0 +1,86 @@
+"""What a series of releases will be like, before any spend: arithmetic on public numbers, and a rehearsal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.series.schedule import stages_of
+from synthdp.planning.dry_run import plan
+from synthdp.planning.plan import Plan
+from synthdp.privacy.accounting import gdp_to_epsilon
+from synthdp.privacy.series_factor import prefix_covariance
+from synthdp.schema.schema import Schema
+from synthdp.tables.results import dataframe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SeriesPlan:
+    """What a series will be like, before any spend.
+
+    Parameters
+    ----------
+    periods
+        A DataFrame with one row a period: about how many rows there are so far, and how many times the noise is that of
+        one release of all these rows at the whole budget: of a count of all rows so far, and of one of the period's rows.
+    last
+        The plan of a single release that is as noisy as the table of all periods.
+    """
+
+    periods: Any
+    last: Plan
+
+    def __str__(self) -> str:
+        return f"{self.periods.to_string(index=False)}\n{self.last}"
+
+
+def plan_series(
+    schema: Schema,
+    mechanism: TableMechanism,
+    *,
+    periods: int,
+    at_most: int,
+    mu: float,
+    delta: float,
+    again: bool,
+    rows: int,
+    neighbors: str,
+) -> SeriesPlan:
+    """Return the plan of a series.
+
+    Parameters
+    ----------
+    schema, mechanism, periods, neighbors, delta
+        Of the series.
+    at_most
+        In how many periods a unit may have rows.
+    mu
+        The whole budget.
+    again
+        Whether tables are chosen again.
+    rows
+        About how many rows a period has.
+    """
+    spent = np.zeros((periods, periods))
+    so_far, alone = np.zeros(periods), np.zeros(periods)
+    for stage in stages_of(periods, again=again):
+        factor = stage.factor(at_most)
+        first = stage.mu(factor, spent, at_most, mu=mu)
+        spent = spent + stage.costs(factor, periods, at_most) * first**2
+        unit = int(factor[0, 0]) ** 2 * min(at_most, stage.start + 1) ** 2 * (mu / first) ** 2
+        prefix = prefix_covariance(factor) * unit
+        for i, t in enumerate(range(stage.start, stage.last + 1)):
+            so_far[t] = prefix[i, i]
+            before = so_far[t - 1] if t else 0.0
+            alone[t] = prefix[i, i] + before - (2 * prefix[i, i - 1] if i else 0.0)
+    numbers = range(1, periods + 1)
+    frame = dataframe({
+        "period": list(numbers), "rows_so_far": [rows * t for t in numbers], "noise_so_far": np.sqrt(so_far).round(3),
+        "noise_of_period": np.sqrt(alone).round(3),
+    })  # fmt: skip
+    same = gdp_to_epsilon(mu / float(np.sqrt(so_far[-1])), delta)
+    last = plan(schema, rows=rows * periods, epsilon=same, delta=delta, neighbors=neighbors, mechanism=mechanism)
+    return SeriesPlan(periods=frame, last=last)  # type: ignore[arg-type]  # one plan for one epsilon

@@ -1,0 +1,224 @@
+"""How the noise of many periods is shared: a lower triangular matrix of whole numbers, and what it costs a unit.
+
+The sums x_s of a statistic over the rows of period s are never noised one by one.  What is answered in period t is
+y_t = sum over s <= t of F_ts x_s, plus fresh noise.  All y together say x = F^-1 y, and prefix sums x_1 + ... + x_t with
+far less noise than sums of single noisy answers have (Denisov, McMahan, Rush, Smith, Thakurta 2022).  A unit whose rows
+lie in the periods P moves y by at most the root of 1_P' |F'F| 1_P times what it moves a single sum.
+
+Arithmetic of matrices; knows no rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import minimize
+
+from synthdp.arrays import FloatArray, IntArray, frozen
+
+UNIT = 2**10
+"""Entries are whole multiples of 1 / UNIT: finer ones lower no variance by a thousandth, coarser ones would."""
+
+MOST_PATTERNS = 200_000
+"""Sets of periods that are looked at one by one; of more a bound is taken."""
+
+FITTED_PATTERNS = 1_000
+"""Sets of periods up to which the factor is fitted to them."""
+
+SHARPNESS = (4, 16, 64, 200)
+"""Orders of the norms that stand for the largest variance and the largest cost, one fit after the other."""
+
+STEPS, MEMORY = 1500, 30
+"""Most steps of each fit, and how many of them L-BFGS remembers."""
+
+
+def prefix_sums(periods: int) -> FloatArray:
+    """Return the matrix that makes prefix sums of the sums of periods."""
+    return np.tril(np.ones((periods, periods)))
+
+
+@lru_cache(maxsize=64)
+def optimal_factor(periods: int, at_most: int = 1, first: float = 1.0, merged: int = 1) -> IntArray:
+    """Return the whole-number factor with the least of the largest variances of prefix sums, for one cost of a unit.
+
+    Parameters
+    ----------
+    periods
+        Number of columns, >= 1.
+    at_most
+        In how many periods a unit may have rows.
+    first
+        What a unit of the first column may cost, as a part of what others may, 0 < first <= 1.
+    merged
+        How many periods the first column stands for.
+
+    Returns
+    -------
+    (periods, periods) whole numbers, in multiples of 1 / `UNIT`, lower triangular with a positive diagonal.
+    """
+    patterns = _patterns(periods, at_most, merged)
+    limits = np.where(patterns[:, 0] > 0, first, 1.0)
+    starts = [_square_root(periods, first), np.eye(periods)]
+    if len(patterns) <= FITTED_PATTERNS:
+        weighed = patterns / np.sqrt(limits)[:, None]
+        starts = [_fitted(start, weighed) for start in starts]
+    elif at_most > 1:
+        starts.append(optimal_factor(periods, 1, first, merged) / UNIT)
+    best = min(starts, key=lambda factor: _badness(factor, patterns, limits))
+    scaled = best * (UNIT / np.abs(np.diag(best)).max())
+    found = np.rint(np.tril(scaled)).astype(np.int64)
+    return frozen(found)
+
+
+def cost_matrix(factor: IntArray, columns: Sequence[int], *, first_rows: int) -> FloatArray:
+    """Return what the answers of all periods cost a unit, in multiples of what the first answer was charged.
+
+    Parameters
+    ----------
+    factor
+        Of one plan of questions.
+    columns
+        For each period of the series its column, -1 for periods that the plan does not read.
+    first_rows
+        In how many periods of the first column a unit counts with all its rows: the first answer was charged for these.
+
+    Returns
+    -------
+    (T, T) matrix K: a unit with rows in the periods P costs at most 1_P' K 1_P.
+    """
+    gram = np.abs(factor.T @ factor) / float(int(factor[0, 0]) ** 2 * first_rows**2)
+    place = np.asarray(columns)
+    inside = place >= 0
+    return np.asarray(gram[np.ix_(place, place)] * np.outer(inside, inside), np.float64)
+
+
+def worst_cost(costs: FloatArray, at_most: int) -> float:
+    """Return the largest 1_P' K 1_P over all sets P of at most so many periods, or a bound on it.
+
+    The entries of K are at least 0, so that larger sets cost more.  Up to `MOST_PATTERNS` sets are looked at one by one.
+    Of more, the cost of P is the sum over s in P of what row s has in P, which is at most its diagonal and its largest other
+    entries; the largest such sums bound it.
+    """
+    periods = len(costs)
+    size = min(at_most, periods)
+    if math.comb(periods, size) <= MOST_PATTERNS:
+        return max(
+            float(costs[np.ix_(chosen, chosen)].sum()) for chosen in itertools.combinations(range(periods), size)
+        )
+    others = np.sort(costs * (1 - np.eye(periods)), axis=1)[:, ::-1][:, : size - 1]
+    return float(np.sort(np.diag(costs) + others.sum(axis=1))[-size:].sum())
+
+
+def prefix_covariance(factor: IntArray) -> FloatArray:
+    """Return the covariance of all prefix sums, in multiples of the squared noise of one answer."""
+    decoder = prefix_sums(len(factor)) @ np.linalg.inv(factor.astype(np.float64))
+    return np.asarray(decoder @ decoder.T, np.float64)
+
+
+def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
+    """Return how many periods of each column a unit's rows lie in, for every way to have as many as it may."""
+    if at_most == 1:
+        return np.eye(periods)
+    found = []
+    for in_first in range(min(at_most, merged) + 1):
+        later = min(at_most - in_first, periods - 1)
+        if math.comb(periods - 1, later) > FITTED_PATTERNS:
+            return np.zeros((FITTED_PATTERNS + 1, periods))
+        for chosen in itertools.combinations(range(1, periods), later):
+            pattern = np.zeros(periods)
+            pattern[[*chosen]] = 1.0
+            pattern[0] = in_first / min(at_most, merged)
+            found.append(pattern)
+    return np.array(found)
+
+
+def _square_root(periods: int, first: float) -> FloatArray:
+    """Return the root of the matrix of prefix sums, with columns of one norm: the start of the fit."""
+    entries = [math.comb(2 * k, k) / 4**k for k in range(periods)]
+    root = np.array([[entries[t - s] if t >= s else 0.0 for s in range(periods)] for t in range(periods)])
+    norms = np.sqrt((root**2).sum(axis=0))
+    limits = np.ones(periods)
+    limits[0] = math.sqrt(first)
+    return np.asarray(root / norms * limits)
+
+
+def _badness(factor: FloatArray, patterns: FloatArray, limits: FloatArray) -> float:
+    """Return the largest variance of a prefix sum times the largest cost of a pattern."""
+    gram = np.abs(factor.T @ factor)
+    if not patterns.any():  # too many: those of one period, and a bound
+        costs = np.asarray([worst_cost(gram, len(gram))])
+    else:
+        costs = np.einsum("pi,ij,pj->p", patterns, gram, patterns) / limits
+    decoder = prefix_sums(len(factor)) @ np.linalg.inv(factor)
+    return float((decoder**2).sum(axis=1).max() * costs.max())
+
+
+def _fitted(start: FloatArray, patterns: FloatArray) -> FloatArray:
+    """Return the factor that minimises the largest variance times the largest cost, by L-BFGS on norms of rising order."""
+    periods = len(start)
+    inside = np.tril_indices(periods)
+    prefixes = prefix_sums(periods)
+    factor = start
+
+    def value(entries: FloatArray, order: int) -> tuple[float, FloatArray]:
+        found = np.zeros((periods, periods))
+        found[inside] = entries
+        inverse = np.linalg.inv(found)
+        decoder = prefixes @ inverse
+        variances, by_variance = _soft_largest((decoder**2).sum(axis=1), order)
+        gram = found.T @ found
+        sign = np.sign(gram)
+        costs, by_cost = _soft_largest(np.einsum("pi,ij,pj->p", patterns, gram * sign, patterns), order)
+        slope = -2 * (decoder.T * by_variance) @ decoder @ inverse.T
+        weight = (patterns.T * by_cost) @ patterns * sign
+        slope += 2 * found @ weight
+        return variances + costs, np.asarray(slope[inside], np.float64)
+
+    for order in SHARPNESS:
+        result = minimize(
+            value, factor[inside], args=(order,), jac=True, method="L-BFGS-B",
+            options={"maxiter": STEPS, "maxfun": 2 * STEPS, "ftol": 1e-12, "gtol": 1e-9, "maxcor": MEMORY},
+        )  # fmt: skip
+        factor = np.zeros((periods, periods))
+        factor[inside] = result.x
+    return factor * np.sign(np.diag(factor))
+
+
+def _soft_largest(values: FloatArray, order: int) -> tuple[float, FloatArray]:
+    """Return the logarithm of a norm of some positive numbers, and its slope."""
+    largest = float(values.max())
+    powers = (values / largest) ** order
+    total = float(powers.sum())
+    return math.log(largest) + math.log(total) / order, powers / total / values
+
+
+def largest_first(spent: FloatArray, costs: FloatArray, at_most: int, *, mu: float) -> float:
+    """Return what the first answers of a plan may cost, as a mu, beside what earlier plans cost.
+
+    Parameters
+    ----------
+    spent
+        (T, T) what earlier plans cost, as a square of mu.
+    costs
+        (T, T) what the plan costs, in multiples of the square of its first answers' mu.
+    at_most
+        In how many periods a unit may have rows.
+    mu
+        The whole.
+
+    Returns
+    -------
+    The largest number that keeps `worst_cost` within the whole, up to a relative 1e-9; 0 if nothing is left.
+    """
+    low, high = 0.0, mu**2 / float(np.diag(costs).max())
+    for _ in range(60):
+        middle = (low + high) / 2
+        if worst_cost(spent + middle * costs, at_most) <= mu**2:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(low)

@@ -1,0 +1,79 @@
+"""Broken builds of a series of releases: what its periods cost together, and what is told after a crash."""
+
+from __future__ import annotations
+
+from broken_builds.mutation import Mutation
+
+_NEIGHBOURS = (
+    "tests/unit/curator/test_series_room.py::"
+    "test_no_neighbouring_series_are_told_apart_beyond_the_promise_and_some_are_as_far"
+)
+_UNITS = "tests/unit/curator/test_series_room.py::test_a_unit_in_several_periods_costs_no_more_than_the_promise"
+_CRASH = "tests/privacy/test_series_crashes.py::test_a_killed_process_neither_loses_a_period_nor_answers_twice"
+
+MUTATIONS = (
+    Mutation(
+        "the columns of a series' factor have no norm",
+        "R19",
+        "cost_matrix",
+        "factor.T @ factor",
+        "factor[:1].T @ factor[:1]",
+        (_NEIGHBOURS,),
+    ),
+    Mutation(
+        "a unit in several periods of a series pays for one",
+        "R11",
+        "worst_cost",
+        "size = min(at_most, periods)",
+        "size = 1",
+        (_UNITS,),
+    ),
+    Mutation(
+        "a period of a series is counted twice",
+        "R5",
+        "SeriesRoom.answers",
+        "[*(self._sums_of(plan, i, t) for t in range(start, self._period)), exact]",
+        "[*(self._sums_of(plan, i, t) for t in range(start, self._period)), 2 * exact]",
+        (_NEIGHBOURS,),
+    ),
+    Mutation(
+        "a later plan of a series forgets what earlier ones cost",
+        "R19",
+        "SeriesRoom.costs",
+        "int(plan['start']) < before",
+        "int(plan['start']) < 0",
+        ("tests/unit/curator/test_series_room.py::test_plans_that_count_earlier_rows_again_keep_the_promise",),
+    ),
+    Mutation(
+        "noise of an interrupted period of a series is drawn again",
+        "R8",
+        "Journal.noised",
+        "self._state.has(name)",
+        "self._state.has('')",
+        (_CRASH,),
+    ),
+    Mutation(
+        "noise of a later period of a series is drawn again",
+        "R8",
+        "SeriesRoom.answers",
+        "not self._state.has(name)",
+        "True",
+        ("tests/unit/curator/test_series_room.py::test_a_later_period_is_told_the_same_when_it_is_asked_again",),
+    ),
+    Mutation(
+        "units of a series may have rows in one period more",
+        "R11",
+        "SeriesRoom._encoded",
+        "times >= most",
+        "times > most",
+        ("tests/unit/curator/test_series_room.py::test_units_have_rows_in_as_many_periods_as_they_may_and_no_more",),
+    ),
+    Mutation(
+        "a series takes any rows as its history",
+        "R8",
+        "SeriesRoom._read",
+        "found != known if by_period else (sum(found) - sum(known)) % MODULUS",
+        "False",
+        ("tests/unit/curator/test_series_room.py::test_a_new_plan_needs_the_earlier_rows_unchanged",),
+    ),
+)

@@ -1,0 +1,123 @@
+"""A process that is killed while it adds a period: no answer is told twice with other noise, and no period is lost."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from synthdp import Boolean, Ledger, ReleaseSeries, Schema
+from synthdp.curator import series_noise, series_room
+from synthdp.errors import DataError
+
+SCHEMA = Schema({"a": Boolean(), "b": Boolean()})
+MONTHS = [pd.DataFrame(np.random.default_rng(t).random((200, 2)) < 0.4, columns=["a", "b"]) for t in range(4)]
+EVENTS = (("fsync", os), ("replace", Path), ("rename", Path))
+"""What reaches the disk goes through one of these."""
+
+
+def series_at(folder):
+    ledger = Ledger(folder / "ledger.sqlite")
+    return ReleaseSeries(
+        schema=SCHEMA, epsilon=2.0, periods=4, path=folder / "series", ledger=ledger, dataset="x", random_state=0
+    )
+
+
+def added(folder, period):
+    series = series_at(folder)
+    return series.add(MONTHS[period], history=MONTHS[:period] if period == 2 else None)
+
+
+def telling(folder, monkeypatch):
+    """Write down every noisy answer that leaves the room, before anybody uses it."""
+
+    def heard(kind, values):
+        with (folder / "heard").open("a") as file:
+            file.write(f"{kind} {np.asarray(values).tobytes().hex()}\n")
+
+    first, later = series_noise.Journal.noised, series_room.SeriesRoom.answers
+
+    def noised(self, plan, exact):
+        found = first(self, plan, exact)
+        heard(f"{self._prefix}{self._count}", found)
+        return found
+
+    def answers(self, queries):
+        found = later(self, queries)
+        for i, one in enumerate(found):
+            heard(f"answers-{self._period}-{i}", one)
+        return found
+
+    monkeypatch.setattr(series_noise.Journal, "noised", noised)
+    monkeypatch.setattr(series_room.SeriesRoom, "answers", answers)
+
+
+def killed_at(folder, period, event, monkeypatch):
+    """Add a period in a process that kills itself before its n-th write; return whether it came so far."""
+    child = os.fork()
+    if child == 0:
+        count = [0]
+        try:
+            for name, place in EVENTS:
+                honest = getattr(place, name)
+
+                def counted(*arguments, honest=honest):
+                    count[0] += 1
+                    if count[0] == event:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    return honest(*arguments)
+
+                setattr(place, name, counted)
+            added(folder, period)
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def heard_twice(folder):
+    """Questions that were answered in more than one way."""
+    told = {}
+    for line in (folder / "heard").read_text().splitlines():
+        kind, _, values = line.partition(" ")
+        told.setdefault(kind, set()).add(values)
+    assert told
+    return [kind for kind, values in told.items() if len(values) > 1]
+
+
+def crashed(folder, period, event, monkeypatch):
+    folder.mkdir(exist_ok=True)
+    with monkeypatch.context() as patch:
+        telling(folder, patch)
+        for earlier in range(period):
+            added(folder, earlier)
+        died = killed_at(folder, period, event, patch)
+        series = series_at(folder)
+        if died and series.added == period:
+            added(folder, period)
+        assert series.added == period + 1
+        assert heard_twice(folder) == []
+        assert len(Ledger(folder / "ledger.sqlite").entries("x")) == 1
+    return died
+
+
+@pytest.mark.parametrize(("period", "event"), [(0, 3), (0, 9), (0, 14), (0, 25), (1, 2), (1, 4), (2, 12)])
+def test_a_killed_process_neither_loses_a_period_nor_answers_twice(period, event, tmp_path, monkeypatch):
+    assert crashed(tmp_path, period, event, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("period", [0, 1, 2, 3])
+def test_wherever_a_process_is_killed_nothing_is_lost_nor_told_twice(period, tmp_path, monkeypatch):
+    event = 1
+    while crashed(tmp_path / str(event), period, event, monkeypatch):
+        event += 1
+    assert event > 8
+
+
+def test_after_a_crash_other_rows_are_refused(tmp_path, monkeypatch):
+    assert killed_at(tmp_path, 0, 25, monkeypatch)
+    with pytest.raises(DataError):
+        series_at(tmp_path).add(MONTHS[1])
+    series_at(tmp_path).add(MONTHS[0])
