@@ -9,13 +9,11 @@ learned.  The rest is post-processing.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
+from synthdp.arrays import Clique
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.explicit import Explicit
@@ -25,6 +23,7 @@ from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
+from synthdp.mechanisms.adaptive.energies import Relation, before_scores
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
@@ -33,8 +32,8 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
 from synthdp.mechanisms.adaptive.rounding import measure_roundness
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
-from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
-from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Candidate, Planner
+from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
+from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
@@ -67,9 +66,6 @@ MODEL_SAMPLE = 300_000
 
 MODEL_SWEEPS = 8
 """Most sweeps of the fit that these rows are drawn from."""
-
-OF_MARGINS = 0.5
-"""Squared error of estimated one-ways, in parts of what noise would make it: estimates are nearer than noisy counts."""
 
 FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
 """Weighted rows that triples are screened against, at least, and the rounds over all tables that these take."""
@@ -216,6 +212,7 @@ class AdaptiveMarginals(Spender):
         triples = triples_that_matter(known, workload) if rounds else []
         if triples and len(rounds) > 1 and self.second_stage is None:
             rounds = ROUNDS_WITH_TRIPLES
+        related: dict[Clique, Relation] = {}
         limits = [known.left.share * part for part in rounds]
         pairs = sum(workload.weight(pair) > 0 for pair in itertools.combinations(range(len(known.domain)), 2))
         for number, limit in enumerate(limits):
@@ -225,12 +222,12 @@ class AdaptiveMarginals(Spender):
             if not scores_say_something(known.left, share=screening, pairs=pairs, total=known.total):
                 break
             candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
+            if number == 0:
+                related = {one.clique: one.relation for one in candidates}
             candidates = as_interactions(candidates, known.noise_of_pair)
             if number == len(limits) - 1:  # a pair whose whole table may still be measured waits for it
                 done = {*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)}
                 candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
-            if number == 0:
-                candidates = without_noise_of_margins(candidates, known)
             batch = self.planner.choose_next_tables(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape,
@@ -245,6 +242,8 @@ class AdaptiveMarginals(Spender):
                 )  # fmt: skip
             else:
                 known = measure_tables(known, account, batch, candidates)
+        unknown = before_scores(known.total, len(known.domain))
+        known = replace(known, products=likely_products(known.products, related, unknown, total=known.total))
         return measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
     def _measure_columns(
@@ -307,20 +306,3 @@ class AdaptiveMarginals(Spender):
 
     def _tell(self, stage: str) -> None:
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
-
-
-def without_noise_of_margins(candidates: Sequence[Candidate], known: Knowledge) -> list[Candidate]:
-    """Return candidates whose distance from independent columns is that of their relation, where it alone is measured.
-
-    Such a distance is scored against noisy one-ways, whose own error is part of it: a table corrects that, too, an
-    interaction does not.  Errors of independent sources add like their squares.
-    """
-    tables = zip(known.one_way_tables, known.margins, strict=True)
-    noise = [float(np.minimum(MEAN_ABS * table.stddev, margin).sum()) for table, margin in tables]
-    squares = [OF_MARGINS * one**2 for one in noise]
-    return [
-        replace(one, error=math.sqrt(max(max(one.error, 0.0) ** 2 - sum(squares[j] for j in one.clique), 0.0)))
-        if one.noise < 1
-        else one
-        for one in candidates
-    ]

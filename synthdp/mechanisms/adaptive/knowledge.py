@@ -142,16 +142,13 @@ class Knowledge:
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
     @property
-    def estimates_alone(self) -> dict[Clique, FloatArray]:
-        """The estimated rows in the groups of each column that was measured with no other, by its clique."""
-        asked = [table.clique for table in (*self.tables, *self.merged)] + [effect.clique for effect in self.effects]
-        related = {j for clique in asked for j in clique if len(clique) > 1}
-        related |= {j for products in self.products for j in products.columns}
-        found: dict[Clique, FloatArray] = {}
-        for j, (column, refinement) in enumerate(zip(self.columns, self.refinements, strict=True)):
-            rows = np.bincount(refinement.coarse_cell, weights=column.weights)
-            if j not in related and rows.sum() > 0:
-                found[j,] = rows * (self.total / rows.sum())
+    def margin_variances(self) -> list[FloatArray]:
+        """The variance of the error of `margins`: noise of the bins, which hurts a group by no more than the rows in it."""
+        found = []
+        for column, refinement, rows in zip(self.columns, self.refinements, self.margins, strict=True):
+            leaves = np.bincount(column.first_bin)
+            bins = np.bincount(refinement.coarse_cell, weights=1 / leaves[column.first_bin], minlength=len(rows))
+            found.append(np.minimum(bins * column.stddev**2, np.maximum(rows, 1.0) ** 2))
         return found
 
     @property

@@ -15,10 +15,8 @@ import numpy as np
 from synthdp.arrays import Clique, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
 from synthdp.mechanisms.budget import BudgetAllocation
-
-MEAN_ABS = math.sqrt(2 / math.pi)
-"""E|Z| of a standard normal."""
 
 BATCHES = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 60, 80, 100)
 """Numbers of tables that are tried."""
@@ -35,8 +33,8 @@ class Candidate:
     ----------
     clique
         Its columns.
-    error
-        Noisy L1 distance between the data and the current model, in rows.
+    relation
+        What is known of the relation that it would show, which the model does not have.
     expected
         (cells,) counts under the current model.
     weight
@@ -45,14 +43,20 @@ class Candidate:
         0 for a table of all groups, else how often they were merged.
     noise
         Noise in a cell, in multiples of that of a table that costs as much.
+    margins
+        L1 distance that errors of the model's margins cause; a table corrects them, an interaction does not.
+    fresh
+        Whether the model knows nothing of the table, so that what chance moves is not in it.
     """
 
     clique: Clique
-    error: float
+    relation: Relation
     expected: FloatArray
     weight: float = 1.0
     level: int = 0
     noise: float = 1.0
+    margins: float = 0.0
+    fresh: bool = True
 
     @property
     def beside(self) -> bool:
@@ -69,8 +73,16 @@ class Candidate:
         return float(np.minimum(most, self.expected).sum() / most)
 
     def gain(self, stddev: float) -> float:
-        """Return the decrease of the L1 error, in rows, that measuring would bring."""
-        return self.weight * (self.error - MEAN_ABS * stddev * self.noise * self.cells(stddev))
+        """Return the decrease of the L1 error, in rows, that measuring would bring on average.
+
+        What chance moves is the data's, too, and is told where the noise in a cell is less.
+        """
+        cell = stddev * self.noise
+        told = self.expected[self.expected > cell**2] if self.fresh else np.zeros(0)
+        chance = MEAN_ABS * float(np.sqrt(told).sum())
+        known = math.hypot(chance, self.margins if self.noise >= 1 else 0.0)
+        error = (1 - self.relation.none) * math.hypot(self.relation.distance, known) + self.relation.none * known
+        return self.weight * (error - MEAN_ABS * cell * self.cells(stddev))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

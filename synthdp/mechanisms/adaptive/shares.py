@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.selection import MEAN_ABS
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import PureDP
 

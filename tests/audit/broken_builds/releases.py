@@ -489,14 +489,12 @@ if noise >= 1:
         ("tests/unit/mechanisms/adaptive/test_stages.py::test_a_noisy_count_of_rows_does_not_outweigh_the_histograms",),
     ),
     Mutation(
-        "lone columns are fitted to raw counts",
+        "unrelated columns count as related",
         "–",
-        "Knowledge.estimates_alone",
-        "j not in related and rows.sum() > 0",
-        "False",
-        (
-            "tests/unit/mechanisms/adaptive/test_stages.py::test_a_column_that_no_table_has_is_fitted_as_it_was_estimated",
-        ),
+        "energies",
+        "none = (posterior * NONE[:, None] * nothing[:, None, None] / either).sum(axis=(1, 2))",
+        "none = np.zeros(len(scores))",
+        ("tests/unit/mechanisms/adaptive/test_energies.py::test_where_nothing_is_related_nothing_is_expected",),
     ),
     Mutation(
         "a node of a hierarchy is split into others' children",
