@@ -26,6 +26,7 @@ from synthdp.estimators.findings import (
     ignored_notes,
     misfit_notes,
     refuse_undiscovered,
+    unproven_notes,
     warn_of_misfits,
     warn_of_undiscovered,
 )
@@ -285,8 +286,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             release = mechanism.release(whole, random_state=self.random_state)
         ignored = ignored_notes(curator.extra_columns, self.privacy_unit)
         misfits = release.misfits
-        receipt = release.receipt.noted(*ignored, *unknown, *misfit_notes(misfits), *notes)
-        model = without_points(release.model, unproven_points(release.model, release.measurements))
+        unproven = unproven_points(release.model, release.measurements)
+        said = (*misfit_notes(misfits), *unproven_notes(release.model, unproven))
+        receipt = release.receipt.noted(*ignored, *unknown, *said, *notes)
+        model = without_points(release.model, unproven)
         model = replace(model, format=format.suited(model.schema))
         self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
         self.schema_ = model.schema
