@@ -9,7 +9,7 @@ learned.  The rest is post-processing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -44,7 +44,6 @@ from synthdp.mechanisms.adaptive.shares import (
     gain_of_one_ways,
     one_way_share,
     parts_of_rounds,
-    scores_say_something,
     screening_part,
 )
 from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
@@ -183,7 +182,7 @@ class AdaptiveMarginals(Spender):
             schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
             total=known.total, format=TableFormat.default(curator.schema),
         )  # fmt: skip
-        receipt = curator.receipt(notes=model.notes)
+        receipt = curator.receipt(notes=(*model.notes, *[known.relations] * (len(known.domain) > 1)))
         return Release(
             mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=known.measured
         )
@@ -218,8 +217,9 @@ class AdaptiveMarginals(Spender):
         for number, limit in enumerate(limits):
             self._tell("second stage" if number else "pairs")
             # SELECT
-            screening = limit * (screening_part(known.left, number) if self.screen is None else self.screen)
-            if not scores_say_something(known.left, share=screening, pairs=pairs, total=known.total):
+            part = screening_part(known.left, number, share=limit, pairs=pairs, total=known.total)
+            screening = limit * (part if self.screen is None else self.screen)
+            if screening == 0:
                 break
             candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
             if number == 0:
@@ -230,10 +230,8 @@ class AdaptiveMarginals(Spender):
                 candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
             batch = self.planner.choose_next_tables(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
-                shape=known.domain.shape,
+                shape=known.domain.shape, beside=self._gain_of_one_ways(known, workload),
             )  # fmt: skip
-            if number == 0 and batch.gain < self._gain_of_one_ways(known, workload):
-                break
             # MEASURE
             if triples and batch.shares and number == len(limits) - 1:
                 known = measure_with_triples(
@@ -281,12 +279,19 @@ class AdaptiveMarginals(Spender):
             known={**pooled.precisions, (): counted},
         )  # fmt: skip
 
-    def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> float:
-        """Return what it would bring to measure the one-ways again instead of tables, with all that is left."""
+    def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
+        """Return what it would bring to measure the one-ways again instead of tables, by its share of the budget."""
         columns = range(len(known.domain))
         weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]
-        stddev = known.left.table_stddev(known.left.share / len(columns))
-        return ONE_WAYS_IN_TABLES * gain_of_one_ways(known.columns, weights, stddev)
+
+        def gain(share: float) -> float:
+            if share <= 0:
+                return 0.0
+            return ONE_WAYS_IN_TABLES * gain_of_one_ways(
+                known.columns, weights, known.left.table_stddev(share / len(columns))
+            )
+
+        return gain
 
     def _screen(
         self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float

@@ -54,8 +54,8 @@ class Relation(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """How far it moves the table on average."""
-        return (1 - self.none) * self.distance
+        """How far it moves the table on average; nothing where there is likelier none than one."""
+        return (1 - self.none) * self.distance if self.none <= 0.5 else 0.0
 
 
 def prior_of(columns: int, order: int) -> FloatArray:

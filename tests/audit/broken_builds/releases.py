@@ -473,8 +473,8 @@ if noise >= 1:
     Mutation(
         "pairs are chosen by scores that are noise",
         "–",
-        "scores_say_something",
-        "pairs < 2 or budget.table_stddev(share / pairs) < LOUDEST_SCORE * total",
+        "screening_part",
+        "noise * part**-budget.exponent < LOUDEST_SCORE",
         "True",
         (
             "tests/unit/mechanisms/adaptive/test_stages.py::test_where_scores_would_be_noise_alone_single_columns_get_everything",

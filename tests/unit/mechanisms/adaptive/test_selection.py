@@ -101,10 +101,13 @@ def test_a_column_that_is_not_worth_its_noise_keeps_nothing_from_the_others():
 
 
 def test_the_gain_is_what_a_relation_moves_on_average_less_noise():
-    sure, doubtful = (Candidate((0, 1), Relation(none, 900.0), np.full(100, 50.0), fresh=False) for none in (0.0, 0.75))
+    sure, doubtful, unlikely = (
+        Candidate((0, 1), Relation(none, 900.0), np.full(100, 50.0), fresh=False) for none in (0.0, 0.25, 0.75)
+    )
     noise = MEAN_ABS * 3.0 * 100
     assert sure.gain(3.0) == pytest.approx(900.0 - noise)
-    assert doubtful.gain(3.0) == pytest.approx(225.0 - noise)
+    assert doubtful.gain(3.0) == pytest.approx(675.0 - noise)
+    assert unlikely.gain(3.0) == pytest.approx(-noise)
 
 
 def test_what_chance_moves_counts_where_it_is_told_and_the_model_does_not_have_it():
@@ -122,3 +125,21 @@ def test_errors_of_margins_count_for_tables_alone():
     )
     assert table.gain(1e-9) == pytest.approx(500.0)
     assert interaction.gain(1e-9) == pytest.approx(300.0)
+
+
+def test_a_batch_leaves_what_is_worth_more_elsewhere_and_no_less_for_a_little_more():
+    """Where all or nothing would be a cliff, the part that tables get falls step by step."""
+    candidates = [candidate((0, 1), 6000.0), candidate((1, 2), 5000.0)]
+
+    def spent(worth: float) -> tuple[float, float]:
+        batch = Planner().choose_next_tables(
+            candidates, BUDGETS["gaussian"], share=0.5, base=[], shape=SHAPE, beside=lambda share: worth * share**0.5
+        )
+        return sum(batch.shares.values()), batch.gain
+
+    parts = [spent(worth)[0] for worth in (0.0, 100.0, 1000.0, 4000.0, 16_000.0, 1e6)]
+    assert parts[0] == pytest.approx(0.5)
+    assert parts == sorted(parts, reverse=True)
+    assert len(set(parts)) >= 4
+    assert spent(1e6) == (0, 0.0)
+    assert spent(0.0)[1] == pytest.approx(chosen(candidates).gain)

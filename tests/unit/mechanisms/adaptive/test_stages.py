@@ -18,7 +18,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Batch, Planner
-from synthdp.mechanisms.adaptive.shares import gain_of_one_ways
+from synthdp.mechanisms.adaptive.shares import MOST_SCREEN, SCREENS, gain_of_one_ways, screening_part
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import components
@@ -195,3 +195,31 @@ def test_the_fit_repeats_what_was_measured(known, account):
     )
     for column, margin in enumerate(after.margins):
         np.testing.assert_allclose(fitted.marginal((column,)), margin / margin.sum(), atol=0.02)
+
+
+def test_loud_scores_cost_more_up_to_where_they_say_nothing():
+    curator = Curator(table(), schema=SCHEMA, budget=GaussianDP(1.0))
+    whole = BudgetAllocation.of(curator)
+    for number in (0, 1):
+        rows = (1e6, 700.0, 450.0, 60.0, 1.0)
+        parts = [screening_part(whole, number, share=0.5, pairs=50, total=total) for total in rows]
+        assert parts[0] == SCREENS[number]
+        assert parts[:3] == sorted(parts[:3])
+        assert max(parts) == MOST_SCREEN
+        assert parts[3:] == [0.0, 0.0]
+    assert screening_part(whole, 0, share=0.5, pairs=1, total=1.0) == SCREENS[0]
+
+
+def test_the_receipt_says_what_was_measured_of_several_columns_and_how_noisy_it_is(known, account):
+    assert "no relation" in known.relations
+    after = one_batch(known, account)
+    measured = {one.clique for one in (*after.tables, *after.effects)}
+    assert f"relations of {len(measured)} pair" in after.relations
+    noise = min(one.stddev for one in (*after.tables, *after.effects))
+    assert f"{noise:,.3g}" in after.relations
+
+
+def test_a_release_of_one_way_marginals_alone_says_so():
+    curator = Curator(table()[:300], schema=SCHEMA, budget=GaussianDP(0.02))
+    notes = AdaptiveMarginals().release(curator, random_state=0).receipt.notes
+    assert any("no relation between columns was measured" in note for note in notes)
